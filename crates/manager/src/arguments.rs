@@ -26,7 +26,7 @@ use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use storage::Storages;
-use surface::option::LOG_FORMATS;
+use surface::option::{LOG_FORMATS, MEMORY_AUTO};
 use surface::parameter::{Parameters, feature, value};
 use surface::version::VARNISH_BANNER;
 use tls_file::TlsFile;
@@ -154,6 +154,8 @@ pub struct Arguments {
     pub cli_masters: Vec<CliAddress>,
     /// `--log-format`.
     pub log_format: LogFormat,
+    /// `--memory`: how much all of it may take, in bytes; `None` = what there is.
+    pub memory_bytes: Option<u64>,
     /// `-h`, for the identification only.
     pub hasher: String,
 }
@@ -285,6 +287,7 @@ struct Given {
     settings: Vec<Setting>,
     operand: Option<String>,
     log_format: LogFormat,
+    memory_bytes: Option<u64>,
 }
 
 /// Options that change parameters, in order.
@@ -307,6 +310,14 @@ impl Given {
                     let name = value.as_deref().map(getopt::text).unwrap_or_default();
                     given.log_format = LogFormat::from_name(&name)
                         .ok_or_else(|| format!("--log-format is one of {}, not '{name}'", LOG_FORMATS.join(", ")))?;
+                    continue;
+                }
+                Element::Long("memory", value) => {
+                    let text = value.as_deref().map(getopt::text).unwrap_or_default();
+                    given.memory_bytes = match text.as_str() {
+                        MEMORY_AUTO => None,
+                        _ => Some(value::parse_bytes(&text).map_err(|why| format!("--memory {text}: {why}"))?),
+                    };
                     continue;
                 }
                 Element::Long(..) => continue,
@@ -444,6 +455,7 @@ impl Given {
             cli_listeners: parse_cli_listeners(&self.cli_listeners)?,
             cli_masters: parse_cli_masters(&self.cli_masters)?,
             log_format: self.log_format,
+            memory_bytes: self.memory_bytes,
             hasher,
         })
     }

@@ -30,6 +30,7 @@ mod link;
 mod listeners;
 mod memory;
 mod memory_files;
+mod memory_limits;
 mod parameter_text;
 mod platform;
 mod program;

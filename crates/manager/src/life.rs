@@ -13,7 +13,7 @@
 use crate::clock::now;
 use crate::fd_store;
 use crate::link::{Link, LinkError};
-use crate::memory::{Kernel, Overhead, Size};
+use crate::memory::{Kernel, Overhead, Size as Shown, grows_to};
 use crate::recovery::SetAside;
 use crate::report::Level;
 use crate::shortage::{Holding, Sign, shrunk};
@@ -40,6 +40,7 @@ use worker::control::{Configuration, ListenerConfiguration, Reply, Request, Step
 
 use crate::arguments::Mode;
 use crate::arguments::jail::Jail;
+use crate::arguments::storage::Size;
 
 /// The first descriptor of a worker after the standard ones: its control connection.
 const CONTROL_DESCRIPTOR: i32 = 3;
@@ -226,12 +227,14 @@ const FIRST_ARENA_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 4;
 fn configuration(manager: &Manager) -> Configuration {
     let storages = &manager.arguments.storages;
     let mut next = FIRST_ARENA_DESCRIPTOR;
+    let machine_bytes = Kernel::here().machine_bytes();
     let mut arenas = Vec::with_capacity(storages.cache.len());
     for (storage, limit_bytes) in storages.cache.iter().zip(manager.limits_now_bytes.borrow().iter()) {
         arenas.push(StorageConfiguration {
             name: storage.name.clone(),
             limit_bytes: *limit_bytes,
-            is_limit_given: storage.limit_bytes.is_some(),
+            grows_to_bytes: grows_to(storage.size, *limit_bytes, machine_bytes),
+            is_limit_given: storage.size != Size::Rest,
             descriptor: next,
         });
         next += 1;
@@ -260,7 +263,7 @@ fn configuration(manager: &Manager) -> Configuration {
         storages: arenas,
         seat_descriptor: SEAT_DESCRIPTOR,
         journal_descriptor: JOURNAL_DESCRIPTOR,
-        transient_limit_bytes: storages.transient.limit_bytes,
+        transient_limit_bytes: storages.transient.size.given_bytes(),
         event_loops: manager.event_loops(),
         parameters: manager.parameters.borrow().clone(),
         run_as: manager.arguments.jail.worker(),
@@ -427,12 +430,13 @@ fn make_room(manager: &Manager, pid: u32) {
     let held = manager.memory.borrow().held_bytes();
     let storages: Vec<Holding> = manager
         .storage_limits_bytes
+        .borrow()
         .iter()
         .zip(limits.iter())
         .zip(held)
         .map(|((given, limit), held)| Holding { given: *given, limit: *limit, held })
         .collect();
-    let next = shrunk(&storages, overhead.leaves_at_least(kernel.usable()));
+    let next = shrunk(&storages, overhead.leaves_at_least(kernel.usable_within(manager.arguments.memory_bytes)));
     let why = match sign {
         Sign::Counted => "was killed by the kernel for lack of memory".to_owned(),
         Sign::Repeated => {
@@ -441,7 +445,7 @@ fn make_room(manager: &Manager, pid: u32) {
     };
     let (before, after) = (limits.iter().sum(), next.iter().sum());
     let what = if after < before {
-        format!("storages shrink from {} to {} until it is stopped and started", Size(before), Size(after))
+        format!("storages shrink from {} to {} until it is stopped and started", Shown(before), Shown(after))
     } else {
         "storages are as small as they get".to_owned()
     };
@@ -640,7 +644,7 @@ fn become_stopped(manager: &Manager) {
     manager.listeners.borrow_mut().iter_mut().for_each(crate::listeners::Listener::refuse);
     manager.was_stopped.set(true);
     manager.short_lives.set(0);
-    manager.limits_now_bytes.borrow_mut().clone_from(&manager.storage_limits_bytes);
+    manager.limits_now_bytes.borrow_mut().clone_from(&manager.storage_limits_bytes.borrow());
     manager.state.set(ChildState::Stopped);
 }
 

@@ -6,6 +6,7 @@
 //! a given size gets what the others leave. Source: Linux cgroup-v2 ("memory.max", "memory.events") and cgroup-v1
 //! ("memory.limit_in_bytes", "memory.oom_control").
 
+use crate::arguments::storage::Size as StorageSize;
 use nix::sys::statfs::{TMPFS_MAGIC, statfs};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,8 @@ const STORAGE_SHARE_MIN: u64 = 16;
 const PROCESSES_BYTES: u64 = 40 << 20;
 /// Reserved for requests, their connections and fetches.
 const REQUESTS_BYTES: u64 = 32 << 20;
+/// A storage may become so many times as large as it is at first: each gibibyte of an arena costs 32 KiB to administer, used or not.
+const GROWTH: u64 = 16;
 /// A storage may exceed its limit by one part in this many: pages that are partly free.
 const STORAGE_SLACK: u64 = 32;
 
@@ -120,6 +123,17 @@ pub fn storage_limits(given: &[Option<u64>], usable: Usable, overhead: Overhead)
     given.iter().map(|limit| limit.unwrap_or(share)).collect()
 }
 
+/// How large the limit of a storage may become without a new arena, in bytes.
+#[must_use]
+pub fn grows_to(size: StorageSize, limit_bytes: u64, machine_bytes: u64) -> u64 {
+    match size {
+        StorageSize::Bytes(_) => limit_bytes,
+        StorageSize::Percent(_) | StorageSize::Rest => {
+            limit_bytes.saturating_mul(GROWTH).min(machine_bytes).max(limit_bytes)
+        }
+    }
+}
+
 impl Kernel {
     /// The files of this machine.
     #[must_use]
@@ -127,13 +141,32 @@ impl Kernel {
         Kernel { proc: PathBuf::from("/proc"), groups: PathBuf::from("/sys/fs/cgroup") }
     }
 
+    /// The same, with a bound of the operator's.
+    #[must_use]
+    pub fn usable_within(&self, bound_bytes: Option<u64>) -> Usable {
+        let usable = self.usable();
+        match bound_bytes {
+            Some(bytes) if bytes < usable.bytes => Usable { bytes, is_of_group: usable.is_of_group },
+            _ => usable,
+        }
+    }
+
+    /// The memory of the machine, whatever of it we may use.
+    #[must_use]
+    pub fn machine_bytes(&self) -> u64 {
+        let meminfo = fs::read_to_string(self.proc.join("meminfo")).unwrap_or_default();
+        total_bytes(&meminfo).unwrap_or(1 << 30)
+    }
+
     /// The memory that this process may use.
     #[must_use]
     pub fn usable(&self) -> Usable {
-        let meminfo = fs::read_to_string(self.proc.join("meminfo")).unwrap_or_default();
-        let machine = total_bytes(&meminfo).unwrap_or(1 << 30);
+        let machine = self.machine_bytes();
+        // Beyond "memory.high" a group is slowed down until it is useless. Version 1 has nothing of the kind.
         let limits = self.group_files(("memory.max", "memory.limit_in_bytes"));
-        let limits = limits.iter().filter_map(|file| fs::read_to_string(file).ok()?.trim().parse::<u64>().ok());
+        let slow = self.group_files(("memory.high", "memory.limit_in_bytes"));
+        let limits =
+            limits.iter().chain(&slow).filter_map(|file| fs::read_to_string(file).ok()?.trim().parse::<u64>().ok());
         match limits.min() {
             Some(limit) if limit < machine => Usable { bytes: limit, is_of_group: true },
             _ => Usable { bytes: machine, is_of_group: false },
@@ -203,6 +236,16 @@ mod tests {
 
     fn group(megabytes: u64) -> Usable {
         Usable { bytes: megabytes << 20, is_of_group: true }
+    }
+
+    #[test]
+    fn what_slows_a_group_down_and_what_an_operator_sets_are_limits_too() {
+        let files = [("a/memory.max", "400000000\n"), ("a/memory.high", "209715200\n")];
+        let (_folder, kernel) = kernel("0::/a\n", &files);
+        assert_eq!(kernel.usable(), group(200));
+        assert_eq!(kernel.usable_within(Some(100 << 20)), group(100));
+        assert_eq!(kernel.usable_within(Some(1 << 40)), group(200));
+        assert_eq!(kernel.machine_bytes(), 8 << 30);
     }
 
     #[test]
@@ -282,6 +325,14 @@ mod tests {
         assert_eq!(overhead.leaves_at_least(group(115)), (35 << 20) / 4);
         assert_eq!(overhead.leaves_at_least(group(4096)), overhead.leaves(group(4096)));
         assert_eq!(overhead.leaves_at_least(group(50)), 0);
+    }
+
+    #[test]
+    fn arenas_are_made_to_grow_where_their_limit_may() {
+        assert_eq!(grows_to(StorageSize::Bytes(1 << 20), 1 << 20, 1 << 40), 1 << 20);
+        assert_eq!(grows_to(StorageSize::Percent(75), 1 << 20, 1 << 40), 16 << 20);
+        assert_eq!(grows_to(StorageSize::Rest, 6 << 30, 8 << 30), 8 << 30);
+        assert_eq!(grows_to(StorageSize::Rest, 6 << 30, 1 << 30), 6 << 30, "never less than now");
     }
 
     #[test]

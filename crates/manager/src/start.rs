@@ -21,8 +21,9 @@ use crate::handover::predecessor;
 use crate::handover::successor::Successor;
 use crate::life;
 use crate::listeners::{self, Listener};
-use crate::memory::{Kernel, Overhead, storage_limits};
+use crate::memory::{Kernel, Overhead};
 use crate::memory_files::MemoryFiles;
+use crate::memory_limits;
 use crate::program::Program;
 use crate::report::{Level, LogFormat, Reporter};
 use crate::rights;
@@ -250,6 +251,7 @@ async fn succeed(
     }
     spawn_local(signals.obey(manager.clone()));
     spawn_local(tick(manager.clone()));
+    spawn_local(memory_limits::follow(manager.clone()));
     keeper::begin(&manager).await?;
     if manager.tls.borrow().is_configured() {
         spawn_local(tls::reload::watch(manager.clone(), ROTATION));
@@ -292,6 +294,7 @@ async fn lead(manager: &Rc<Manager>, cli_sockets: Vec<CliListener>) -> Result<()
     manager.say(Level::Debug, format!("Work directory: {}", manager.directory.borrow().path().display()));
     converse(manager, cli_sockets);
     spawn_local(tick(manager.clone()));
+    spawn_local(memory_limits::follow(manager.clone()));
     keeper::begin(manager).await.map_err(ArgumentError::of_start)?;
     if manager.tls.borrow().is_configured() {
         spawn_local(tls::reload::watch(manager.clone(), ROTATION));
@@ -357,8 +360,10 @@ fn memory(
     kept: Vec<(String, OwnedFd)>,
 ) -> std::io::Result<MemoryFiles> {
     let names = arguments.storages.cache.iter().map(|storage| storage.name.clone());
-    let storages: Vec<Wanted> =
-        names.zip(limits(arguments, directory)).map(|(name, limit_bytes)| Wanted { name, limit_bytes }).collect();
+    let storages: Vec<Wanted> = names
+        .zip(memory_limits::of(arguments, directory.path(), &Kernel::here()))
+        .map(|(name, limit_bytes)| Wanted { name, limit_bytes })
+        .collect();
     let back = fd_store::take_back(kept, &storages)?;
     for (name, why) in &back.refused {
         reporter.say(Level::Warning, &format!("What systemd kept as {name} is not used: {why}"));
@@ -372,13 +377,6 @@ fn memory(
         reporter.say(Level::Warning, &format!("systemd does not keep the storages: {error}"));
     }
     Ok(back.memory)
-}
-
-/// The limit of each storage.
-fn limits(arguments: &Arguments, directory: &WorkDirectory) -> Vec<u64> {
-    let given: Vec<_> = arguments.storages.cache.iter().map(|storage| storage.limit_bytes).collect();
-    let overhead = Overhead::of(directory.path(), arguments.parameters.vsl_space);
-    storage_limits(&given, Kernel::here().usable(), overhead)
 }
 
 fn no_memory(error: &std::io::Error) -> ArgumentError {
@@ -408,8 +406,9 @@ fn assemble(
             None
         }
     };
-    let (usable, overhead) = (Kernel::here().usable(), Overhead::of(directory.path(), arguments.parameters.vsl_space));
-    let storage_limits_bytes = limits(&arguments, directory);
+    let usable = Kernel::here().usable_within(arguments.memory_bytes);
+    let overhead = Overhead::of(directory.path(), arguments.parameters.vsl_space);
+    let storage_limits_bytes = memory_limits::of(&arguments, directory.path(), &Kernel::here());
     if let Some(complaint) = overhead.complaint(&storage_limits_bytes, usable) {
         reporter.say(Level::Warning, &complaint);
     }

@@ -107,8 +107,8 @@ pub struct Manager {
     pub acme: Option<Acme>,
     /// Memory that outlives workers.
     pub memory: RefCell<MemoryFiles>,
-    /// Limit of each storage in bytes, as given.
-    pub storage_limits_bytes: Vec<u64>,
+    /// Limit of each storage in bytes, as the command line and the memory that there is would have it.
+    pub storage_limits_bytes: RefCell<Vec<u64>>,
     /// The limits for the next worker: smaller after one that ran out of memory.
     pub limits_now_bytes: RefCell<Vec<u64>>,
     /// Workers that were killed.
@@ -207,7 +207,7 @@ impl Manager {
             acme: parts.acme,
             memory: RefCell::new(parts.memory),
             limits_now_bytes: RefCell::new(parts.storage_limits_bytes.clone()),
-            storage_limits_bytes: parts.storage_limits_bytes,
+            storage_limits_bytes: RefCell::new(parts.storage_limits_bytes),
             deaths: RefCell::default(),
             memory_ran_out: Cell::new(false),
             killed_by_us: Cell::new(false),

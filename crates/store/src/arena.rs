@@ -115,7 +115,8 @@ pub(crate) struct Inner {
     pub(crate) name: String,
     /// The number that the index gave it.
     pub(crate) number: AtomicU8,
-    pub(crate) limit_bytes: u64,
+    /// It can change while the store is in use: [`Inner::set_limit`].
+    limit_bytes: AtomicU64,
     pub(crate) heap: CountedMutex<Heap>,
     private_bytes: AtomicI64,
     pub(crate) usage: UsageCells,
@@ -147,7 +148,7 @@ impl Inner {
             geometry: heap.geometry,
             name: name.to_owned(),
             number: AtomicU8::new(0),
-            limit_bytes,
+            limit_bytes: AtomicU64::new(limit_bytes),
             heap: CountedMutex::new(LockClass::Sma, heap),
             private_bytes: AtomicI64::new(private),
             usage: UsageCells::default(),
@@ -177,7 +178,20 @@ impl Inner {
     }
 
     pub(crate) fn limit_bytes(&self) -> u64 {
-        self.limit_bytes
+        self.limit_bytes.load(Relaxed)
+    }
+
+    /// Changes the limit, evicts what is beyond it, and gives free pages back. What is in use stays as long as it is.
+    pub(crate) fn set_limit(&self, bytes: u64) {
+        self.limit_bytes.store(bytes, Relaxed);
+        loop {
+            let held = self.heap.lock().used_bytes() + self.private_bytes();
+            if held <= bytes || !self.evict(held - bytes, Fault::Limit(held - bytes)) {
+                break;
+            }
+        }
+        let resident = (bytes + bytes / RESIDENT_SLACK).saturating_sub(self.private_bytes());
+        self.heap.lock().give_back(&self.memory, resident);
     }
 
     /// Counts a block that recovery kept.
@@ -232,7 +246,7 @@ impl Inner {
             return Err(Fault::TransientLimit(transient_short));
         }
         let private = self.private_bytes();
-        let room = self.limit_bytes.saturating_sub(private).saturating_sub(heap.used_bytes());
+        let room = self.limit_bytes().saturating_sub(private).saturating_sub(heap.used_bytes());
         let piece = self.geometry.units(piece_bytes);
         let short = room_needed.max(self.geometry.byte(piece)).saturating_sub(room);
         if short > 0 {
@@ -242,7 +256,7 @@ impl Inner {
         let wanted = self.geometry.units(wanted_bytes.min(most));
         let (block, untouched) = heap.offer(&self.memory, piece, wanted).ok_or(Fault::Fragmented)?;
         if untouched > 0 {
-            let bound = self.limit_bytes + self.limit_bytes / RESIDENT_SLACK;
+            let bound = self.limit_bytes() + self.limit_bytes() / RESIDENT_SLACK;
             let over = (heap.resident_bytes() + private + untouched).saturating_sub(bound);
             if over > 0 && heap.reclaim(&self.memory, over, block) < over && resident_bound {
                 return Err(Fault::Fragmented);
@@ -260,7 +274,7 @@ impl Inner {
                 // Under the lock, so that nothing else takes the room between check and count.
                 let heap = self.heap.lock();
                 let transient_short = if is_transient { bytes.saturating_sub(self.transient_space()) } else { 0 };
-                let room = self.limit_bytes.saturating_sub(self.private_bytes() + heap.used_bytes());
+                let room = self.limit_bytes().saturating_sub(self.private_bytes() + heap.used_bytes());
                 if transient_short > 0 {
                     Fault::TransientLimit(transient_short)
                 } else if bytes > room {
@@ -271,7 +285,7 @@ impl Inner {
                     return Ok(());
                 }
             };
-            if bytes > self.limit_bytes || !self.evict(bytes, fault) {
+            if bytes > self.limit_bytes() || !self.evict(bytes, fault) {
                 cells.c_fail.fetch_add(1, Relaxed);
                 return Err(StoreFull);
             }
@@ -291,7 +305,7 @@ impl Inner {
 
     fn unsized_share_bytes(&self) -> u64 {
         let percent = self.unsized_bodies.share_percent.load(Relaxed).min(100);
-        (u128::from(self.limit_bytes) * u128::from(percent) / 100) as u64
+        (u128::from(self.limit_bytes()) * u128::from(percent) / 100) as u64
     }
 
     /// How much any body of unknown length may have, in bytes.

@@ -56,7 +56,11 @@ pub struct Store {
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Store").field("name", &self.inner.name).field("limit", &self.inner.limit_bytes).finish()
+        formatter
+            .debug_struct("Store")
+            .field("name", &self.inner.name)
+            .field("limit", &self.inner.limit_bytes())
+            .finish()
     }
 }
 
@@ -96,10 +100,24 @@ impl Store {
     /// # Errors
     /// The file cannot be sized or mapped; `InvalidData` when it holds something else.
     pub fn open(file: OwnedFd, name: &str, limit_bytes: u64) -> io::Result<(Store, Recovered)> {
+        Store::open_to_grow(file, name, limit_bytes, limit_bytes)
+    }
+
+    /// Like [`Store::open`], but a new arena is made for a limit of `grows_to_bytes`: so far [`Store::set_limit`] can raise it.
+    /// The file is sparse.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_to_grow(
+        file: OwnedFd,
+        name: &str,
+        limit_bytes: u64,
+        grows_to_bytes: u64,
+    ) -> io::Result<(Store, Recovered)> {
         let file = File::from(file);
         let mut bytes = file.metadata()?.len() / PAGE_BYTES * PAGE_BYTES;
         if bytes == 0 {
-            bytes = arena_bytes(limit_bytes)?;
+            bytes = arena_bytes(limit_bytes.max(grows_to_bytes))?;
             file.set_len(bytes)?;
         }
         Store::on(Memory::map(file, bytes)?, name, limit_bytes)
@@ -222,13 +240,23 @@ impl Store {
     /// The limit of the storage, in bytes.
     #[must_use]
     pub fn limit_bytes(&self) -> u64 {
-        self.inner.limit_bytes
+        self.inner.limit_bytes()
+    }
+
+    /// Changes the limit, as far as the arena's length allows; returns the new one. What is beyond a smaller one is evicted now, except what
+    /// is in use, and its memory is given back.
+    pub fn set_limit(&self, bytes: u64) -> u64 {
+        // As when the arena was made: room for fragments.
+        let most = self.inner.memory.len() / 5 * 4;
+        let bytes = bytes.min(most.max(self.limit_bytes()));
+        self.inner.set_limit(bytes);
+        bytes
     }
 
     /// Bytes left of the limit; for transient objects no more than is left of a limit of their own.
     #[must_use]
     pub fn free_bytes(&self, transient: bool) -> u64 {
-        let free = self.inner.limit_bytes.saturating_sub(self.held_bytes());
+        let free = self.inner.limit_bytes().saturating_sub(self.held_bytes());
         if transient { free.min(self.inner.transient_space()) } else { free }
     }
 

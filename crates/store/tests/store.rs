@@ -421,3 +421,21 @@ fn a_smaller_limit_drops_what_is_beyond_it_and_gives_its_memory_back() {
         assert!(stored(&store, 1, true, &vec![1; 4 << 20]).is_ok());
     }
 }
+
+#[test]
+fn limit_changes_while_the_store_is_in_use() {
+    let memory = memory_file();
+    let (store, _) = Store::open_to_grow(memory, "s0", 1 << 20, 8 << 20).unwrap();
+    assert_eq!(store.limit_bytes(), 1 << 20);
+    assert_eq!(store.set_limit(6 << 20), 6 << 20);
+    assert_eq!(store.limit_bytes(), 6 << 20);
+    let kept = store.reserve(5 << 20, false).unwrap();
+    assert_eq!(store.set_limit(2 << 20), 2 << 20);
+    assert_eq!(store.free_bytes(false), 0, "what is in use stays");
+    assert!(store.reserve(4096, false).is_err());
+    drop(kept);
+    assert!(store.reserve(1 << 20, false).is_ok());
+    // An arena keeps its length.
+    let most = store.set_limit(1 << 40);
+    assert!((8 << 20..=9 << 20).contains(&most), "{most}");
+}

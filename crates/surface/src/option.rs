@@ -13,8 +13,12 @@ pub struct LongOption {
 pub const DAEMON: &[LongOption] = &[
     LongOption { name: "help", takes_value: false },
     LongOption { name: "log-format", takes_value: true },
+    LongOption { name: "memory", takes_value: true },
     LongOption { name: "version", takes_value: false },
 ];
+
+/// Value of `--memory`: what the machine or its control groups allow, also when that changes.
+pub const MEMORY_AUTO: &str = "auto";
 
 /// The values of `--log-format`: the form of the daemon's own messages on standard error.
 pub const LOG_FORMATS: [&str; 3] = ["text", "plain", "json"];

@@ -107,8 +107,8 @@ fn open_storages(storages: &[StorageConfiguration], say: &dyn Fn(Step)) -> Resul
     let (mut stores, mut all) = (Vec::with_capacity(storages.len()), Recovered::default());
     for (place, storage) in storages.iter().enumerate() {
         say(Step::Storage(place));
-        let opened =
-            inherited(storage.descriptor).and_then(|arena| Store::open(arena, &storage.name, storage.limit_bytes));
+        let opened = inherited(storage.descriptor)
+            .and_then(|arena| Store::open_to_grow(arena, &storage.name, storage.limit_bytes, storage.grows_to_bytes));
         let (store, recovered) = opened.map_err(|error| refused(say, &format!("storage {}", storage.name), &error))?;
         store.show_unlimited(!storage.is_limit_given);
         stores.push(store);
@@ -269,6 +269,17 @@ impl Worker {
         self.engine.cache.configure(&parameters);
         self.short_panics.store(parameters.feature & feature::SHORT_PANIC != 0, Ordering::Relaxed);
         self.engine.parameters.store(Arc::new(parameters));
+    }
+
+    /// New limits of the storages. What is beyond them goes now.
+    pub async fn set_limits(&self, limits: Vec<u64>) -> Reply {
+        let engine = Arc::clone(&self.engine);
+        // It may take its time: millions of objects go.
+        let changed = tokio::task::spawn_blocking(move || {
+            let stores = engine.cache.stores().iter().zip(limits);
+            stores.map(|(store, limit)| store.set_limit(limit).to_string()).collect::<Vec<_>>().join(" ")
+        });
+        changed.await.map_or_else(|error| Reply::status(300, error.to_string()), Reply::ok)
     }
 
     /// What TLS is served with from now on. A table that cannot be used changes nothing.

@@ -44,6 +44,8 @@ pub struct StorageConfiguration {
     pub name: String,
     /// Its limit, in bytes.
     pub limit_bytes: u64,
+    /// How large the limit may become while the arena exists, in bytes.
+    pub grows_to_bytes: u64,
     /// Whether `-s` set the limit; otherwise the manager chose it.
     pub is_limit_given: bool,
     /// Inherited descriptor of the arena (a memfd that the manager holds).
@@ -138,6 +140,8 @@ pub enum Request {
     },
     /// What TLS is served with from now on. Connections that exist go on as they are.
     Tls(Box<TlsTable>),
+    /// New limits of the storages, in bytes; the reply has what they are now, in the same order, separated by blanks.
+    Limits(Vec<u64>),
     /// Begin to accept connections.
     Start,
     /// A CLI command that the worker answers (`ban`, `ban.list`, `backend.list`, `vcl.show`, `debug.*`, …).

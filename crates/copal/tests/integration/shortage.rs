@@ -67,10 +67,10 @@ fn workers_killed_again_and_again_get_smaller_storages_and_keep_what_fits() {
 }
 
 /// A control group with a memory limit, below our own group.
-struct Group(PathBuf);
+struct Group(PathBuf, &'static str);
 
 impl Group {
-    fn of(bytes: u64) -> Option<Group> {
+    fn of(name: &str, bytes: u64) -> Option<Group> {
         let own = std::fs::read_to_string("/proc/self/cgroup").unwrap();
         let path = |line: &str| {
             let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
@@ -79,14 +79,27 @@ impl Group {
                 "" => ("/sys/fs/cgroup", "memory.max"),
                 _ => return None,
             };
-            let group = PathBuf::from(format!("{root}{path}")).join(format!("copal-test-{}", std::process::id()));
+            let group =
+                PathBuf::from(format!("{root}{path}")).join(format!("copal-test-{name}-{}", std::process::id()));
             std::fs::create_dir(&group).ok()?;
-            let group = Group(group);
+            let group = Group(group, file);
             std::fs::metadata(group.0.join(file)).ok()?;
             std::fs::write(group.0.join(file), bytes.to_string()).ok()?;
             Some(group)
         };
         own.lines().find_map(path)
+    }
+
+    fn set(&self, bytes: u64) {
+        eventually("the limit is changed", || std::fs::write(self.0.join(self.1), bytes.to_string()).ok());
+    }
+
+    /// A command that starts the daemon in this group.
+    fn command(&self) -> Command {
+        let mut command = Command::new("sh");
+        let procs = self.0.join("cgroup.procs");
+        command.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(procs).arg(copal()).arg("daemon");
+        command
     }
 }
 
@@ -99,19 +112,13 @@ impl Drop for Group {
 #[test]
 fn a_daemon_whose_control_group_is_too_small_says_so_and_serves_on() {
     const PAGES: usize = 200;
-    let Some(group) = Group::of(128 << 20) else {
+    let Some(group) = Group::of("small", 128 << 20) else {
         println!("skipped: needs a writable cgroup");
         return;
     };
     let origin = Origin::start(page);
-    let mut command = Command::new("sh");
-    command
-        .args(["-c", "echo $$ > \"$0\" && exec \"$@\""])
-        .arg(group.0.join("cgroup.procs"))
-        .arg(copal())
-        .arg("daemon");
     let backend = format!("127.0.0.1:{}", origin.port);
-    let daemon = Daemon::start_by(command, &["-b", &backend, "-s", "malloc,160m"]);
+    let daemon = Daemon::start_by(group.command(), &["-b", &backend, "-s", "malloc,160m"]);
     assert!(daemon.said().contains("Memory can run out: up to 237M are needed"), "{}", daemon.said());
     let killed = || daemon.said().matches("was killed by the kernel for lack of memory").count();
     let ask = |number: usize| {
@@ -130,4 +137,55 @@ fn a_daemon_whose_control_group_is_too_small_says_so_and_serves_on() {
     assert_eq!(killed(), before, "{}", daemon.said());
     drop(daemon);
     drop(group);
+}
+
+#[test]
+fn storages_follow_the_limit_of_the_control_group_while_they_serve() {
+    let Some(group) = Group::of("followed", 600 << 20) else {
+        println!("skipped: needs a writable cgroup");
+        return;
+    };
+    let origin = Origin::start(page);
+    let backend = format!("127.0.0.1:{}", origin.port);
+    let daemon = Daemon::start_by(group.command(), &["-b", &backend, "-s", "malloc,30%", "-l", "4m"]);
+    let worker = daemon.worker();
+    let fill = |pages: usize| (0..pages).filter(|number| is_right(&daemon, *number)).count();
+    fill(150);
+    assert_eq!(fill(150), 150, "180 MB hold them");
+    // So that a limit below what is held now is possible.
+    group.set(400 << 20);
+    eventually("they shrink", || {
+        daemon.said().contains("There are 400M of memory now: storages shrink from 180M to 120M").then_some(())
+    });
+    let held = arena_bytes(&daemon);
+    assert!(held <= (120 << 20) / 32 * 33, "{held}");
+    let kept = fill(150);
+    assert!(arena_bytes(&daemon) <= (120 << 20) / 32 * 33 && kept < 150, "{kept}");
+    // What was served once is served right, from a storage that is smaller now.
+    assert!(fill(60) + fill(60) >= 60);
+    group.set(1200 << 20);
+    eventually("they grow", || daemon.said().contains("storages grow from 120M to 360M").then_some(()));
+    fill(300);
+    assert_eq!(fill(300), 300);
+    assert_eq!(daemon.worker(), worker, "without a new worker");
+    // The next worker has the same limit.
+    kill(Pid::from_raw(worker), Signal::SIGKILL).unwrap();
+    assert_eq!(fill(300), 300);
+    drop(daemon);
+    drop(group);
+}
+
+#[test]
+fn an_operator_says_how_much_memory_there_is() {
+    let origin = Origin::start(page);
+    let backend = format!("127.0.0.1:{}", origin.port);
+    let daemon = Daemon::start(&["-b", &backend, "-s", "malloc,50%", "--memory", "300m", "-l", "4m"]);
+    for number in 0..200 {
+        is_right(&daemon, number);
+    }
+    let held = arena_bytes(&daemon);
+    assert!((140 << 20..=(150 << 20) / 32 * 33).contains(&held), "{held}");
+    let output = Command::new(copal()).args(["daemon", "--memory", "much", "-b", "none"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && text.contains("--memory much: Invalid number"), "{text}");
 }

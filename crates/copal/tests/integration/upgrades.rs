@@ -143,8 +143,7 @@ fn successor_has_the_cache_the_sockets_the_vcls_and_the_parameters() {
     let unix = tempfile::tempdir().unwrap();
     let socket = format!("u={}", unix.path().join("http").display());
     let cli = unix.path().join("cli").display().to_string();
-    let mut up =
-        Upgradable::in_front_of(&origin, &["-s", "malloc,64m", "-a", &socket, "-T", &cli, "-T", "127.0.0.1:0"]);
+    let up = Upgradable::in_front_of(&origin, &["-s", "malloc,64m", "-a", &socket, "-T", &cli, "-T", "127.0.0.1:0"]);
     let folder = tempfile::tempdir().unwrap();
     let vcl = folder.path().join("other.vcl");
     std::fs::write(&vcl, "vcl 4.1; backend default none; sub vcl_recv { return (synth(700)); }").unwrap();

@@ -16,8 +16,40 @@ pub struct StorageArgument {
     pub name: String,
     /// As written, for the identification: `default` or `malloc`.
     pub kind: String,
-    /// Limit in bytes; `None` when none was given.
-    pub limit_bytes: Option<u64>,
+    /// How large it may become.
+    pub size: Size,
+}
+
+/// The limit of a storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// So many bytes.
+    Bytes(u64),
+    /// So many hundredths of the memory that there is.
+    Percent(u64),
+    /// What the others leave.
+    Rest,
+}
+
+impl Size {
+    /// The limit in bytes, where there are `usable_bytes` of memory; `None` = what the others leave.
+    #[must_use]
+    pub fn bytes_of(self, usable_bytes: u64) -> Option<u64> {
+        match self {
+            Size::Bytes(bytes) => Some(bytes),
+            Size::Percent(percent) => Some((usable_bytes / 100 * percent).max(SIZE_BYTES_MIN)),
+            Size::Rest => None,
+        }
+    }
+
+    /// The limit that was given in bytes, if it was.
+    #[must_use]
+    pub fn given_bytes(self) -> Option<u64> {
+        match self {
+            Size::Bytes(bytes) => Some(bytes),
+            Size::Percent(_) | Size::Rest => None,
+        }
+    }
 }
 
 /// All storages of the command line.
@@ -66,7 +98,7 @@ pub fn parse(arguments: &[String]) -> Result<Storages, String> {
             cache.push(storage);
         }
     }
-    let default = |name: &str| StorageArgument { name: name.to_owned(), kind: "default".to_owned(), limit_bytes: None };
+    let default = |name: &str| StorageArgument { name: name.to_owned(), kind: "default".to_owned(), size: Size::Rest };
     if cache.is_empty() {
         cache.push(default("s0"));
     }
@@ -93,22 +125,33 @@ fn parse_one(text: &str, unnamed: &mut usize) -> Result<StorageArgument, String>
     if fields.next().is_some() {
         return Err("(-smalloc) too many arguments".to_owned());
     }
-    let limit_bytes = match size {
-        None => None,
-        Some(size) => {
-            let bytes = parse_bytes(size).map_err(|reason| format!("(-smalloc) size \"{size}\": {reason}"))?;
-            if bytes < SIZE_BYTES_MIN {
-                let hint = "too small, did you forget to specify M or G?";
-                return Err(format!("(-smalloc) size \"{size}\": {hint}"));
+    let size = match size {
+        None => Size::Rest,
+        Some(text) => match text.strip_suffix('%') {
+            Some(_) if name.as_deref() == Some(TRANSIENT) => {
+                return Err(format!("(-smalloc) size \"{text}\": Transient has no share of the memory"));
             }
-            Some(bytes)
-        }
+            Some(percent) => match percent.parse() {
+                Ok(percent @ 1..=100) => Size::Percent(percent),
+                _ => return Err(format!("(-smalloc) size \"{text}\": a share is between 1% and 100%")),
+            },
+            None => Size::Bytes(bytes(text)?),
+        },
     };
     let name = name.unwrap_or_else(|| {
         *unnamed += 1;
         format!("s{}", *unnamed - 1)
     });
-    Ok(StorageArgument { name, kind: kind.to_owned(), limit_bytes })
+    Ok(StorageArgument { name, kind: kind.to_owned(), size })
+}
+
+fn bytes(size: &str) -> Result<u64, String> {
+    let bytes = parse_bytes(size).map_err(|reason| format!("(-smalloc) size \"{size}\": {reason}"))?;
+    if bytes < SIZE_BYTES_MIN {
+        let hint = "too small, did you forget to specify M or G?";
+        return Err(format!("(-smalloc) size \"{size}\": {hint}"));
+    }
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -124,18 +167,26 @@ mod tests {
     fn storages_have_names_and_sizes() {
         let none = parse_all(&[]).unwrap();
         assert_eq!(none.names(), ["s0", "Transient"]);
-        assert_eq!(none.cache[0].limit_bytes, None);
+        assert_eq!(none.cache[0].size, Size::Rest);
         let both = parse_all(&["main=malloc,1.5g", "Transient=default,10M"]).unwrap();
         assert_eq!(both.names(), ["main", "Transient"]);
-        assert_eq!(both.cache[0].limit_bytes, Some(3 << 29));
-        assert_eq!(both.transient.limit_bytes, Some(10 << 20));
+        assert_eq!(both.cache[0].size, Size::Bytes(3 << 29));
+        assert_eq!(both.transient.size, Size::Bytes(10 << 20));
+    }
+
+    #[test]
+    fn a_share_is_one_of_what_there_is() {
+        let share = parse_all(&["malloc,75%", "malloc,1%"]).unwrap();
+        assert_eq!(share.cache[0].size.bytes_of(400 << 20), Some(300 << 20));
+        assert_eq!(share.cache[1].size.bytes_of(1000), Some(SIZE_BYTES_MIN));
+        assert_eq!(share.cache[0].size.given_bytes(), None);
     }
 
     #[test]
     fn only_those_without_a_name_are_numbered_and_transient_comes_last() {
         let many = parse_all(&["x=malloc,1m", "malloc,2m", "Transient=malloc,3m", "y=malloc", "malloc"]).unwrap();
         assert_eq!(many.names(), ["x", "s0", "y", "s1", "Transient"]);
-        let limits: Vec<_> = many.all().map(|storage| storage.limit_bytes).collect();
+        let limits: Vec<_> = many.all().map(|storage| storage.size.given_bytes()).collect();
         assert_eq!(limits, [Some(1 << 20), Some(2 << 20), None, None, Some(3 << 20)]);
     }
 
@@ -157,6 +208,10 @@ mod tests {
         refuses(&["malloc,1"], "(-smalloc) size \"1\": too small, did you forget to specify M or G?");
         refuses(&["malloc,foo"], "(-smalloc) size \"foo\": Invalid number");
         refuses(&["a=malloc,1z"], "(-smalloc) size \"1z\": Unknown BYTES unit of measurement ([KMGTP][B])");
+        refuses(&["malloc,0%"], "(-smalloc) size \"0%\": a share is between 1% and 100%");
+        refuses(&["malloc,101%"], "(-smalloc) size \"101%\": a share is between 1% and 100%");
+        refuses(&["malloc,x%"], "(-smalloc) size \"x%\": a share is between 1% and 100%");
+        refuses(&["Transient=malloc,10%"], "(-smalloc) size \"10%\": Transient has no share of the memory");
         refuses(&["malloc,1m,2"], "(-smalloc) too many arguments");
         refuses(&["a=malloc", "a=malloc"], "(-s a=malloc) 'a' is already defined");
         refuses(&["malloc", "S0=malloc"], "(-s S0=malloc) 'S0' is already defined");

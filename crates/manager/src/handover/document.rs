@@ -96,7 +96,7 @@ impl Document {
             descriptors.push(held.descriptor.try_clone()?);
         }
         let vcls = manager.vcls.borrow();
-        let is_shrunk = *manager.limits_now_bytes.borrow() != manager.storage_limits_bytes;
+        let is_shrunk = *manager.limits_now_bytes.borrow() != *manager.storage_limits_bytes.borrow();
         let document = Document {
             format: FORMAT,
             version: COPAL_VERSION.to_owned(),
