@@ -9,8 +9,13 @@ use h2::client::{Builder, SendRequest};
 use h2::ext::Protocol;
 use h2::{Reason, RecvStream, SendStream};
 use http::{Request, Response};
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom as _;
+use rand::{RngExt, SeedableRng};
 use sha1::{Digest, Sha1};
+use std::cell::RefCell;
 use std::future::poll_fn;
+use std::rc::Rc;
 use surface::counter::Main;
 use surface::parameter::{Parameters, feature};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -219,4 +224,63 @@ fn what_was_not_offered_is_refused() {
             assert_eq!((world.dialled(), world.count(Main::SPipe)), (0, 0));
         },
     );
+}
+
+/// With a byte or two changed, lost or too many, or broken off.
+fn damaged(good: &[u8], random: &mut SmallRng) -> Vec<u8> {
+    let mut bytes = good.to_vec();
+    for _ in 0..random.random_range(1..3) {
+        let at = random.random_range(0..bytes.len());
+        match random.random_range(0..4) {
+            0 => bytes[at] = random.random(),
+            1 => _ = bytes.remove(at),
+            2 => bytes.insert(at, *b"\r\n :".choose(random).unwrap()),
+            _ => bytes.truncate(at.max(1)),
+        }
+    }
+    bytes
+}
+
+#[test]
+fn no_damage_to_an_answer_opens_a_websocket_that_the_origin_did_not_agree_to() {
+    run_with(on, VCL, async |world| {
+        let random = Rc::new(RefCell::new(SmallRng::seed_from_u64(37)));
+        let sent = Rc::new(RefCell::new((String::new(), Vec::new())));
+        let said = Rc::clone(&sent);
+        world.origin(move |mut stream: OriginStream| {
+            let (random, said) = (Rc::clone(&random), Rc::clone(&said));
+            async move {
+                let request = OriginRequest::read(&mut stream).await.unwrap();
+                let good = agreement(&request);
+                let accept = good.lines().find_map(|line| line.strip_prefix("Sec-WebSocket-Accept: ")).unwrap();
+                let bytes = damaged(good.as_bytes(), &mut random.borrow_mut());
+                *said.borrow_mut() = (accept.to_owned(), bytes.clone());
+                let _ = stream.write_all(&bytes).await;
+            }
+        });
+        let (mut opened, mut refused) = (0, 0);
+        for _ in 0..500 {
+            let sender = client(&world).await;
+            let Ok((response, _sending)) = open(&sender, "websocket").await else {
+                refused += 1;
+                continue;
+            };
+            if !response.status().is_success() {
+                refused += 1;
+                continue;
+            }
+            opened += 1;
+            let (accept, bytes) = sent.borrow().clone();
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            let agrees = text.split_whitespace().nth(1) == Some("101")
+                && text.lines().any(|line| {
+                    let parts = line.split_once(':');
+                    parts.is_some_and(|(name, value)| {
+                        name.eq_ignore_ascii_case("sec-websocket-accept") && value.trim() == accept
+                    })
+                });
+            assert!(agrees && text.starts_with("HTTP/1."), "{text:?} answers {accept}");
+        }
+        assert!(opened > 20 && refused > 100, "{opened} {refused}");
+    });
 }

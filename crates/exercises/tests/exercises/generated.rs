@@ -22,10 +22,13 @@ fn damaged_gzip_keeps_the_promises() {
     }
 }
 
+/// What is done with bytes.
+type Exercise = fn(&[u8]);
+
 #[test]
 fn damaged_handshakes_upgrades_and_pem_files_keep_the_promises() {
     let mut random = SmallRng::seed_from_u64(31);
-    let targets: [(&str, fn(&[u8])); 3] = [("ja3", tls::hello), ("http2_upgrade", http2::upgrade), ("pem", tls::pem)];
+    let targets: [(&str, Exercise); 3] = [("ja3", tls::hello), ("http2_upgrade", http2::upgrade), ("pem", tls::pem)];
     for (target, run) in targets {
         for entry in std::fs::read_dir(repository(&format!("fuzz/corpus/{target}"))).unwrap() {
             let good = std::fs::read(entry.unwrap().path()).unwrap();
