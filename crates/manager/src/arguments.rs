@@ -37,7 +37,7 @@ pub const OPTIONS: &str = "?a:A:b:Cdf:Fh:i:I:j:l:M:n:o:P:p:r:S:s:T:t:VW:x:";
 
 const USAGE: &str = include_str!("arguments/usage.txt");
 
-/// As what the daemon was started. It decides the defaults of `http_policy` and `feature`.
+/// As what the daemon was started. It decides the defaults of parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// `varnishd`: the habits of Varnish.
@@ -47,22 +47,15 @@ pub enum Role {
 }
 
 impl Role {
-    /// The default of the parameter `http_policy`.
+    /// The default values of parameters.
     #[must_use]
-    pub fn http_policy(self) -> &'static str {
-        match self {
-            Role::Varnishd => "varnish",
-            Role::Copal => "rfc",
-        }
-    }
-
-    /// The default of the parameter `feature`.
-    #[must_use]
-    pub fn feature(self) -> u64 {
-        let stock = Parameters::default().feature;
+    pub fn defaults(self) -> Parameters {
+        let stock = Parameters::default();
         match self {
             Role::Varnishd => stock,
-            Role::Copal => stock | feature::HTTP2,
+            Role::Copal => {
+                Parameters { http_policy: "rfc".to_owned(), feature: stock.feature | feature::HTTP2, ..stock }
+            }
         }
     }
 }
@@ -507,8 +500,8 @@ fn apply(
     settings: &[Setting],
     storages: &[String],
 ) -> Result<(Parameters, BTreeSet<String>), ArgumentError> {
-    let mut parameters =
-        Parameters { http_policy: role.http_policy().to_owned(), feature: role.feature(), ..Parameters::default() };
+    let defaults = role.defaults();
+    let mut parameters = defaults.clone();
     let mut protected = BTreeSet::new();
     // `-r` protects against every `-p`, before or after it.
     for names in
@@ -524,7 +517,8 @@ fn apply(
         if protected.contains(name) {
             return Err(ArgumentError::of_part(format!("parameter \"{name}\" is protected.")));
         }
-        value::set(&mut parameters, name, text, storages).map_err(|error| ArgumentError::of_part(error.text()))?;
+        value::set(&mut parameters, &defaults, name, text, storages)
+            .map_err(|error| ArgumentError::of_part(error.text()))?;
     }
     Ok((parameters, protected))
 }

@@ -33,19 +33,19 @@ const IDLE: &str = "(no effect)";
 
 /// The row of the short list, with its newline.
 #[must_use]
-pub fn short(parameters: &Parameters, row: &ParameterRow) -> String {
+pub fn short(parameters: &Parameters, defaults: &Parameters, row: &ParameterRow) -> String {
     if !is_available(row) {
         return format!("{:<30}-\n", row.name);
     }
-    format!("{:<30}{}\n", row.name, value_line(parameters, row))
+    format!("{:<30}{}\n", row.name, value_line(parameters, defaults, row))
 }
 
-fn value_line(parameters: &Parameters, row: &ParameterRow) -> String {
+fn value_line(parameters: &Parameters, defaults: &Parameters, row: &ParameterRow) -> String {
     let mut line = format(parameters, row);
     if !row.unit.is_empty() {
         line.push_str(&format!(" [{}]", row.unit));
     }
-    if is_default(parameters, row) {
+    if is_default(parameters, defaults, row) {
         line.push_str(" (default)");
     }
     line
@@ -53,7 +53,7 @@ fn value_line(parameters: &Parameters, row: &ParameterRow) -> String {
 
 /// The long form.
 #[must_use]
-pub fn long(parameters: &Parameters, row: &ParameterRow, asked: &str) -> String {
+pub fn long(parameters: &Parameters, defaults: &Parameters, row: &ParameterRow, asked: &str) -> String {
     if let Some(real) = alias(asked) {
         let value = format(parameters, row);
         return format!(
@@ -64,9 +64,9 @@ pub fn long(parameters: &Parameters, row: &ParameterRow, asked: &str) -> String 
         let note = wrap("NB: What it needs is not available on this platform.");
         return format!("{}\n{MARGIN}Not available\n\n{}\n{note}\n", row.name, wrap(row.text));
     }
-    let mut out = format!("{}\n{MARGIN}Value is: {}\n", row.name, value_line(parameters, row));
-    if !is_default(parameters, row) {
-        out.push_str(&format!("{MARGIN}Default is: {}\n", row.default));
+    let mut out = format!("{}\n{MARGIN}Value is: {}\n", row.name, value_line(parameters, defaults, row));
+    if !is_default(parameters, defaults, row) {
+        out.push_str(&format!("{MARGIN}Default is: {}\n", format(defaults, row)));
     }
     if let Some(bound) = minimum(parameters, row) {
         out.push_str(&format!("{MARGIN}Minimum is: {}\n", bound.text));
@@ -145,7 +145,7 @@ fn wrap(text: &str) -> String {
 
 /// The JSON object, indented as an element of a reply.
 #[must_use]
-pub fn json(parameters: &Parameters, row: &ParameterRow, asked: &str) -> String {
+pub fn json(parameters: &Parameters, defaults: &Parameters, row: &ParameterRow, asked: &str) -> String {
     if let Some(real) = alias(asked) {
         let value = json_value(parameters, row);
         let text = json::string(&format!("Old name of {real}."));
@@ -163,7 +163,7 @@ pub fn json(parameters: &Parameters, row: &ParameterRow, asked: &str) -> String 
         if !row.unit.is_empty() {
             fields.push(format!("\"units\": {}", json::string(row.unit)));
         }
-        fields.push(format!("\"default\": {}", json::string(row.default)));
+        fields.push(format!("\"default\": {}", json::string(&format(defaults, row))));
         if let Some(bound) = minimum(parameters, row) {
             fields.push(format!("\"minimum\": {}", json::string(&bound.text)));
         }
@@ -210,27 +210,27 @@ mod tests {
     #[test]
     fn the_short_list_has_one_row_a_parameter() {
         let mut parameters = Parameters::default();
-        let show = |parameters: &Parameters, name: &str| short(parameters, row(name).unwrap());
+        let show = |parameters: &Parameters, name: &str| short(parameters, &Parameters::default(), row(name).unwrap());
         assert_eq!(show(&parameters, "accept_filter"), "accept_filter                 -\n");
         assert_eq!(show(&parameters, "default_ttl"), "default_ttl                   120.000 [seconds] (default)\n");
         assert_eq!(show(&parameters, "gzip_level"), "gzip_level                    6 (default)\n");
-        set(&mut parameters, "default_ttl", "1", &[]).unwrap();
+        set(&mut parameters, &Parameters::default(), "default_ttl", "1", &[]).unwrap();
         assert_eq!(show(&parameters, "default_ttl"), "default_ttl                   1.000 [seconds]\n");
     }
 
     #[test]
     fn the_long_form_has_bounds_and_notes() {
         let mut parameters = Parameters::default();
-        set(&mut parameters, "default_ttl", "1.5", &[]).unwrap();
-        let text = long(&parameters, row("default_ttl").unwrap(), "default_ttl");
+        set(&mut parameters, &Parameters::default(), "default_ttl", "1.5", &[]).unwrap();
+        let text = long(&parameters, &Parameters::default(), row("default_ttl").unwrap(), "default_ttl");
         let head = "default_ttl\n        Value is: 1.500 [seconds]\n        Default is: 120.000\n        Minimum is: 0.000\n\n        ";
         assert!(text.starts_with(head), "{text}");
         assert!(text.contains("\n\n        NB: Only objects"), "{text}");
         assert!(text.ends_with("\n\n"));
-        let text = long(&parameters, row("thread_pool_min").unwrap(), "thread_pool_min");
+        let text = long(&parameters, &Parameters::default(), row("thread_pool_min").unwrap(), "thread_pool_min");
         assert!(text.contains("        Minimum is: 5\n        Maximum is: 5000\n\n"), "{text}");
         let lines = PARAMETERS.iter().flat_map(|row| {
-            let text = long(&parameters, row, row.name);
+            let text = long(&parameters, &Parameters::default(), row, row.name);
             text.lines().skip(2).map(str::to_owned).collect::<Vec<_>>()
         });
         assert!(lines.filter(|line| !line.contains(" is: ")).all(|line| line.len() <= 80), "too wide");
@@ -240,7 +240,7 @@ mod tests {
     fn a_set_lists_its_bits_and_says_which_do_nothing() {
         let parameters = Parameters::default();
         for row in PARAMETERS.iter().filter(|row| bits(row.kind).is_some()) {
-            let text = long(&parameters, row, row.name);
+            let text = long(&parameters, &Parameters::default(), row, row.name);
             for bit in bits(row.kind).unwrap() {
                 let line = text.lines().find(|line| line.split_whitespace().next() == Some(bit.name)).unwrap();
                 assert!(line.len() <= 80 && line.contains(bit.text), "{line}");
@@ -253,12 +253,13 @@ mod tests {
     fn json_is_valid_for_every_parameter() {
         let parameters = Parameters::default();
         for row in PARAMETERS {
-            let value: serde_json::Value = serde_json::from_str(&json(&parameters, row, row.name)).unwrap();
+            let value: serde_json::Value =
+                serde_json::from_str(&json(&parameters, &Parameters::default(), row, row.name)).unwrap();
             assert_eq!(value["name"], row.name);
             assert_eq!(value["implemented"], is_available(row));
         }
         let value = |name: &str| -> serde_json::Value {
-            serde_json::from_str(&json(&parameters, row(name).unwrap(), name)).unwrap()
+            serde_json::from_str(&json(&parameters, &Parameters::default(), row(name).unwrap(), name)).unwrap()
         };
         assert_eq!(value("vsl_space")["value"], 83886080);
         assert_eq!(value("auto_restart")["value"], true);

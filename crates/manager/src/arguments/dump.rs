@@ -3,7 +3,7 @@
 use super::{OPTIONS, Role};
 use std::fmt::Write;
 use surface::cli::COMMANDS;
-use surface::parameter::PARAMETERS;
+use surface::parameter::{PARAMETERS, value};
 use surface::tag::TAGS;
 
 /// The text of a topic; `None` when there is no such topic.
@@ -29,12 +29,9 @@ pub fn dump(role: Role, what: &str) -> Option<String> {
             }
         }
         "parameter" => {
+            let defaults = role.defaults();
             for row in PARAMETERS {
-                let default = match row.name {
-                    "http_policy" => role.http_policy(),
-                    "feature" if role == Role::Copal => "+http2,+validate_headers",
-                    _ => row.default,
-                };
+                let default = value::format(&defaults, row);
                 let _ = writeln!(out, "{}\n\t* Default: {default}", row.name);
                 if !row.unit.is_empty() {
                     let _ = writeln!(out, "\t* Units: {}", row.unit);

@@ -152,6 +152,15 @@ fn the_name_under_which_it_was_started_decides_the_policy() {
     assert_eq!(policy(Role::Copal, &["-p", "http_policy=varnish"]), Ok("varnish".to_owned()));
     let error = policy(Role::Copal, &["-p", "http_policy=varnish3"]).unwrap_err();
     assert!(error.contains("use one of: varnish, rfc"), "{error}");
+    let feature = |role: Role| match parse(
+        role,
+        &["-b", "none", "-p", "feature=none", "-p", "feature=default"].map(Into::into),
+    ) {
+        Ok(Parsed::Run(arguments)) => arguments.parameters.feature,
+        _ => panic!("it runs"),
+    };
+    assert_eq!(feature(Role::Varnishd), surface::parameter::Parameters::default().feature);
+    assert_eq!(feature(Role::Copal), feature(Role::Varnishd) | surface::parameter::feature::HTTP2);
     let builtin = |role: Role| dump::dump(role, "builtin").unwrap();
     assert_eq!((builtin(Role::Varnishd).as_str(), builtin(Role::Copal).as_str()), (vcl::BUILTIN, vcl::BUILTIN_RFC));
     let parameters = dump::dump(Role::Copal, "parameter").unwrap();

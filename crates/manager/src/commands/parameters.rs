@@ -24,12 +24,13 @@ impl Call<'_> {
             return Response::new(status::TOO_MANY, "Too many parameters");
         }
         let parameters = self.manager.parameters.borrow();
+        let defaults = self.manager.arguments.role.defaults();
         let asked = names.first().map(String::as_str);
         let rows: Vec<(&ParameterRow, &str)> = match asked {
             None => PARAMETERS.iter().map(|row| (row, row.name)).collect(),
             Some("changed") => PARAMETERS
                 .iter()
-                .filter(|row| value::is_available(row) && !value::is_default(&parameters, row))
+                .filter(|row| value::is_available(row) && !value::is_default(&parameters, &defaults, row))
                 .map(|row| (row, row.name))
                 .collect(),
             Some(name) => match value::row(name) {
@@ -39,12 +40,17 @@ impl Call<'_> {
         };
         if self.json {
             let mut reply = self.json_reply(2);
-            rows.iter().for_each(|(row, name)| reply.push("\n  ", &parameter_text::json(&parameters, row, name)));
+            rows.iter()
+                .for_each(|(row, name)| reply.push("\n  ", &parameter_text::json(&parameters, &defaults, row, name)));
             return Response::ok(reply.finish());
         }
         let long = long || asked.is_some_and(|name| name != "changed");
         let text = rows.iter().map(|(row, name)| {
-            if long { parameter_text::long(&parameters, row, name) } else { parameter_text::short(&parameters, row) }
+            if long {
+                parameter_text::long(&parameters, &defaults, row, name)
+            } else {
+                parameter_text::short(&parameters, &defaults, row)
+            }
         });
         Response::ok(text.collect::<String>())
     }
@@ -52,7 +58,8 @@ impl Call<'_> {
     pub(super) async fn parameter_set(self) -> Response {
         let (name, text) = (self.arguments[0].clone(), self.arguments[1].clone());
         let storages = self.manager.arguments.storages.names();
-        let reply = self.change(&name, |parameters| value::set(parameters, &name, &text, &storages)).await;
+        let defaults = self.manager.arguments.role.defaults();
+        let reply = self.change(&name, |parameters| value::set(parameters, &defaults, &name, &text, &storages)).await;
         if self.json && reply.is_ok() {
             let shown = [name];
             return Call { arguments: &shown, ..self }.parameter_show();
@@ -62,18 +69,8 @@ impl Call<'_> {
 
     pub(super) async fn parameter_reset(self) -> Response {
         let name = self.arguments[0].clone();
-        let role = self.manager.arguments.role;
-        let reset = |parameters: &mut surface::parameter::Parameters| {
-            value::reset(parameters, &name)?;
-            // Their defaults depend on the name under which the daemon was started.
-            match name.as_str() {
-                "http_policy" => role.http_policy().clone_into(&mut parameters.http_policy),
-                "feature" => parameters.feature = role.feature(),
-                _ => {}
-            }
-            Ok(())
-        };
-        self.change(&name, reset).await
+        let defaults = self.manager.arguments.role.defaults();
+        self.change(&name, |parameters| value::reset(parameters, &defaults, &name)).await
     }
 
     /// Changes a parameter that may be changed, and informs the worker.

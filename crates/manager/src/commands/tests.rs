@@ -19,12 +19,16 @@ struct Bench {
 
 impl Bench {
     fn new(options: &[&str]) -> Bench {
+        Bench::started_as(Role::Varnishd, options)
+    }
+
+    fn started_as(role: Role, options: &[&str]) -> Bench {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("v");
         let mut line: Vec<OsString> = ["-d", "-j", "none", "-T", "none", "-n"].iter().map(OsString::from).collect();
         line.push(path.into());
         line.extend(options.iter().map(OsString::from));
-        let Ok(Parsed::Run(arguments)) = arguments::parse(Role::Varnishd, &line) else { panic!("bad options") };
+        let Ok(Parsed::Run(arguments)) = arguments::parse(role, &line) else { panic!("bad options") };
         let parts = Parts {
             directory: WorkDirectory::open(&arguments.work_directory, &arguments.jail, &[]).unwrap(),
             listeners: Vec::new(),
@@ -114,6 +118,23 @@ fn help_lists_what_there_is_now() {
     let json = bench.json("help -j");
     let discard = json.as_array().unwrap().iter().find(|row| row["request"] == "vcl.discard").unwrap();
     assert_eq!((&discard["minarg"], &discard["maxarg"]), (&1.into(), &(-1).into()));
+}
+
+#[test]
+fn the_defaults_are_those_of_the_name_under_which_it_was_started() {
+    let bench = Bench::started_as(Role::Copal, &["-b", "none"]);
+    bench.check("param.show changed", 200, "");
+    bench.check("param.set feature none", 200, "");
+    bench.check("param.set feature default", 200, "");
+    bench.check("param.show changed", 200, "");
+    bench.check("param.set feature -http2", 200, "");
+    assert!(bench.ask("param.show feature").1.contains("Default is: +http2,+validate_headers\n"));
+    assert_eq!(bench.json("param.show -j feature")[3]["default"], "+http2,+validate_headers");
+    bench.check("param.reset feature", 200, "");
+    bench.check("param.set http_policy varnish", 200, "");
+    bench.check("param.show changed", 200, "http_policy                   varnish\n");
+    bench.check("param.reset http_policy", 200, "");
+    bench.check("param.show changed", 200, "");
 }
 
 #[test]

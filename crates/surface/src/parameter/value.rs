@@ -85,29 +85,36 @@ pub fn is_available(row: &ParameterRow) -> bool {
     row.name != "accept_filter"
 }
 
-/// Sets a parameter from text. `storages` are the names that a storage parameter may take.
+/// Sets a parameter from text. `storages` are the names that a storage parameter may take; what the text may call the default is one
+/// of `defaults`, which depend on the name under which the daemon was started.
 ///
 /// # Errors
 /// See [`SetError`]; `parameters` is then unchanged.
-pub fn set(parameters: &mut Parameters, name: &str, value: &str, storages: &[String]) -> Result<(), SetError> {
+pub fn set(
+    parameters: &mut Parameters,
+    defaults: &Parameters,
+    name: &str,
+    value: &str,
+    storages: &[String],
+) -> Result<(), SetError> {
     let Some(row) = row(name) else {
         return Err(SetError::Unknown(name.to_owned()));
     };
     if !is_available(row) {
         return Err(SetError::Unavailable(name.to_owned()));
     }
-    parse(parameters, row, value, storages).map_err(|reason| SetError::Invalid {
+    parse(parameters, defaults, row, value, storages).map_err(|reason| SetError::Invalid {
         name: name.to_owned(),
         value: value.to_owned(),
         reason,
     })
 }
 
-/// Gives a parameter its default value.
+/// Gives a parameter its default value, one of `defaults`.
 ///
 /// # Errors
 /// When there is no such parameter, or when another one currently forbids its default.
-pub fn reset(parameters: &mut Parameters, name: &str) -> Result<(), SetError> {
+pub fn reset(parameters: &mut Parameters, defaults: &Parameters, name: &str) -> Result<(), SetError> {
     let Some(row) = row(name) else {
         return Err(SetError::Unknown(name.to_owned()));
     };
@@ -115,11 +122,11 @@ pub fn reset(parameters: &mut Parameters, name: &str) -> Result<(), SetError> {
         return Err(SetError::Unavailable(name.to_owned()));
     }
     let mut candidate = parameters.clone();
-    copy_value(&Parameters::default(), &mut candidate, row.name);
+    copy_value(defaults, &mut candidate, row.name);
     if let Some(ValueRef::Number(number)) = candidate.value(row.name) {
         check_number(&candidate, row, *number).map_err(|reason| SetError::Invalid {
             name: name.to_owned(),
-            value: row.default.to_owned(),
+            value: format(defaults, row),
             reason,
         })?;
     }
@@ -127,10 +134,10 @@ pub fn reset(parameters: &mut Parameters, name: &str) -> Result<(), SetError> {
     Ok(())
 }
 
-/// Whether the parameter has its default value.
+/// Whether the parameter has its default value, that of `defaults`.
 #[must_use]
-pub fn is_default(parameters: &Parameters, row: &ParameterRow) -> bool {
-    format(parameters, row) == row.default
+pub fn is_default(parameters: &Parameters, defaults: &Parameters, row: &ParameterRow) -> bool {
+    format(parameters, row) == format(defaults, row)
 }
 
 /// The value as `param.show` prints it.
@@ -214,7 +221,13 @@ fn copy_value(from: &Parameters, to: &mut Parameters, name: &str) {
     }
 }
 
-fn parse(parameters: &mut Parameters, row: &ParameterRow, text: &str, storages: &[String]) -> Result<(), String> {
+fn parse(
+    parameters: &mut Parameters,
+    defaults: &Parameters,
+    row: &ParameterRow,
+    text: &str,
+    storages: &[String],
+) -> Result<(), String> {
     let number = match row.kind {
         ParameterKind::Seconds | ParameterKind::Double => {
             let value = parse_float(text)?;
@@ -257,8 +270,7 @@ fn parse(parameters: &mut Parameters, row: &ParameterRow, text: &str, storages: 
         }
         ParameterKind::DebugBits => parse_bits(parameters.debug, text, DEBUG_BITS, "debug", None)?,
         ParameterKind::FeatureBits => {
-            let default = Parameters::default().feature;
-            parse_bits(parameters.feature, text, FEATURE_BITS, "feature", Some(default))?
+            parse_bits(parameters.feature, text, FEATURE_BITS, "feature", Some(defaults.feature))?
         }
         ParameterKind::ExperimentalBits => {
             parse_bits(parameters.experimental, text, EXPERIMENTAL_BITS, "experimental", None)?

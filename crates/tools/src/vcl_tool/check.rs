@@ -137,7 +137,8 @@ fn text(value: OsString) -> Result<String, String> {
 
 fn set_parameter(parameters: &mut Parameters, setting: &str) -> Result<(), String> {
     let (name, wanted) = setting.split_once('=').ok_or("-p takes param=value")?;
-    value::set(parameters, name, wanted, &[]).map_err(|error| error.text().trim().replace('\n', " "))
+    value::set(parameters, &Parameters::default(), name, wanted, &[])
+        .map_err(|error| error.text().trim().replace('\n', " "))
 }
 
 fn dialect(name: &str) -> Result<Option<Generation>, String> {
