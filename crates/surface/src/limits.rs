@@ -235,7 +235,7 @@ pub const TLS_EARLY_DATA_BYTES_MAX: u32 = 16 << 10;
 /// Most certificates that are served, and as many challenges.
 pub const CERTIFICATES_MAX: usize = 4096;
 /// Longest file with a certificate, a key, authorities or a response of OCSP, and longest `-A` file, in bytes.
-pub const TLS_FILE_BYTES_MAX: u64 = 1 << 20;
+pub const TLS_FILE_BYTES_MAX: u64 = 2 << 20;
 /// How deep the blocks of an `-A` file are nested.
 pub const TLS_FILE_DEPTH_MAX: usize = 4;
 /// How many keys of session tickets are accepted, the one with which tickets are made among them.
@@ -349,8 +349,8 @@ pub const ACME_PAUSE_SECONDS_MAX: f64 = 28_800.0;
 pub const ACME_RETRY_AFTER_SECONDS_MAX: f64 = 604_800.0;
 /// Largest file of certificates or of a key that a backend in VCL names, in bytes.
 pub const ORIGIN_PEM_BYTES_MAX: usize = 2 << 20;
-/// Most authorities in one such file.
-pub const ORIGIN_AUTHORITIES_MAX: usize = 1000;
+/// Most authorities in one file, of those that issue certificates of clients or origins.
+pub const AUTHORITIES_MAX: usize = 1000;
 /// Most requests at a time on one HTTP/2 connection to an origin; it may allow fewer. Further ones get a further connection.
 pub const HTTP2_ORIGIN_STREAMS_MAX: usize = 100;
 /// Bytes of a body that an origin may send over HTTP/2 ahead of whoever takes them: the window of a stream.

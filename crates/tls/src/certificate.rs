@@ -8,11 +8,12 @@
 use crate::distinguished::distinguished_name;
 use crate::secret::Secret;
 use crate::table::CertificateRow;
+use rustls::RootCertStore;
 use rustls::sign::CertifiedKey;
 use rustls_pki_types::pem::{self, PemObject, SectionKind};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::fmt;
-use surface::limits::{CERTIFICATE_CHAIN_MAX, CERTIFICATE_NAMES_MAX};
+use surface::limits::{AUTHORITIES_MAX, CERTIFICATE_CHAIN_MAX, CERTIFICATE_NAMES_MAX};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer;
@@ -73,8 +74,10 @@ pub enum CertificateError {
     BadCertificate(String),
     /// The key is not that of the certificate.
     Mismatch,
-    /// More certificates than [`CERTIFICATE_CHAIN_MAX`].
-    LongChain,
+    /// The certificate cannot be an authority.
+    NoAuthority(String),
+    /// More certificates than so many.
+    TooMany(usize),
 }
 
 impl fmt::Display for CertificateError {
@@ -88,7 +91,8 @@ impl fmt::Display for CertificateError {
             CertificateError::BadKey(why) => write!(f, "the private key cannot be used: {why}"),
             CertificateError::BadCertificate(why) => write!(f, "the certificate cannot be used: {why}"),
             CertificateError::Mismatch => f.write_str("key and certificate mismatch"),
-            CertificateError::LongChain => write!(f, "more than {CERTIFICATE_CHAIN_MAX} certificates"),
+            CertificateError::NoAuthority(why) => write!(f, "no authority: {why}"),
+            CertificateError::TooMany(most) => write!(f, "more than {most} certificates"),
         }
     }
 }
@@ -118,7 +122,7 @@ impl Pem {
     /// # Errors
     /// See [`CertificateError`].
     pub fn read(bytes: &[u8], key_bytes: Option<&[u8]>) -> Result<LoadedCertificate, CertificateError> {
-        let chain = certificates(bytes)?;
+        let chain = certificates(bytes, CERTIFICATE_CHAIN_MAX)?;
         let Some(first) = chain.first() else {
             return Err(CertificateError::NoCertificate);
         };
@@ -127,17 +131,21 @@ impl Pem {
         LoadedCertificate::of_der(chain, private_key(key_bytes.unwrap_or(bytes))?)
     }
 
-    /// Reads certificates alone, such as the authorities that clients' certificates come from.
+    /// Reads certificates of authorities, those that issue certificates of clients or origins, and returns them in DER. What else
+    /// is in the file is passed over.
     ///
     /// # Errors
-    /// [`CertificateError::Empty`], `NotPem`, `NoCertificate`, `LongChain`, and `BadCertificate` for one that cannot be read.
+    /// [`CertificateError::Empty`], `NotPem`, `NoCertificate`, `TooMany`, and `BadCertificate` or `NoAuthority` for one that cannot
+    /// be used.
     pub fn read_authorities(bytes: &[u8]) -> Result<Vec<Vec<u8>>, CertificateError> {
-        let authorities = certificates(bytes)?;
+        let authorities = certificates(bytes, AUTHORITIES_MAX)?;
         if authorities.is_empty() {
             return Err(CertificateError::NoCertificate);
         }
         for authority in &authorities {
             CertificateFacts::read(authority)?;
+            let added = RootCertStore::empty().add(authority.as_slice().into());
+            added.map_err(|error| CertificateError::NoAuthority(error.to_string()))?;
         }
         Ok(authorities)
     }
@@ -173,7 +181,7 @@ impl CertificateFacts {
 }
 
 /// What is wrong with a PEM file. The library's own words show the line, and where line ends are lost that is the key.
-pub(crate) fn pem_fault(error: &pem::Error) -> &'static str {
+fn pem_fault(error: &pem::Error) -> &'static str {
     match error {
         pem::Error::MissingSectionEnd { .. } => "a section has no end; are line ends missing?",
         pem::Error::IllegalSectionStart { .. } => "a line that begins a section says more; are line ends missing?",
@@ -183,8 +191,8 @@ pub(crate) fn pem_fault(error: &pem::Error) -> &'static str {
     }
 }
 
-/// The certificates among the sections of a PEM file.
-fn certificates(bytes: &[u8]) -> Result<Vec<Vec<u8>>, CertificateError> {
+/// The certificates among the sections of a PEM file, at most so many.
+fn certificates(bytes: &[u8], most: usize) -> Result<Vec<Vec<u8>>, CertificateError> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(CertificateError::Empty);
     }
@@ -194,8 +202,8 @@ fn certificates(bytes: &[u8]) -> Result<Vec<Vec<u8>>, CertificateError> {
             (SectionKind::Certificate, der) => found.push(der),
             (_, mut other) => zeroize::Zeroize::zeroize(&mut other),
         }
-        if found.len() > CERTIFICATE_CHAIN_MAX {
-            return Err(CertificateError::LongChain);
+        if found.len() > most {
+            return Err(CertificateError::TooMany(most));
         }
     }
     Ok(found)
@@ -386,7 +394,17 @@ mod tests {
         let nonsense = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
         assert!(matches!(refused(&format!("{certificate}{nonsense}")), CertificateError::BadKey(_)));
         let long = certificate.repeat(CERTIFICATE_CHAIN_MAX + 1);
-        assert_eq!(refused(&format!("{long}{key}")), CertificateError::LongChain);
+        assert_eq!(refused(&format!("{long}{key}")), CertificateError::TooMany(CERTIFICATE_CHAIN_MAX));
+    }
+
+    #[test]
+    fn authorities_are_read_up_to_their_limit() {
+        let (certificate, key) = made(&["ca.example"]);
+        let read = |count: usize| Pem::read_authorities(certificate.repeat(count).as_bytes());
+        assert_eq!(read(CERTIFICATE_CHAIN_MAX + 1).unwrap().len(), CERTIFICATE_CHAIN_MAX + 1);
+        assert_eq!(read(AUTHORITIES_MAX).unwrap().len(), AUTHORITIES_MAX);
+        assert_eq!(read(AUTHORITIES_MAX + 1).unwrap_err().to_string(), "more than 1000 certificates");
+        assert_eq!(Pem::read_authorities(key.as_bytes()), Err(CertificateError::NoCertificate));
     }
 
     #[test]
@@ -399,7 +417,7 @@ mod tests {
         {
             for message in [
                 Pem::read(torn.as_bytes(), None).unwrap_err().to_string(),
-                crate::origin::read_authorities(torn.as_bytes()).unwrap_err(),
+                Pem::read_authorities(torn.as_bytes()).unwrap_err().to_string(),
             ] {
                 let is_shown = message.contains(&secret[..4]) || message.contains(numbers.trim_matches(['[', ']']));
                 assert!(!is_shown && message.len() < 100, "{message}");

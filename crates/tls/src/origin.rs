@@ -16,7 +16,6 @@ mod verifier;
 
 mod failure;
 
-pub use authorities::read_authorities;
 pub use failure::failure_text;
 
 use crate::certificate::CertificateFacts;

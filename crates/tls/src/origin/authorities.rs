@@ -1,12 +1,9 @@
 //! Those who may vouch for an origin: [`Authorities`], of the system or given by an operator.
 
-use crate::certificate::{CertificateFacts, pem_fault};
 use aws_lc_rs::digest;
 use rustls::RootCertStore;
 use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject;
 use std::collections::HashSet;
-use surface::limits::ORIGIN_AUTHORITIES_MAX;
 
 /// Authorities, and certificates that are trusted by themselves.
 #[derive(Debug)]
@@ -63,24 +60,6 @@ impl Authorities {
     pub(super) fn complaint(&self) -> Option<&str> {
         self.complaint.as_deref()
     }
-}
-
-/// Reads a PEM file of authorities, and returns them in DER. What else is in it is passed over.
-///
-/// # Errors
-/// What is wrong with it, in words for an operator.
-pub fn read_authorities(bytes: &[u8]) -> Result<Vec<Vec<u8>>, String> {
-    let mut found: Vec<Vec<u8>> = Vec::new();
-    for certificate in CertificateDer::pem_slice_iter(bytes) {
-        let certificate = certificate.map_err(|error| format!("not a PEM file: {}", pem_fault(&error)))?;
-        CertificateFacts::read(&certificate).map_err(|error| error.to_string())?;
-        RootCertStore::empty().add(certificate.clone()).map_err(|error| format!("no authority: {error}"))?;
-        if found.len() == ORIGIN_AUTHORITIES_MAX {
-            return Err(format!("more than {ORIGIN_AUTHORITIES_MAX} certificates"));
-        }
-        found.push(certificate.to_vec());
-    }
-    if found.is_empty() { Err("no certificate in it".to_owned()) } else { Ok(found) }
 }
 
 /// SHA-256.

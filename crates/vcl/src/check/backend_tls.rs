@@ -17,7 +17,7 @@ use std::path::Path;
 use surface::diagnostic::Code;
 use surface::limits::ORIGIN_PEM_BYTES_MAX;
 use tls::certificate::{CertificateError, Pem};
-use tls::origin::{is_host_name, read_authorities};
+use tls::origin::is_host_name;
 use vcl_run::program::{ClientIdentity, TlsDefinition};
 
 /// The attributes, which the old dialects do not have.
@@ -82,7 +82,8 @@ impl Checker<'_> {
             "http2" => set.http2 = self.switch_field(field)?,
             "ssl_ca" => {
                 let (bytes, place) = self.file_field(field)?;
-                set.authorities = read_authorities(&bytes).map_err(|why| self.bad_file(&why, place))?;
+                let read = Pem::read_authorities(&bytes);
+                set.authorities = read.map_err(|why| self.bad_file(&why.to_string(), place))?;
             }
             "ssl_cert" => set.certificate = Some(self.file_field(field)?),
             "ssl_key" => set.key = Some(self.file_field(field)?),
