@@ -223,6 +223,10 @@ pub trait Exchange {
     /// closes its sending side may still want its answer, so that is ignored.
     fn poll_hear(&mut self, context: &mut Context<'_>) -> Poll<bool>;
 
+    /// Lets the client's TLS handshake go on, whose end somebody waits for. Only for transports on whose connection nobody else
+    /// reads meanwhile.
+    fn drive_handshake(&mut self, _context: &mut Context<'_>) {}
+
     /// Whether there is a connection to hand over, which a pipe needs.
     fn has_wire(&self) -> bool;
 

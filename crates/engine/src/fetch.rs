@@ -16,6 +16,7 @@
 
 mod body;
 mod commit;
+mod early;
 mod error;
 mod fail;
 mod fill;

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
+use tokio::sync::Notify;
 use vcl_run::tls::TlsFacts;
 
 /// The two ends of a client connection, and its listener. Addresses of a Unix-domain socket are `0.0.0.0:0`.
@@ -32,26 +33,52 @@ pub struct Peer {
 }
 
 /// Whether a TLS handshake is still under way on a connection that has brought early data: what arrives until it ends might be
-/// somebody's recording of what another client has sent (RFC 8470).
+/// somebody's recording of what another client has sent (RFC 8470). Whoever owns the handshake says how it ended.
 #[derive(Debug)]
-pub struct EarlyPhase(Cell<bool>);
+pub struct EarlyPhase {
+    /// How it ended: whether it is complete; `None` while it is under way.
+    end: Cell<Option<bool>>,
+    ended: Notify,
+}
 
 impl EarlyPhase {
     /// A handshake that is under way.
     #[must_use]
     pub fn begun() -> Rc<EarlyPhase> {
-        Rc::new(EarlyPhase(Cell::new(true)))
+        Rc::new(EarlyPhase { end: Cell::new(None), ended: Notify::new() })
     }
 
-    /// The handshake is complete, and all early data was read.
-    pub fn end(&self) {
-        self.0.set(false);
+    /// The handshake is complete: what came early came from this client.
+    pub fn complete(&self) {
+        self.end(true);
+    }
+
+    /// The handshake will never be complete. Without effect if it is.
+    pub fn fail(&self) {
+        self.end(false);
+    }
+
+    fn end(&self, is_complete: bool) {
+        if self.end.get().is_none() {
+            self.end.set(Some(is_complete));
+            self.ended.notify_waiters();
+        }
     }
 
     /// Whether the handshake is under way.
     #[must_use]
     pub fn is_under_way(&self) -> bool {
-        self.0.get()
+        self.end.get().is_none()
+    }
+
+    /// Waits for the end of the handshake: whether it is complete then.
+    pub async fn ended(&self) -> bool {
+        loop {
+            if let Some(is_complete) = self.end.get() {
+                return is_complete;
+            }
+            self.ended.notified().await;
+        }
     }
 }
 

@@ -20,6 +20,7 @@ mod accept;
 mod await_object;
 mod challenge;
 mod deliver;
+pub(crate) mod early;
 mod finish;
 mod fragment;
 mod hash;

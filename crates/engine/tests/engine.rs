@@ -11,6 +11,7 @@ mod collections;
 mod compatibility;
 mod delivery;
 mod dns_names;
+mod early;
 mod esi;
 mod fetches;
 mod hit_cost;

@@ -242,6 +242,68 @@ fn client_that_gives_up_one_request_after_the_other_is_sent_away() {
         assert_eq!(world.count(Main::H3Abuse), 1);
         sleep(Duration::from_secs(5)).await;
         world.expect_log("SessClose OVERLOAD");
+        assert!(world.count(Main::ReqReset) > 100, "{}", world.count(Main::ReqReset));
+    });
+}
+
+#[test]
+fn requests_that_are_given_up_late_are_no_abuse_and_malformed_ones_are() {
+    run_with(
+        |_| {},
+        "sub vcl_recv { return (pass); }",
+        async |world| {
+            world.origin(|mut stream| async move {
+                OriginRequest::read(&mut stream).await;
+                sleep(Duration::from_secs(3)).await;
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx").await.unwrap();
+            });
+            let patient = client(&world);
+            for _ in 0..3 {
+                let all: Vec<u64> = (0..60).map(|_| patient.begin(&GET)).collect();
+                all.iter().for_each(|id| patient.finish(*id));
+                // h2_rapid_reset is one second.
+                sleep(Duration::from_millis(1100)).await;
+                all.iter().for_each(|id| patient.cancel(*id));
+                sleep(Duration::from_secs(3)).await;
+            }
+            assert_eq!(patient.get("/").await.status(), 200);
+            assert_eq!((world.count(Main::H3Abuse), world.count(Main::ReqReset)), (0, 180));
+            let careless = client(&world);
+            for _ in 0..150 {
+                careless.begin(&[(":method", "GET"), (":path", "/")]);
+                sleep(Duration::from_micros(10)).await;
+            }
+            assert_eq!(careless.closed().await, 0x107);
+            assert_eq!(world.count(Main::H3Abuse), 1);
+        },
+    );
+}
+
+#[test]
+fn responses_are_as_urgent_as_the_client_said_last() {
+    run(async |world| {
+        world.origin(always("", &"x".repeat(50_000)));
+        let client = client(&world);
+        let plain = client.begin(&GET);
+        let said = client.begin(&[GET[0], GET[1], GET[2], GET[3], ("priority", "u=1, i")]);
+        // A frame may come before its request, and knows better.
+        client.prioritise(8, "u=6");
+        client.prioritise(8, "u=5");
+        sleep(Duration::from_millis(10)).await;
+        let early = client.begin(&[GET[0], GET[1], GET[2], GET[3], ("priority", "u=1")]);
+        for id in [plain, said, early] {
+            client.finish(id);
+        }
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(early, 8);
+        assert_eq!([plain, said, early].map(|id| client.urgencies(id)), [vec![], vec![1], vec![5]]);
+        // Their windows are full: what is said now counts for the rest.
+        client.prioritise(plain, "u=0");
+        client.prioritise(said, "u=3");
+        for id in [plain, said, early] {
+            assert_eq!(client.outcome(id).await.body().len(), 50_000);
+        }
+        assert_eq!([plain, said, early].map(|id| client.urgencies(id)), [vec![0], vec![1, 3], vec![5]]);
     });
 }
 
@@ -300,7 +362,7 @@ fn early_requests_that_change_something_wait_for_the_handshake() {
             world.origin(always("", "x"));
             let client = QuicClient::connect(&world.context, peer(&world), true);
             assert_eq!(client.get("/").await.status(), 200);
-            world.expect_log("BereqHeader early-data: 1");
+            world.expect_log("BereqHeader Early-Data: 1");
             let post = client.begin(&[(":method", "POST"), GET[1], GET[2], GET[3], ("content-length", "1")]);
             client.data(post, b"x");
             client.finish(post);

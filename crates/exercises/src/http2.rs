@@ -8,7 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use field_coding::integer;
 use std::rc::Rc;
 use std::time::Duration;
-use surface::limits::{H2_PRIORITIES_WAITING_MAX, H2_PRIORITY_BYTES_MAX, H2_WATCHED_STREAMS_MAX};
+use surface::limits::{H2_WATCHED_STREAMS_MAX, PRIORITIES_WAITING_MAX, PRIORITY_BYTES_MAX};
 
 /// Bytes of one direction before it is the other's turn.
 const TURN_BYTES: usize = 100;
@@ -95,8 +95,8 @@ fn watched(received: &[u8], sent: &[u8], size: usize) -> Seen {
         now += Duration::from_millis(300);
     }
     seen.priorities = watch.take_priorities();
-    assert!(seen.priorities.len() <= H2_PRIORITIES_WAITING_MAX);
-    assert!(seen.priorities.iter().all(|update| update.value.len() <= H2_PRIORITY_BYTES_MAX));
+    assert!(seen.priorities.len() <= PRIORITIES_WAITING_MAX);
+    assert!(seen.priorities.iter().all(|update| update.value.len() <= PRIORITY_BYTES_MAX));
     assert!(watch.open_streams() <= H2_WATCHED_STREAMS_MAX);
     Seen {
         verdict: watch.verdict(),

@@ -35,9 +35,6 @@ pub fn pem(bytes: &[u8]) {
         Err(error) => check_message(&error.to_string(), bytes),
         Ok(chain) => assert_eq!(Pem::read_authorities(written(&chain).as_bytes()), Ok(chain)),
     }
-    if let Err(message) = ::tls::origin::read_authorities(file) {
-        check_message(&message, bytes);
-    }
 }
 
 fn check_message(message: &str, bytes: &[u8]) {

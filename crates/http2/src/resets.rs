@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::time::Duration;
+use surface::parameter::Parameters;
 
 /// The limits of the budget; VCL may change them for one connection.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -15,6 +16,16 @@ pub struct ResetLimits {
     pub limit: i64,
     /// In this many seconds (`h2_rapid_reset_period`).
     pub period: f64,
+}
+
+impl From<&Parameters> for ResetLimits {
+    fn from(parameters: &Parameters) -> ResetLimits {
+        ResetLimits {
+            rapid: parameters.h2_rapid_reset,
+            limit: i64::try_from(parameters.h2_rapid_reset_limit).unwrap_or(i64::MAX),
+            period: parameters.h2_rapid_reset_period,
+        }
+    }
 }
 
 /// The budget of one connection.
@@ -54,12 +65,13 @@ impl Resets {
     }
 
     /// Whether a stream that lived this long was reset soon enough to count.
-    pub(crate) fn is_rapid(&self, lived: Duration) -> bool {
+    #[must_use]
+    pub fn is_rapid(&self, lived: Duration) -> bool {
         lived.as_secs_f64() <= self.limits.get().rapid
     }
 
     /// Takes one reset out of the budget; false if there was none left.
-    pub(crate) fn charge(&self, now: Duration) -> bool {
+    pub fn charge(&self, now: Duration) -> bool {
         let ResetLimits { limit, period, .. } = self.limits.get();
         if limit <= 0 {
             return true;

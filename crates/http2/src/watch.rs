@@ -16,7 +16,7 @@ use crate::streams::OpenStreams;
 use crate::verdict::{Abuse, Verdict};
 use std::rc::Rc;
 use std::time::Duration;
-use surface::limits::{H2_CONTINUATIONS_MAX, H2_PRIORITIES_WAITING_MAX, H2_PRIORITY_BYTES_MAX, H2_SETTINGS_COST};
+use surface::limits::{H2_CONTINUATIONS_MAX, H2_SETTINGS_COST, PRIORITIES_WAITING_MAX, PRIORITY_BYTES_MAX};
 
 /// What the guard of a connection has to know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,6 +86,7 @@ pub struct Watch {
     told: Option<Abuse>,
     is_failed: bool,
     traffic: [Traffic; 2],
+    refused: u64,
 }
 
 impl Watch {
@@ -109,6 +110,7 @@ impl Watch {
             told: None,
             is_failed: false,
             traffic: [Traffic::default(); 2],
+            refused: 0,
         }
     }
 
@@ -122,6 +124,11 @@ impl Watch {
     #[must_use]
     pub fn told(&self) -> Option<Abuse> {
         self.told
+    }
+
+    /// How many streams were refused since the last call: there are too many, or there is no room.
+    pub fn take_refused(&mut self) -> u64 {
+        std::mem::take(&mut self.refused)
     }
 
     /// Whether a GOAWAY was sent because of an error: the client may still be sending, and should learn why that is no use.
@@ -300,11 +307,11 @@ impl Watch {
     }
 
     fn keep_priority(&mut self, update: PriorityUpdate) {
-        if update.value.len() > H2_PRIORITY_BYTES_MAX {
+        if update.value.len() > PRIORITY_BYTES_MAX {
             return;
         }
         self.priorities.retain(|older| older.stream != update.stream);
-        if self.priorities.len() >= H2_PRIORITIES_WAITING_MAX {
+        if self.priorities.len() >= PRIORITIES_WAITING_MAX {
             self.priorities.remove(0);
         }
         self.priorities.push(update);
@@ -372,7 +379,10 @@ impl Watch {
         let is_again = std::mem::replace(&mut self.reset_last, stream) == stream;
         match ErrorCode::of(code) {
             Some(ErrorCode::NoError | ErrorCode::InternalError | ErrorCode::Cancel) => Ok(()),
-            Some(ErrorCode::RefusedStream) => self.charge_frame(1, now),
+            Some(ErrorCode::RefusedStream) => {
+                self.refused += 1;
+                self.charge_frame(1, now)
+            }
             _ if is_again => self.charge_frame(1, now),
             _ => self.charge_reset(now),
         }
@@ -407,7 +417,7 @@ fn wanted_bytes(head: FrameHead) -> usize {
     match head.kind {
         kind::DATA if head.has(flag::PADDED) => 1,
         kind::RST_STREAM => 4,
-        kind::PRIORITY_UPDATE => 4 + H2_PRIORITY_BYTES_MAX + 1,
+        kind::PRIORITY_UPDATE => 4 + PRIORITY_BYTES_MAX + 1,
         kind::GOAWAY => 8 + COMPLAINT_BYTES,
         _ => 0,
     }
@@ -467,7 +477,7 @@ impl Meaning {
         if head.stream != 0 || stream == 0 {
             return Meaning::Broken(Verdict::broken(ErrorCode::ProtocolError, "a PRIORITY_UPDATE of no stream"));
         }
-        let bytes_max = (head.payload_bytes as usize - 4).min(H2_PRIORITY_BYTES_MAX + 1);
+        let bytes_max = (head.payload_bytes as usize - 4).min(PRIORITY_BYTES_MAX + 1);
         Meaning::Priority(PriorityUpdate { stream, value: value[..value.len().min(bytes_max)].to_vec() })
     }
 }

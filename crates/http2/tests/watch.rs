@@ -5,8 +5,8 @@ use http2::{Abuse, Observer, PriorityUpdate, ResetLimits, Resets, Verdict, Watch
 use std::rc::Rc;
 use std::time::Duration;
 use surface::limits::{
-    H2_CONTINUATIONS_MAX, H2_EMPTY_FRAMES_EARNED, H2_EMPTY_FRAMES_MAX, H2_EMPTY_FRAMES_PER_SECOND,
-    H2_PRIORITIES_WAITING_MAX, H2_PRIORITY_BYTES_MAX, H2_SETTINGS_COST, H2_WATCHED_STREAMS_MAX,
+    H2_CONTINUATIONS_MAX, H2_EMPTY_FRAMES_EARNED, H2_EMPTY_FRAMES_MAX, H2_EMPTY_FRAMES_PER_SECOND, H2_SETTINGS_COST,
+    H2_WATCHED_STREAMS_MAX, PRIORITIES_WAITING_MAX, PRIORITY_BYTES_MAX,
 };
 
 const RESETS: ResetLimits = ResetLimits { rapid: 1.0, limit: 100, period: 60.0 };
@@ -380,7 +380,7 @@ fn wishes_of_priority_are_taken_once_and_bounded() {
     peer.takes(&update(1, b"u=1"));
     peer.takes(&update(3, b"u=7, i"));
     peer.takes(&update(1, b"u=2"));
-    peer.takes(&update(5, &[b' '; H2_PRIORITY_BYTES_MAX + 1]));
+    peer.takes(&update(5, &[b' '; PRIORITY_BYTES_MAX + 1]));
     let wish = |stream, value: &[u8]| PriorityUpdate { stream, value: value.to_vec() };
     assert_eq!(peer.watch.take_priorities(), [wish(3, b"u=7, i"), wish(1, b"u=2")]);
     assert!(peer.watch.take_priorities().is_empty());
@@ -388,7 +388,7 @@ fn wishes_of_priority_are_taken_once_and_bounded() {
         peer.takes(&update(2 * stream + 1, b"u=1"));
     }
     let waiting = peer.watch.take_priorities();
-    assert_eq!(waiting.len(), H2_PRIORITIES_WAITING_MAX);
+    assert_eq!(waiting.len(), PRIORITIES_WAITING_MAX);
     assert_eq!(waiting.last(), Some(&wish(999, b"u=1")), "the latest are kept");
 }
 

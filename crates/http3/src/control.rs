@@ -6,6 +6,7 @@ use crate::code::Code;
 use crate::frames::{Frame, FrameFault, FrameReader, Place, write_settings};
 use crate::varint;
 use bytes::Bytes;
+use surface::limits::PRIORITIES_WAITING_MAX;
 
 const QPACK_MAX_TABLE_CAPACITY: u64 = 0x1;
 const MAX_FIELD_SECTION_SIZE: u64 = 0x6;
@@ -23,12 +24,14 @@ pub struct ControlReader {
     /// The push id of the latest GOAWAY.
     goaway: Option<u64>,
     push_id_max: Option<u64>,
+    /// What was said of requests, the latest last.
+    priorities: Vec<(u64, Bytes)>,
 }
 
 impl Default for ControlReader {
     fn default() -> ControlReader {
         let frames = FrameReader::new(Place::Control, 0);
-        ControlReader { frames, has_settings: false, goaway: None, push_id_max: None }
+        ControlReader { frames, has_settings: false, goaway: None, push_id_max: None, priorities: Vec::new() }
     }
 }
 
@@ -61,6 +64,8 @@ impl ControlReader {
                 Frame::MaxPushId(id) => self.push_id_max = Some(id),
                 // Nothing was ever promised.
                 Frame::CancelPush(_) => return Err(Code::IdError),
+                Frame::PriorityUpdate(stream, _) if !stream.is_multiple_of(4) => return Err(Code::IdError),
+                Frame::PriorityUpdate(stream, value) => self.keep_priority(stream, value),
                 Frame::Data(_) | Frame::Headers(_) => return Err(Code::FrameUnexpected),
             }
         }
@@ -68,6 +73,19 @@ impl ControlReader {
             return Err(Code::MissingSettings);
         }
         Ok(self.goaway.is_some())
+    }
+
+    fn keep_priority(&mut self, stream: u64, value: Bytes) {
+        self.priorities.retain(|(other, _)| *other != stream);
+        if self.priorities.len() >= PRIORITIES_WAITING_MAX {
+            self.priorities.remove(0);
+        }
+        self.priorities.push((stream, value));
+    }
+
+    /// Takes what was said of requests since the last call: their streams, and values of `priority` fields.
+    pub fn take_priorities(&mut self) -> Vec<(u64, Bytes)> {
+        std::mem::take(&mut self.priorities)
     }
 
     /// How many frames carried nothing that matters.
@@ -149,6 +167,26 @@ mod tests {
         assert_eq!(take(&[4, 0, 0xd, 1, 4, 0xd, 1, 8]), Ok(false));
         assert_eq!(take(&[4, 0, 0xd, 1, 8, 0xd, 1, 4]), Err(Code::IdError));
         assert_eq!(take(&[4, 0, 3, 1, 0]), Err(Code::IdError));
+    }
+
+    #[test]
+    fn priorities_of_requests_are_kept_and_the_latest_counts() {
+        let update =
+            |stream: u8, value: &[u8]| [&[0x80, 0x0f, 0x07, 0x00, 1 + value.len() as u8, stream], value].concat();
+        let mut reader = ControlReader::default();
+        let said = [vec![4, 0], update(4, b"u=1"), update(8, b"u=2"), update(4, b"u=5, i")].concat();
+        assert_eq!(reader.take(said.into()), Ok(false));
+        assert_eq!(reader.take_priorities(), [(8, Bytes::from("u=2")), (4, Bytes::from("u=5, i"))]);
+        assert_eq!((reader.take_priorities(), reader.idle_frames()), (Vec::new(), 3));
+        let others = (0..2 * PRIORITIES_WAITING_MAX as u64).flat_map(|_| update(0, b"u=0")).collect::<Vec<u8>>();
+        assert_eq!(reader.take(others.into()), Ok(false));
+        assert_eq!(reader.take_priorities().len(), 1);
+        assert_eq!(take(&[&[4, 0][..], &update(2, b"u=0")].concat()), Err(Code::IdError), "no request");
+        assert_eq!(take(&[4, 0, 0x80, 0x0f, 0x07, 0x00, 0]), Err(Code::FrameError), "of nothing");
+        assert_eq!(take(&update(0, b"u=0")), Err(Code::MissingSettings));
+        let long = [&[4, 0, 0x80, 0x0f, 0x07, 0x00, 0x40, 200, 0][..], &[b' '; 199]].concat();
+        let mut reader = ControlReader::default();
+        assert_eq!((reader.take(long.into()), reader.take_priorities()), (Ok(false), Vec::new()));
     }
 
     #[test]

@@ -11,6 +11,7 @@
 use crate::code::Code;
 use crate::varint;
 use bytes::{Buf, Bytes, BytesMut};
+use surface::limits::PRIORITY_BYTES_MAX;
 
 const DATA: u64 = 0x0;
 const HEADERS: u64 = 0x1;
@@ -19,11 +20,15 @@ const SETTINGS: u64 = 0x4;
 const PUSH_PROMISE: u64 = 0x5;
 const GOAWAY: u64 = 0x7;
 const MAX_PUSH_ID: u64 = 0xd;
+/// PRIORITY_UPDATE of a request. Source: RFC 9218 §7.2.
+const PRIORITY_UPDATE: u64 = 0xf0700;
 /// Frames of HTTP/2 that have no counterpart.
 const OF_HTTP2: [u64; 4] = [0x2, 0x6, 0x8, 0x9];
 
 /// Longest payload of a frame that holds one integer.
 const INTEGER_FRAME_BYTES_MAX: u64 = varint::BYTES_MAX as u64;
+/// Longest PRIORITY_UPDATE that is heeded, in bytes.
+const PRIORITY_UPDATE_BYTES_MAX: u64 = INTEGER_FRAME_BYTES_MAX + PRIORITY_BYTES_MAX as u64;
 /// Longest SETTINGS, in bytes.
 const SETTINGS_BYTES_MAX: u64 = 1024;
 
@@ -42,6 +47,8 @@ pub enum Frame {
     MaxPushId(u64),
     /// CANCEL_PUSH.
     CancelPush(u64),
+    /// How much a request's response is wanted: its stream, and the value of a `priority` field.
+    PriorityUpdate(u64, Bytes),
 }
 
 /// Where frames are read.
@@ -98,7 +105,7 @@ impl FrameReader {
         FrameReader { place, block_bytes_max: block_bytes_max as u64, state: State::Header(Vec::new()), empty: 0 }
     }
 
-    /// How many frames carried nothing that matters: empty DATA, and unknown ones.
+    /// How many frames carried nothing that matters: empty DATA, unknown ones, and those that can be sent as often as one likes.
     #[must_use]
     pub fn idle_frames(&self) -> u64 {
         self.empty
@@ -173,7 +180,7 @@ impl FrameReader {
         }
         let place = match kind {
             DATA | HEADERS => Place::Request,
-            SETTINGS | GOAWAY | MAX_PUSH_ID | CANCEL_PUSH => Place::Control,
+            SETTINGS | GOAWAY | MAX_PUSH_ID | CANCEL_PUSH | PRIORITY_UPDATE => Place::Control,
             _ => return Ok(State::Skipped(length)),
         };
         if place != self.place {
@@ -185,6 +192,9 @@ impl FrameReader {
             HEADERS => {}
             SETTINGS if length > SETTINGS_BYTES_MAX => return Err(Code::ExcessiveLoad.into()),
             SETTINGS => {}
+            // Nobody has that much to say about it.
+            PRIORITY_UPDATE if length > PRIORITY_UPDATE_BYTES_MAX => return Ok(State::Skipped(length)),
+            PRIORITY_UPDATE => {}
             _ if length > INTEGER_FRAME_BYTES_MAX => return Err(Code::FrameError.into()),
             _ => {}
         }
@@ -205,6 +215,12 @@ impl FrameReader {
             SETTINGS => Frame::Settings(payload),
             GOAWAY => Frame::Goaway(integer()?),
             MAX_PUSH_ID => Frame::MaxPushId(integer()?),
+            PRIORITY_UPDATE => {
+                // As often as one likes, and it costs us something each time.
+                self.empty += 1;
+                let (stream, used) = varint::read(&payload).ok_or(Code::FrameError)?;
+                Frame::PriorityUpdate(stream, payload.slice(used..))
+            }
             _ => Frame::CancelPush(integer()?),
         })
     }

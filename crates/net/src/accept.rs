@@ -180,7 +180,6 @@ async fn open_encrypted<S: AsyncRead + AsyncWrite + Unpin + 'static>(
             due: session.opened_at() + time_allowed(&parameters),
             http2: parameters.feature & feature::HTTP2 != 0,
             ja3: parameters.tls_ja3,
-            hands_out_early: false,
         }
     };
     let mut received = Vec::new();

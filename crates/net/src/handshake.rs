@@ -14,6 +14,7 @@ use crate::tls_stream::TlsStream;
 use arc_swap::ArcSwap;
 use engine::peer::EarlyPhase;
 use facts::HelloFacts;
+pub(crate) use facts::client_certificate;
 use rustls::server::{Accepted, AcceptedAlert, Acceptor};
 use rustls::{ProtocolVersion, ServerConnection};
 use std::cell::RefCell;
@@ -25,7 +26,7 @@ use std::time::Duration;
 use surface::close_reason::CloseReason;
 use surface::limits::{TLS_HANDSHAKES_MAX, TLS_HELLO_BYTES_MAX};
 use surface::parameter::Parameters;
-use tls::server::{ALPN_CHALLENGE, ALPN_HTTP2, Frontend, Refusal, ServedTls};
+use tls::server::{ALPN_CHALLENGE, Frontend, Refusal, ServedTls};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
@@ -77,9 +78,6 @@ pub(crate) struct Terms {
     pub(crate) http2: bool,
     /// The fingerprint of the client is wanted.
     pub(crate) ja3: bool,
-    /// Early data is handed out before the handshake is complete. Off as long as nobody keeps unsafe requests waiting for that and
-    /// tells origins of the others (RFC 8470 §4, §5.1): early data is then accepted, and read when the handshake is complete.
-    pub(crate) hands_out_early: bool,
 }
 
 /// A handshake that is complete, or whose client has sent early data.
@@ -219,11 +217,16 @@ async fn negotiate<S: AsyncRead + AsyncWrite + Unpin>(
     };
     let rest = received.get(seen..).unwrap_or_default().to_vec();
     drop(received);
-    complete(&mut io, &mut session, handshakes, rest, terms.hands_out_early).await?;
+    complete(&mut io, &mut session, handshakes, rest).await?;
     let facts = hello.agreed(&session, frontend);
     let early = session.is_handshaking().then(EarlyPhase::begun);
     let is_challenge = session.alpn_protocol() == Some(ALPN_CHALLENGE);
-    Ok(Secured { stream: TlsStream::new(io, session, early.clone()), facts, early, is_challenge })
+    Ok(Secured {
+        stream: TlsStream::new(io, session, early.clone().map(|phase| (phase, terms.due))),
+        facts,
+        early,
+        is_challenge,
+    })
 }
 
 /// Reads until the first message is whole. Returns all bytes read so far, too, and how many of them rustls has.
@@ -260,18 +263,15 @@ async fn read_hello<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// Exchanges flights until the handshake is complete, or early data has come that need not wait for that. `received` was read
+/// Exchanges flights until the handshake is complete, or early data may come that need not wait for that. `received` was read
 /// after the first message.
 async fn complete<S: AsyncRead + AsyncWrite + Unpin>(
     io: &mut S,
     session: &mut ServerConnection,
     handshakes: &Handshakes,
     mut received: Vec<u8>,
-    hands_out_early: bool,
 ) -> Result<(), Failure> {
     let closed = || Failure::new(CloseReason::RemClose, "the client closed");
-    // Streams of HTTP/2 come one upon the other: they wait for the end.
-    let may_be_early = hands_out_early && session.alpn_protocol() != Some(ALPN_HTTP2);
     loop {
         let processed = handshakes.compute(|| process(session, &received)).await;
         if let Err(error) = processed {
@@ -288,7 +288,7 @@ async fn complete<S: AsyncRead + AsyncWrite + Unpin>(
         if !session.is_handshaking() {
             return Ok(());
         }
-        if may_be_early && session.early_data().is_some() {
+        if session.early_data().is_some() {
             return Ok(());
         }
         received.clear();

@@ -1,18 +1,22 @@
 //! A TLS connection with a client as a stream: [`TlsStream`], over rustls and any stream of bytes.
 //!
 //! tokio-rustls does the same for connections to origins; what it has not is early data that can be read before the handshake ends.
-//! Received bytes are decrypted one record at a time and shown where they lie. Sent bytes are encrypted ahead of the client by
+//! Then the handshake goes on while the connection is read from, also by a read of nothing, which is ready at its end; an
+//! [`EarlyPhase`] tells those who wait how it ended. One that is not complete in time ends the connection: what came early is
+//! worth nothing any more. Received bytes are decrypted one record at a time and shown where they lie. Sent bytes are encrypted ahead of the client by
 //! [`TLS_SEND_AHEAD_BYTES`] at most. *Invariant:* a stream that waits for its client holds no more than rustls' buffer for one
 //! read (4 KiB).
 
 use engine::peer::EarlyPhase;
 use rustls::ServerConnection;
+use std::future::Future as _;
 use std::io::{self, BufRead as _, IoSlice, Read, Write};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use surface::limits::TLS_SEND_AHEAD_BYTES;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 /// Most early data handed out at a time, in bytes.
 const EARLY_BYTES: usize = 4 << 10;
@@ -21,24 +25,42 @@ const EARLY_BYTES: usize = 4 << 10;
 pub(crate) struct TlsStream<S> {
     io: S,
     session: Box<ServerConnection>,
-    /// The handshake is not complete, and what was received is early data.
-    early: Option<Rc<EarlyPhase>>,
+    handshake: Handshake,
     /// There may be early data that was not handed out.
     holds_early: bool,
     has_said_goodbye: bool,
 }
 
+/// How far the handshake is.
+enum Handshake {
+    Complete,
+    /// What is received is early data.
+    UnderWay {
+        phase: Rc<EarlyPhase>,
+        due: Pin<Box<Sleep>>,
+    },
+    Failed,
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
-    /// Goes on with a session whose handshake is complete, or not quite if there is `early` data.
-    pub(crate) fn new(io: S, mut session: Box<ServerConnection>, early: Option<Rc<EarlyPhase>>) -> TlsStream<S> {
+    /// Goes on with a session whose handshake is complete; or not quite if there is `early` data, but must be then.
+    pub(crate) fn new(
+        io: S,
+        mut session: Box<ServerConnection>,
+        early: Option<(Rc<EarlyPhase>, Instant)>,
+    ) -> TlsStream<S> {
         session.set_buffer_limit(Some(TLS_SEND_AHEAD_BYTES));
         let holds_early = session.early_data().is_some();
-        TlsStream { io, session, early, holds_early, has_said_goodbye: false }
+        let handshake = match early {
+            None => Handshake::Complete,
+            Some((phase, due)) => Handshake::UnderWay { phase, due: Box::pin(sleep_until(due)) },
+        };
+        TlsStream { io, session, handshake, holds_early, has_said_goodbye: false }
     }
 
-    /// Hands out early data, if there is any. The phase is over once the handshake is complete and all of it was handed out.
+    /// Hands out early data, if there is any.
     fn read_early(&mut self, buffer: &mut ReadBuf<'_>) -> bool {
-        if self.early.is_none() && !self.holds_early {
+        if !self.holds_early {
             return false;
         }
         let mut bytes = [0; EARLY_BYTES];
@@ -47,12 +69,41 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         if count > 0 {
             buffer.put_slice(&bytes[..count]);
         } else if !self.session.is_handshaking() {
-            if let Some(phase) = self.early.take() {
-                phase.end();
-            }
             self.holds_early = false;
         }
         count > 0
+    }
+
+    /// Looks whether the handshake is complete now.
+    fn look_at_handshake(&mut self) {
+        if let Handshake::UnderWay { phase, .. } = &self.handshake
+            && !self.session.is_handshaking()
+        {
+            phase.complete();
+            self.handshake = Handshake::Complete;
+        }
+    }
+
+    /// A handshake that is under way will never be complete.
+    fn fail_handshake(&mut self) {
+        if let Handshake::UnderWay { phase, .. } = &self.handshake {
+            phase.fail();
+            self.handshake = Handshake::Failed;
+        }
+    }
+
+    /// Goes on with the handshake, if it is not over.
+    fn poll_handshake(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Handshake::UnderWay { .. } = self.handshake {
+            match self.poll_receive(context) {
+                Poll::Ready(received) => _ = received?,
+                Poll::Pending => {
+                    ready!(self.poll_send(context))?;
+                    return Poll::Pending;
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// Sends what is encrypted; ready when nothing is left.
@@ -70,6 +121,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
 
     /// Reads from the socket once and decrypts; false at the end of the connection.
     fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        let received = self.poll_receive_records(context);
+        match (&received, &mut self.handshake) {
+            (Poll::Ready(Ok(true)), _) => self.look_at_handshake(),
+            (Poll::Ready(Ok(false) | Err(_)), _) => self.fail_handshake(),
+            (Poll::Pending, Handshake::UnderWay { due, .. }) => {
+                ready!(due.as_mut().poll(context));
+                self.fail_handshake();
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            (Poll::Pending, Handshake::Complete | Handshake::Failed) => {}
+        }
+        received
+    }
+
+    fn poll_receive_records(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
         let count = match self.session.read_tls(&mut Blocking { io: &mut self.io, context }) {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
@@ -87,7 +153,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for TlsStream<S> {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        if buffer.remaining() == 0 {
+            return this.poll_handshake(context);
+        }
         loop {
+            if let Handshake::Failed = this.handshake {
+                return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+            }
             if this.read_early(buffer) {
                 return Poll::Ready(Ok(()));
             }
@@ -163,6 +235,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsStream<S> {
         }
         ready!(this.poll_send(context))?;
         Pin::new(&mut this.io).poll_shutdown(context)
+    }
+}
+
+impl<S> Drop for TlsStream<S> {
+    fn drop(&mut self) {
+        if let Handshake::UnderWay { phase, .. } = &self.handshake {
+            phase.fail();
+        }
     }
 }
 

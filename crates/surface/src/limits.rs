@@ -263,9 +263,9 @@ pub const H2_SETTINGS_COST: u32 = 10;
 /// Of this many open streams of a connection it is known when they began; of more, the oldest are forgotten.
 pub const H2_WATCHED_STREAMS_MAX: usize = 1000;
 /// Longest value of a PRIORITY_UPDATE frame that is heeded, in bytes.
-pub const H2_PRIORITY_BYTES_MAX: usize = 64;
+pub const PRIORITY_BYTES_MAX: usize = 64;
 /// Most of them that wait until the streams are looked after; of more, the oldest are forgotten.
-pub const H2_PRIORITIES_WAITING_MAX: usize = 100;
+pub const PRIORITIES_WAITING_MAX: usize = 100;
 /// How long the rest of what a client of HTTP/2 sends is still read, and thrown away, after an error has ended the connection,
 /// in seconds: closing it at once could cost the client the GOAWAY.
 pub const H2_FAREWELL_SECONDS: u64 = 1;

@@ -22,6 +22,7 @@ pub mod cipher_list;
 pub mod ja3;
 mod resolver;
 pub mod server;
+mod sessions;
 pub mod suites;
 mod tickets;
 

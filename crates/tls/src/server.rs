@@ -2,22 +2,23 @@
 //!
 //! A [`Frontend`] belongs to a listener and is shared by all event loops. It chooses how to go on from what a client says first
 //! ([`Frontend::choose`]); the handshake itself belongs to whoever has the socket. *Invariant:* a connection keeps the frontend
-//! it began with. Next files: `resolver.rs`, `tickets.rs`.
+//! it began with. Next files: `resolver.rs`, `tickets.rs`, `sessions.rs`.
 
 use crate::resolver::{Certificates, Served};
+use crate::sessions::Sessions;
 use crate::suites;
 use crate::table::{ClientDemand, FrontendRow, TlsTable};
-use crate::tickets::Tickets;
+use crate::tickets::{Tickets, scope};
 use rustls::crypto::CryptoProvider;
 use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{ClientHello, ServerSessionMemoryCache, StoresServerSessions, WebPkiClientVerifier};
+use rustls::server::{ClientHello, StoresServerSessions, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
 use rustls::{CipherSuite, RootCertStore, ServerConfig, SignatureScheme, SupportedProtocolVersion};
 use rustls_pki_types::CertificateDer;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use surface::limits::{TLS_EARLY_DATA_BYTES_MAX, TLS_SESSIONS_MAX};
+use surface::limits::TLS_EARLY_DATA_BYTES_MAX;
 
 /// HTTP/2 in ALPN.
 pub const ALPN_HTTP2: &[u8] = b"h2";
@@ -47,10 +48,20 @@ impl ServedTls {
 /// # Errors
 /// Says which certificate, frontend or key cannot be used, and why.
 pub fn build(table: &TlsTable) -> Result<ServedTls, String> {
+    build_after(table, &ServedTls::default())
+}
+
+/// Builds what a table describes. Sessions that were remembered `before` can still be resumed.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_after(table: &TlsTable, before: &ServedTls) -> Result<ServedTls, String> {
     let all = table.certificates.iter().map(|row| Served::new(row).map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
     let mut frontends = HashMap::new();
     for row in &table.frontends {
-        let frontend = Frontend::new(table, &all, row).map_err(|why| format!("frontend {}: {why}", row.listener))?;
+        let remembered = before.frontends.get(&row.listener).and_then(|frontend| frontend.sessions.clone());
+        let frontend =
+            Frontend::new(table, &all, row, remembered).map_err(|why| format!("frontend {}: {why}", row.listener))?;
         frontends.insert(row.listener.clone(), Arc::new(frontend));
     }
     Ok(ServedTls { frontends })
@@ -69,7 +80,8 @@ pub struct Frontend {
     /// Offers nothing.
     plain: Arc<ServerConfig>,
     quic: Arc<ServerConfig>,
-    early_data: bool,
+    /// Where early data is accepted: the sessions that may bring it.
+    sessions: Option<Arc<Sessions>>,
 }
 
 impl fmt::Debug for Frontend {
@@ -112,10 +124,19 @@ impl fmt::Display for Refusal {
 }
 
 impl Frontend {
-    fn new(table: &TlsTable, all: &[Arc<Served>], row: &FrontendRow) -> Result<Frontend, String> {
+    fn new(
+        table: &TlsTable,
+        all: &[Arc<Served>],
+        row: &FrontendRow,
+        remembered: Option<Arc<Sessions>>,
+    ) -> Result<Frontend, String> {
         let certificates = Arc::new(Certificates::new(&table.certificates, all, row));
         let challenges = Arc::new(Certificates::challenges(&table.certificates, all, row));
-        let base = configuration(table, row, &certificates)?;
+        let scope = scope(row);
+        let sessions = row.early_data.then(|| {
+            remembered.filter(|sessions| sessions.are_of(&scope)).unwrap_or_else(|| Arc::new(Sessions::new(scope)))
+        });
+        let base = configuration(table, row, &certificates, sessions.as_ref())?;
         let offering = |protocols: &[&[u8]]| {
             let mut config = base.clone();
             config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
@@ -133,7 +154,7 @@ impl Frontend {
             http1: Arc::new(offering(&[ALPN_HTTP1])),
             plain: Arc::new(base.clone()),
             quic: Arc::new(quic),
-            early_data: row.early_data,
+            sessions,
             certificates,
             challenges,
         })
@@ -196,7 +217,7 @@ impl Frontend {
     /// Whether early data is accepted.
     #[must_use]
     pub fn has_early_data(&self) -> bool {
-        self.early_data
+        self.sessions.is_some()
     }
 }
 
@@ -219,6 +240,7 @@ fn configuration(
     table: &TlsTable,
     row: &FrontendRow,
     certificates: &Arc<Certificates>,
+    sessions: Option<&Arc<Sessions>>,
 ) -> Result<ServerConfig, String> {
     let provider = Arc::new(provider(row)?);
     let versions = versions(row)?;
@@ -229,9 +251,8 @@ fn configuration(
         .with_client_cert_verifier(verifier)
         .with_cert_resolver(Arc::clone(certificates) as _);
     base.ignore_client_order = row.prefers_own_order;
-    if row.early_data {
-        // A ticket can be shown twice; a session that is remembered here is taken out when it is used (RFC 8446 §8.1).
-        base.session_storage = ServerSessionMemoryCache::new(TLS_SESSIONS_MAX);
+    if let Some(sessions) = sessions {
+        base.session_storage = Arc::clone(sessions) as _;
         base.max_early_data_size = TLS_EARLY_DATA_BYTES_MAX;
         // An answer to early data need not wait for the end of the handshake.
         base.send_half_rtt_data = true;

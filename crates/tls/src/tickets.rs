@@ -46,8 +46,8 @@ impl Tickets {
     }
 }
 
-/// What a ticket is bound to. A resumed session shows no certificate again, so one from when none was demanded must not do.
-fn scope(frontend: &FrontendRow) -> Vec<u8> {
+/// What a ticket, or a session that is remembered, is bound to. A resumed session shows no certificate again, so one from when none was demanded must not do.
+pub(crate) fn scope(frontend: &FrontendRow) -> Vec<u8> {
     let (kind, authorities): (u8, &[Vec<u8>]) = match &frontend.client {
         ClientDemand::None => (0, &[]),
         ClientDemand::Optional { authorities } => (1, authorities),

@@ -284,7 +284,7 @@ impl Worker {
 
     /// What TLS is served with from now on. A table that cannot be used changes nothing.
     pub fn set_tls(&self, table: &TlsTable) -> Reply {
-        match tls::server::build(table) {
+        match tls::server::build_after(table, &self.tls.load()) {
             Ok(served) => {
                 self.tls.store(Arc::new(served));
                 self.engine.challenges.set(answers(Some(table)));

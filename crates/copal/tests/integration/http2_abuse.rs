@@ -6,6 +6,7 @@ use http2::frame::{ErrorCode, FrameHead, HEAD_BYTES, PREFACE, flag, kind};
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 /// `GET http://h/`.
@@ -96,6 +97,47 @@ fn resident(worker: i32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{worker}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     1024 * line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+}
+
+#[test]
+fn sessions_streams_refusals_and_resets_are_counted() {
+    let (open, gate) = mpsc::channel::<()>();
+    let gate = Mutex::new(gate);
+    let origin = Origin::start(move |_| {
+        let _ = gate.lock().unwrap().recv();
+        ok("", "hello")
+    });
+    let daemon = Daemon::in_front_of(origin.port, &["-p", "feature=+http2", "-p", "h2_max_concurrent_streams=1"]);
+    let get = |stream: u32| frame(kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, stream, GET);
+    let mut stream = TcpStream::connect(("127.0.0.1", daemon.port)).unwrap();
+    let start = [PREFACE.to_vec(), frame(kind::SETTINGS, 0, 0, &[]), get(1), get(3), get(5)].concat();
+    stream.write_all(&start).unwrap();
+    let counted = |name: &str, count: &str| {
+        eventually(name, || {
+            let output = daemon.applet("varnishstat", &["-1", "-f", name]);
+            let text = String::from_utf8(output.stdout).unwrap();
+            (text.split_whitespace().nth(1) == Some(count)).then_some(())
+        });
+    };
+    counted("MAIN.req_dropped", "2");
+    counted("MAIN.h2_streams", "1");
+    stream.write_all(&frame(kind::RST_STREAM, 0, 1, &(ErrorCode::Cancel as u32).to_be_bytes())).unwrap();
+    // A reply shows that the reset was read.
+    stream.write_all(&frame(kind::PING, 0, 0, &[7; 8])).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    loop {
+        let mut head = [0; HEAD_BYTES];
+        stream.read_exact(&mut head).unwrap();
+        let head = FrameHead::parse(&head);
+        stream.read_exact(&mut vec![0; head.payload_bytes as usize]).unwrap();
+        if head.kind == kind::PING {
+            break;
+        }
+    }
+    open.send(()).unwrap();
+    counted("MAIN.req_reset", "1");
+    counted("MAIN.h2_sess", "1");
+    counted("MAIN.h2_abuse_resets", "0");
 }
 
 #[test]

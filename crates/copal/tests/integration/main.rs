@@ -11,6 +11,7 @@ mod confinement;
 mod counters;
 mod daemon;
 mod dependencies;
+mod early_data;
 mod encodings;
 mod file_layers;
 mod front_door;

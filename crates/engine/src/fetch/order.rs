@@ -6,11 +6,12 @@ use super::legacy_order::{ClientRequest, PreparedRequest};
 use super::mode::FetchMode;
 use crate::bodies::request::RequestBody;
 use crate::loaded_vcl::LoadedVcl;
-use crate::peer::Peer;
+use crate::peer::{EarlyPhase, Peer};
 use crate::query_rules::QueryOrder;
 use crate::request::delivered::Delivered;
 use cache::Busy;
 use message::Message;
+use std::rc::Rc;
 use std::sync::Arc;
 use store::Object;
 use tokio::sync::oneshot;
@@ -52,6 +53,8 @@ pub struct FetchOrder {
     pub director: Option<DirectorId>,
     /// The client's body (for passes, and for misses whose VCL keeps it).
     pub body: RequestBody,
+    /// The request came as early data, and we told the origin so.
+    pub early: Option<Rc<EarlyPhase>>,
     /// Addresses, for `client.ip` and the like.
     pub peer: Peer,
     /// `client.identity` when VCL set it.

@@ -48,6 +48,9 @@ impl Fetch {
             self.why(Reason::ResponseGarbled, "text=Body cannot be fetched");
             return Step::Error;
         }
+        if let Some(step) = self.send_when_proven().await {
+            return step;
+        }
         self.complete_head();
         if let Some(step) = self.take_part() {
             return step;

@@ -16,7 +16,7 @@ use crate::loaded_vcl::LoadedVcl;
 use crate::logged::{self, BEREQ};
 use crate::memory::Held;
 use crate::origin::{OriginExchange, ResponseBody, close_reason};
-use crate::peer::Peer;
+use crate::peer::{EarlyPhase, Peer};
 use crate::query_rules::QueryOrder;
 use crate::world::decision::Noted;
 use crate::world::vmod_wait::VmodWait;
@@ -128,6 +128,8 @@ pub(crate) struct Life {
     pub(crate) trailers: Option<Message>,
     /// Part of a streamed body was taken, so it cannot be sent again.
     pub(crate) is_body_begun: bool,
+    /// It came as early data, and the origin is told so.
+    pub(crate) early: Option<Rc<EarlyPhase>>,
     /// `bereq.uncacheable`; once set, it stays set, and makes every response uncacheable.
     pub(crate) uncacheable: bool,
     /// Where VCL made the response uncacheable.
@@ -363,6 +365,7 @@ impl FetchTask {
             vcl,
             director,
             body,
+            early,
             peer,
             client_identity,
             session_vxid,
@@ -430,6 +433,7 @@ impl FetchTask {
                 body,
                 trailers: None,
                 is_body_begun: false,
+                early,
                 uncacheable: mode == FetchMode::Pass,
                 uncacheable_by: None,
                 is_vary_unusable: false,

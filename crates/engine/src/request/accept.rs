@@ -5,6 +5,7 @@
 
 use super::{Run, Step};
 use crate::memory::MEMORY_SHORT;
+use std::rc::Rc;
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
 use surface::reason::Reason;
@@ -30,6 +31,15 @@ impl Run<'_> {
                 self.why(refusal.reason, b"");
                 self.close(refusal.close);
                 self.send_bare(refusal.status).await;
+                return Step::Finish;
+            }
+        }
+        if let Some(phase) = &self.session.peer.early
+            && phase.is_under_way()
+            && self.request.task.life.inclusion.is_none()
+        {
+            let phase = Rc::clone(phase);
+            if !Box::pin(self.admit_early(phase)).await {
                 return Step::Finish;
             }
         }

@@ -11,8 +11,8 @@ use crate::fetch::{self, FetchAnswer, FetchMode, FetchOrder, FetchReport, FetchT
 use crate::logged::{self, RESP};
 use message::Message;
 use semantics::part::range_to_pass_on;
-use std::future::poll_fn;
-use std::pin::pin;
+use std::future::{Future as _, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use store::{BodyState, Object, ObjectFlags};
@@ -82,6 +82,7 @@ impl Run<'_> {
             vcl,
             director: task.choices.director,
             body,
+            early: task.life.early.clone(),
             peer: self.session.peer.clone(),
             client_identity: task.choices.client_identity.clone(),
             session_vxid: self.session.vxid,
@@ -134,7 +135,15 @@ impl Run<'_> {
                 () = &mut feeding => {}
             }
         }
-        (&mut ticket.ready).await
+        let is_early = self.request.task.life.early.is_some();
+        poll_fn(|context| {
+            if is_early {
+                // The fetch may have to wait for that.
+                self.exchange.drive_handshake(context);
+            }
+            Pin::new(&mut ticket.ready).poll(context)
+        })
+        .await
     }
 
     /// Feeds the client's body to the fetch, and returns when the client gives the request up.

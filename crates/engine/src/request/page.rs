@@ -25,6 +25,10 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 impl Run<'_> {
     /// Sends the page that was found, through filters.
     pub(super) async fn send_page(&mut self, filters: &mut Filters) -> Result<(), TransmitError> {
+        // Fragments are asked for while nobody hears the client.
+        if !self.prove_early().await {
+            return Err(TransmitError::Client);
+        }
         let top = self.top();
         let task = &mut self.request.task;
         let heeds_onerror = task.settings.feature & feature::ESI_INCLUDE_ONERROR != 0;

@@ -43,6 +43,10 @@ const PIPE_BUFFER_BYTES: usize = 16 << 10;
 
 impl Run<'_> {
     pub(super) async fn pipe(&mut self) -> Step {
+        // Whatever comes through a pipe is not ours to judge.
+        if !self.prove_early().await {
+            return Step::Finish;
+        }
         self.context.count(Main::SPipe);
         self.begin_pipe_request();
         let step = match self.call_vcl().await {

@@ -11,12 +11,14 @@ use crate::fetch::legacy_order::PreparedRequest;
 use crate::fetch::order::FetchTicket;
 use crate::loaded_vcl::LoadedVcl;
 use crate::memory::Held;
+use crate::peer::EarlyPhase;
 use crate::query_rules::KnownRule;
 use crate::world::vmod_wait::VmodWait;
 use cache::Busy;
 use message::Message;
 use sha2::{Digest, Sha256};
 use shm::log::{LogBuffer, LogRing};
+use std::rc::Rc;
 use std::sync::Arc;
 use store::Object;
 use surface::close_reason::CloseReason;
@@ -286,6 +288,8 @@ pub(crate) struct Life {
     pub(crate) vmod_wait: Option<VmodWait>,
     /// What a page includes this request for; `None` for a client's own request.
     pub(crate) inclusion: Option<Box<Inclusion>>,
+    /// We have marked it as early data; its handshake was under way.
+    pub(crate) early: Option<Rc<EarlyPhase>>,
     /// The VCL that `return(vcl(label))` left.
     pub(crate) vcl_before_label: Option<Arc<LoadedVcl>>,
 }

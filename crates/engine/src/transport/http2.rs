@@ -18,6 +18,7 @@ mod watch;
 
 use super::http1::head_limits;
 use super::stream::exchange::{StreamExchange, StreamNames};
+use super::stream::priority::{Priority, WaitingPriorities};
 use super::stream::request_head::Circumstances;
 use super::stream::shows_scheme;
 use super::stream::websocket::WebSocketWish;
@@ -34,7 +35,7 @@ use h2::server::{Connection, Handshake, SendResponse};
 use h2::{FlowControl, RecvStream};
 use http::Request;
 use http::request::Parts;
-use queue::{Piece, Priority, Queue};
+use queue::{Piece, Queue};
 use request_stream::{Http2Stream, Lane};
 pub(super) use socket::Opening;
 use socket::Socket;
@@ -46,7 +47,6 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
-use surface::limits::H2_PRIORITIES_WAITING_MAX;
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
@@ -63,6 +63,7 @@ pub(super) fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     opening: Opening,
 ) -> impl Future<Output = ()> {
+    context.count(Main::H2Sess);
     let mut serving = Serving::new(&context, session.view(), stream, opening);
     async move {
         let end = poll_fn(|task| serving.poll(task)).await;
@@ -133,7 +134,7 @@ struct Serving<S: AsyncRead + AsyncWrite + Unpin> {
     /// The connection's window has been raised.
     is_window_raised: bool,
     /// Priorities of streams that have not begun.
-    priorities: Vec<(u32, Priority)>,
+    priorities: WaitingPriorities,
     /// Why the session ends, from when on that is certain.
     end: Option<SessionEnd>,
     /// A GOAWAY was sent, or asked for.
@@ -170,7 +171,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
             streams: Vec::new(),
             streams_max: usize::try_from(parameters.h2_max_concurrent_streams).unwrap_or(usize::MAX),
             is_window_raised: false,
-            priorities: Vec::new(),
+            priorities: WaitingPriorities::default(),
             end: None,
             is_leaving: false,
             deadline: Deadline::new(),
@@ -242,13 +243,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
             let priority = Priority::of_field(&update.value);
             match self.streams.iter().find(|stream| stream.id == update.stream) {
                 Some(stream) => stream.priority.set(priority),
-                None => {
-                    self.priorities.retain(|(stream, _)| *stream != update.stream);
-                    if self.priorities.len() >= H2_PRIORITIES_WAITING_MAX {
-                        self.priorities.remove(0);
-                    }
-                    self.priorities.push((update.stream, priority));
-                }
+                None => self.priorities.put(update.stream.into(), priority),
             }
         }
         if self.end.is_some() {
@@ -293,13 +288,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
 
     /// Begins the work on a request.
     fn begin(&mut self, request: Request<RecvStream>, respond: SendResponse<Piece>) {
+        self.context.count(Main::H2Streams);
         let (parts, mut body) = request.into_parts();
         let id = respond.stream_id().as_u32();
         let is_last = body.is_end_stream();
-        let announced = match self.priorities.iter().position(|(stream, _)| *stream == id) {
-            Some(place) => Some(self.priorities.swap_remove(place).1),
-            None => parts.headers.get("priority").map(|value| Priority::of_field(value.as_bytes())),
-        };
+        let announced = self.priorities.take(id.into()).or_else(|| Priority::of_head(&parts.headers));
         let priority = Rc::new(Cell::new(announced.unwrap_or_default()));
         let flow = (!is_last).then(|| body.flow_control().clone());
         if flow.is_some()
@@ -409,7 +402,7 @@ fn work(
     let mut exchange = StreamExchange::new(stream, &NAMES, parts, &circumstances, request);
     async move {
         let outcome = request::run(&context, &mut session, &mut exchange, &mut slot.request).await;
-        let close = exchange.end(&outcome);
+        let close = exchange.end(&outcome, &context);
         if !outcome.is_ruined {
             context.requests.put(slot);
         }

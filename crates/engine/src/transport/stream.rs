@@ -7,6 +7,7 @@
 //! WebSocket (`tunnel.rs`). Next file: `stream/exchange.rs`.
 
 pub(super) mod exchange;
+pub(super) mod priority;
 pub(super) mod request_head;
 mod response_head;
 pub(super) mod tunnel;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use engine::context::Loop;
-use engine::peer::Peer;
+use engine::peer::{EarlyPhase, Peer};
 use engine::transport::OpeningSession;
 use engine::transport::http3::quic::{self, ConnectionEnd, ReceiveStream, SendStream, StreamOver};
 use http3::frames::{Frame, FrameReader, Place, write_data_header, write_headers};
@@ -23,7 +23,8 @@ struct Pipe {
     reset: Option<u64>,
     /// The receiver's code.
     stopped: Option<u64>,
-    is_early: bool,
+    /// How urgent its sender took it to be.
+    urgencies: Vec<u8>,
 }
 
 /// Everything between client and server.
@@ -35,13 +36,15 @@ struct Wire {
     new_requests: VecDeque<u64>,
     new_beside: VecDeque<u64>,
     opened: u64,
-    is_early: bool,
     closed: Option<u64>,
     ended: Option<ConnectionEnd>,
     wakers: Vec<Waker>,
 }
 
 type Shared = Rc<RefCell<Wire>>;
+
+/// The client's control stream.
+const CONTROL: u64 = 2;
 
 /// How many bytes of a response wait for the client.
 const WINDOW_BYTES: usize = 10_000;
@@ -96,10 +99,6 @@ impl quic::Connection for Server {
         Poll::Ready(Ok(Sending(Rc::clone(&self.0), id)))
     }
 
-    fn poll_established(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if self.0.borrow().is_early { wait(&self.0, context) } else { Poll::Ready(()) }
-    }
-
     fn close(&mut self, code: u64) {
         self.0.borrow_mut().closed.get_or_insert(code);
         self.0.borrow_mut().ended.get_or_insert(ConnectionEnd::ByUs);
@@ -147,7 +146,9 @@ impl SendStream for Sending {
         if is_stopped { Poll::Ready(()) } else { wait(&self.0, context) }
     }
 
-    fn set_urgency(&mut self, _urgency: u8) {}
+    fn set_urgency(&mut self, urgency: u8) {
+        self.0.borrow_mut().down.entry(self.1).or_default().urgencies.push(urgency);
+    }
 }
 
 impl ReceiveStream for Receiving {
@@ -173,10 +174,6 @@ impl ReceiveStream for Receiving {
         self.0.borrow_mut().up.entry(self.1).or_default().stopped.get_or_insert(code);
         wake(&self.0);
     }
-
-    fn is_early(&self) -> bool {
-        self.0.borrow().up.get(&self.1).is_some_and(|pipe| pipe.is_early)
-    }
 }
 
 /// A client of HTTP/3.
@@ -185,6 +182,7 @@ pub struct QuicClient {
     next: Cell<u64>,
     next_beside: Cell<u64>,
     leaving: tokio::sync::watch::Sender<bool>,
+    early: Rc<EarlyPhase>,
 }
 
 /// What came of a request.
@@ -227,25 +225,28 @@ impl QuicClient {
     /// Connects. If `is_early`, the handshake goes on until [`QuicClient::establish`].
     pub fn connect(context: &Rc<Loop>, peer: Peer, is_early: bool) -> QuicClient {
         let wire = Shared::default();
-        wire.borrow_mut().is_early = is_early;
+        let early = EarlyPhase::begun();
         let (leaving, mut left) = tokio::sync::watch::channel(false);
         let mut session = OpeningSession::open(context, peer, "HTTP/3");
-        session.hear_tls(context, TlsFacts { version: "TLSv1.3", ..TlsFacts::default() }, None);
+        session.hear_tls(
+            context,
+            TlsFacts { version: "TLSv1.3", ..TlsFacts::default() },
+            is_early.then(|| Rc::clone(&early)),
+        );
         let left = async move {
             if left.wait_for(|left| *left).await.is_err() {
                 std::future::pending::<()>().await;
             }
         };
         tokio::task::spawn_local(session.serve_http3(Rc::clone(context), Server(Rc::clone(&wire)), left));
-        let client = QuicClient { wire, next: Cell::new(0), next_beside: Cell::new(2), leaving };
+        let client = QuicClient { wire, next: Cell::new(0), next_beside: Cell::new(2), leaving, early };
         client.beside(&[0, 4, 0]);
         client
     }
 
     /// The handshake is over.
     pub fn establish(&self) {
-        self.wire.borrow_mut().is_early = false;
-        wake(&self.wire);
+        self.early.complete();
     }
 
     /// The worker stops.
@@ -256,6 +257,7 @@ impl QuicClient {
     /// The client goes without a word.
     pub fn vanish(&self) {
         self.wire.borrow_mut().ended = Some(ConnectionEnd::ByClient);
+        self.early.fail();
         wake(&self.wire);
     }
 
@@ -272,8 +274,7 @@ impl QuicClient {
         let id = self.next.replace(self.next.get() + 4);
         let mut wire = self.wire.borrow_mut();
         wire.new_requests.push_back(id);
-        let is_early = wire.is_early;
-        wire.up.entry(id).or_default().is_early = is_early;
+        wire.up.entry(id).or_default();
         drop(wire);
         wake(&self.wire);
         id
@@ -289,6 +290,18 @@ impl QuicClient {
     pub fn finish(&self, id: u64) {
         self.wire.borrow_mut().up.entry(id).or_default().is_finished = true;
         wake(&self.wire);
+    }
+
+    /// How urgent the response on a stream was taken to be, whenever that changed.
+    pub fn urgencies(&self, id: u64) -> Vec<u8> {
+        self.wire.borrow().down.get(&id).map(|pipe| pipe.urgencies.clone()).unwrap_or_default()
+    }
+
+    /// Says on the control stream how much the response on a stream is wanted.
+    pub fn prioritise(&self, id: u64, value: &str) {
+        let length = u8::try_from(1 + value.len()).unwrap();
+        let stream = u8::try_from(id).unwrap();
+        self.say(CONTROL, &[&[0x80, 0x0f, 0x07, 0x00, length, stream], value.as_bytes()].concat());
     }
 
     /// Gives a request up.

@@ -1,5 +1,6 @@
 //! What VCL and the log are told of a handshake.
 
+use rustls::pki_types::CertificateDer;
 use rustls::server::ClientHello;
 use rustls::{HandshakeKind, ServerConnection, SignatureScheme};
 use tls::certificate::{CertificateFacts, fingerprint};
@@ -42,14 +43,14 @@ impl HelloFacts {
             server_name: self.server_name,
             ja3: self.ja3,
             is_resumed: session.handshake_kind() == Some(HandshakeKind::Resumed),
-            client_certificate: client_certificate(session),
+            client_certificate: session.peer_certificates().and_then(client_certificate),
         }
     }
 }
 
-/// The certificate that the client has shown, which rustls has verified.
-fn client_certificate(session: &ServerConnection) -> Option<Box<ClientCertificate>> {
-    let first = session.peer_certificates()?.first()?;
+/// The certificate that the client has shown, which rustls has verified, with those it came with.
+pub(crate) fn client_certificate(chain: &[CertificateDer<'_>]) -> Option<Box<ClientCertificate>> {
+    let first = chain.first()?;
     let facts = CertificateFacts::read(first).ok()?;
     Some(Box::new(ClientCertificate {
         subject: facts.subject,

@@ -10,7 +10,7 @@ use std::future::Future;
 use std::time::Duration;
 use tls::certificate::Pem;
 use tls::secret::Secret;
-use tls::server::build;
+use tls::server::{build, build_after};
 use tls::table::{CertificateRow, ClientDemand, FrontendRow, TicketKey, TlsTable};
 use tokio::io::DuplexStream;
 use tokio_rustls::TlsConnector;
@@ -110,7 +110,7 @@ fn offering(protocols: &[&[u8]]) -> ClientConfig {
 }
 
 fn terms(http2: bool) -> Terms {
-    Terms { due: Instant::now() + Duration::from_secs(8), http2, ja3: false, hands_out_early: true }
+    Terms { due: Instant::now() + Duration::from_secs(8), http2, ja3: false }
 }
 
 fn run(test: impl Future<Output = ()>) {
@@ -606,45 +606,129 @@ fn early_data_is_read_before_the_handshake_ends_and_only_once() {
     });
 }
 
+/// A client that resumes a session with early data, as far as its first flight, which is with a server.
+async fn resume_early(
+    served: &ServedTls,
+    config: &Arc<ClientConfig>,
+) -> (rustls::ClientConnection, DuplexStream, Secured<DuplexStream>) {
+    let mut session = rustls::ClientConnection::new(Arc::clone(config), "a.example".try_into().unwrap()).unwrap();
+    session.early_data().expect("a session to resume").write_all(b"early").unwrap();
+    let (near, far) = tokio::io::duplex(64 << 10);
+    let flight = take_flight(&mut session);
+    let secured = shake_hands(far, flight, served.of("a"), terms(true), &Handshakes::default()).await;
+    (session, near, secured.unwrap_or_else(|failure| panic!("{failure:?}")))
+}
+
+fn take_flight(session: &mut rustls::ClientConnection) -> Vec<u8> {
+    let mut flight = Vec::new();
+    while session.wants_write() {
+        session.write_tls(&mut flight).unwrap();
+    }
+    flight
+}
+
+/// The rest of a client's handshake.
+async fn finish(session: &mut rustls::ClientConnection, near: &mut DuplexStream) {
+    while session.is_handshaking() {
+        let mut answer = [0; 4096];
+        let count = near.read(&mut answer).await.unwrap();
+        let mut bytes = &answer[..count];
+        while !bytes.is_empty() {
+            session.read_tls(&mut bytes).unwrap();
+            session.process_new_packets().unwrap();
+        }
+    }
+    near.write_all(&take_flight(session)).await.unwrap();
+}
+
+/// A table whose listener accepts early data, and a client that has shaken hands with it.
+async fn early_client() -> (TlsTable, ServedTls, Arc<ClientConfig>) {
+    let mut table = simple();
+    table.frontends[0].early_data = true;
+    let served = build(&table).unwrap();
+    let mut config = client_of(&[&rustls::version::TLS13], rustls::crypto::aws_lc_rs::default_provider());
+    config.enable_early_data = true;
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    befriend(&served, &config).await;
+    (table, served, Arc::new(config))
+}
+
+/// Shakes hands, after which a client has a session to resume.
+async fn befriend(served: &ServedTls, config: &ClientConfig) {
+    let (server, client) = meet(served, "a", config.clone(), "a.example", true).await;
+    let (mut server, mut client) = (server.unwrap_or_else(|failure| panic!("{failure:?}")), client.unwrap());
+    // The handshake is complete when something was read behind it; only then there are sessions.
+    let mut word = [0; 2];
+    let (sent, heard) = tokio::join!(client.write_all(b"hi"), server.stream.read_exact(&mut word));
+    assert_eq!((sent.unwrap(), heard.unwrap()), ((), 2));
+    talk(server, client).await;
+}
+
 #[test]
-fn early_data_that_is_not_handed_out_early_is_not_lost() {
+fn who_waits_for_the_handshake_hears_of_its_end_and_early_data_is_not_lost() {
     run(async {
-        let mut table = simple();
-        table.frontends[0].early_data = true;
-        let served = build(&table).unwrap();
-        let mut config = client_of(&[&rustls::version::TLS13], rustls::crypto::aws_lc_rs::default_provider());
-        config.enable_early_data = true;
-        let (server, client) = meet(&served, "a", config.clone(), "a.example", false).await;
-        talk(server.unwrap_or_else(|failure| panic!("{failure:?}")), client.unwrap()).await;
-        let (near, far) = tokio::io::duplex(64 << 10);
-        let held = Terms { hands_out_early: false, ..terms(false) };
-        let handshakes = Handshakes::default();
-        let server = shake_hands(far, Vec::new(), served.of("a"), held, &handshakes);
-        let client = async {
-            let mut near = near;
-            let mut session = rustls::ClientConnection::new(Arc::new(config), "a.example".try_into().unwrap()).unwrap();
-            session.early_data().unwrap().write_all(b"GET / early").unwrap();
-            while session.is_handshaking() || session.wants_write() {
-                let mut flight = Vec::new();
-                while session.wants_write() {
-                    session.write_tls(&mut flight).unwrap();
-                }
-                near.write_all(&flight).await.unwrap();
-                if session.is_handshaking() {
-                    let mut answer = [0; 4096];
-                    let count = near.read(&mut answer).await.unwrap();
-                    session.read_tls(&mut &answer[..count]).unwrap();
-                    session.process_new_packets().unwrap();
-                }
-            }
-            near
+        let (_, served, config) = early_client().await;
+        let (mut session, mut near, mut secured) = resume_early(&served, &config).await;
+        assert_eq!(secured.facts.alpn.as_deref(), Some("h2"), "streams may be early, too");
+        let phase = secured.early.clone().unwrap();
+        let waiting = async {
+            // A read of nothing lets the handshake go on.
+            assert_eq!(secured.stream.read(&mut []).await.unwrap(), 0);
+            assert!(phase.ended().await);
         };
-        let (server, _client) = tokio::join!(server, client);
-        let mut secured = server.unwrap_or_else(|failure| panic!("{failure:?}"));
-        assert!(secured.early.is_none());
-        let mut request = [0; 11];
-        secured.stream.read_exact(&mut request).await.unwrap();
-        assert_eq!(&request, b"GET / early");
+        tokio::join!(waiting, finish(&mut session, &mut near));
+        assert!(!phase.is_under_way());
+        let mut word = [0; 5];
+        secured.stream.read_exact(&mut word).await.unwrap();
+        assert_eq!(&word, b"early");
+    });
+}
+
+#[test]
+fn a_handshake_with_early_data_that_is_never_complete_ends_the_connection() {
+    run(async {
+        let (_, served, config) = early_client().await;
+        let begun = Instant::now();
+        let (_session, near, mut secured) = resume_early(&served, &config).await;
+        let phase = secured.early.clone().unwrap();
+        let mut word = [0; 5];
+        secured.stream.read_exact(&mut word).await.unwrap();
+        assert_eq!(secured.stream.read(&mut word).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!((begun.elapsed().as_secs_f64() - 8.0).abs() < 0.1, "the time of the handshake counts");
+        assert!(!phase.ended().await);
+        assert!(secured.stream.read(&mut word).await.is_err(), "and nothing more is read");
+        drop(near);
+
+        befriend(&served, &config).await;
+        let (_session, near, mut secured) = resume_early(&served, &config).await;
+        drop(near);
+        let _ = secured.stream.read(&mut []).await;
+        assert!(!secured.early.unwrap().ended().await, "the client has gone");
+        // What came early is worth nothing now.
+        assert!(secured.stream.read(&mut word).await.is_err());
+
+        befriend(&served, &config).await;
+        let (_session, _near, secured) = resume_early(&served, &config).await;
+        drop(secured.stream);
+        assert!(!secured.early.unwrap().ended().await, "we have");
+    });
+}
+
+#[test]
+fn sessions_outlive_a_change_of_certificates_and_not_one_of_demands() {
+    run(async {
+        let (mut table, served, config) = early_client().await;
+        table.certificates.push(certificate("two", &["b.example"], &KeyPair::generate().unwrap()));
+        let next = build_after(&table, &served).unwrap();
+        let (_, _, secured) = resume_early(&next, &config).await;
+        assert!(secured.facts.is_resumed && secured.early.is_some());
+        table.frontends[0].client =
+            ClientDemand::Optional { authorities: vec![table.certificates[0].chain[0].clone()] };
+        let stricter = build_after(&table, &next).unwrap();
+        let (server, client) = meet(&stricter, "a", (*config).clone(), "a.example", true).await;
+        let server = server.unwrap_or_else(|failure| panic!("{failure:?}"));
+        assert!(!server.facts.is_resumed && server.early.is_none());
+        drop(client);
     });
 }
 

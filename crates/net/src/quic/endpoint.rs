@@ -13,15 +13,18 @@
 use super::ids::{LoopIds, WorkerIds};
 use super::socket::{LoopSocket, Mailboxes};
 use super::streams::Connection;
-use crate::handshake::time_allowed;
+use crate::handshake::{client_certificate, time_allowed};
 use engine::context::Loop;
-use engine::peer::{Listener, Peer};
+use engine::peer::{EarlyPhase, Listener, Peer};
 use engine::transport::OpeningSession;
 use quinn::crypto::rustls::{HandshakeData, QuicServerConfig};
 use quinn::{
     ConnectionError, EndpointConfig, IdleTimeout, Incoming, ServerConfig, TokioRuntime, TransportConfig, VarInt,
+    ZeroRttAccepted,
 };
+use rustls::pki_types::CertificateDer;
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -240,7 +243,7 @@ impl Client {
         };
         let due = Instant::now() + time_allowed(&context.engine.parameters.load());
         // In a box: an idle connection is not to have room for it.
-        let handshake = Box::pin(shake_hands(incoming, config, has_early_data.then_some(due), place));
+        let handshake = Box::pin(shake_hands(&context, incoming, config, has_early_data.then_some(due), place));
         let done = tokio::time::timeout_at(due, handshake).await;
         context.count(Main::SessConn);
         let peer = Peer {
@@ -256,7 +259,7 @@ impl Client {
             early: None,
         };
         let mut session = OpeningSession::open(&context, peer, "HTTP/3");
-        let (connection, facts) = match done {
+        let Agreed { connection, facts, early } = match done {
             Ok(Ok(done)) => done,
             failed => {
                 context.count(Main::H3HandshakesFailed);
@@ -267,53 +270,100 @@ impl Client {
                 return session.fail_handshake(&context, reason, &cause, false);
             }
         };
-        context.count(Main::H3Handshakes);
-        session.hear_tls(&context, facts, None);
+        session.hear_tls(&context, facts, early);
         let mut leaving = quic.leaving.subscribe();
         let leaving = async move { drop(leaving.wait_for(|leaving| *leaving).await) };
         session.serve_http3(context, connection, leaving).await;
     }
 }
 
-/// With early data, requests may come before the handshake is over: then it goes on behind the connection that is returned, and has
+/// A connection on which streams may come.
+struct Agreed {
+    connection: Connection,
+    facts: TlsFacts,
+    /// The handshake is under way.
+    early: Option<Rc<EarlyPhase>>,
+}
+
+/// With early data, requests may come before the handshake is over: then it goes on beside the connection that is returned, and has
 /// its place until it is over, or its time is up.
 async fn shake_hands(
+    context: &Rc<Loop>,
     incoming: Incoming,
     config: Arc<ServerConfig>,
     early_until: Option<Instant>,
     place: Place,
-) -> Result<(Connection, TlsFacts), ConnectionError> {
+) -> Result<Agreed, ConnectionError> {
     let mut connecting = incoming.accept_with(config)?;
     let agreed = connecting.handshake_data().await?;
-    let facts = facts(agreed.downcast::<HandshakeData>().ok().as_deref());
+    let agreed = agreed.downcast::<HandshakeData>().ok();
     let Some(due) = early_until else {
-        return Ok((Connection::new(connecting.await?, None), facts));
+        return Ok(complete(context, agreed.as_deref(), connecting.await?));
     };
-    match connecting.into_0rtt() {
-        Ok((connection, over)) => {
-            let early = connection.clone();
-            let established = Box::pin(async move {
-                let _place = place;
-                if tokio::time::timeout_at(due, over).await.is_err() {
-                    early.close(VarInt::from_u32(0), b"");
-                }
-                // The wait is over, too, when the connection ends before its handshake does.
-                early.close_reason().is_none()
-            });
-            Ok((Connection::new(connection, Some(established)), facts))
-        }
-        Err(connecting) => Ok((Connection::new(connecting.await?, None), facts)),
+    let (connection, mut over) = match connecting.into_0rtt() {
+        Ok(begun) => begun,
+        Err(connecting) => return Ok(complete(context, agreed.as_deref(), connecting.await?)),
+    };
+    // quinn does not say whether there is early data: either it comes now, or the end of the handshake.
+    let mut serving = Connection::new(connection.clone());
+    let is_early = tokio::select! {
+        biased;
+        _ = &mut over => false,
+        () = poll_fn(|wait| serving.poll_any_stream(wait)) => true,
+    };
+    if !is_early {
+        return match connection.close_reason() {
+            Some(error) => Err(error),
+            None => Ok(complete(context, agreed.as_deref(), connection)),
+        };
+    }
+    let facts = facts(agreed.as_deref(), &connection, true);
+    let phase = EarlyPhase::begun();
+    tokio::task::spawn_local(see_to_the_end(Rc::clone(context), connection, over, due, Rc::clone(&phase), place));
+    Ok(Agreed { connection: serving, facts, early: Some(phase) })
+}
+
+/// What comes of a handshake that is complete.
+fn complete(context: &Loop, agreed: Option<&HandshakeData>, connection: quinn::Connection) -> Agreed {
+    context.count(Main::H3Handshakes);
+    let facts = facts(agreed, &connection, false);
+    Agreed { connection: Connection::new(connection), facts, early: None }
+}
+
+/// Waits for the end of a handshake that has brought early data, and says how it ended.
+async fn see_to_the_end(
+    context: Rc<Loop>,
+    connection: quinn::Connection,
+    over: ZeroRttAccepted,
+    due: Instant,
+    phase: Rc<EarlyPhase>,
+    _place: Place,
+) {
+    if tokio::time::timeout_at(due, over).await.is_err() {
+        connection.close(VarInt::from_u32(0), b"");
+    }
+    // The wait is over, too, when the connection ends before its handshake does.
+    if connection.close_reason().is_none() {
+        context.count(Main::H3Handshakes);
+        phase.complete();
+    } else {
+        context.count(Main::H3HandshakesFailed);
+        phase.fail();
     }
 }
 
-/// What is known of the handshake. QUIC has one version of TLS; the suite is quinn's secret.
-fn facts(agreed: Option<&HandshakeData>) -> TlsFacts {
+/// What is known of the handshake. QUIC has one version of TLS; the suite is quinn's secret, and so is whether a session was resumed
+/// unless it has brought early data.
+fn facts(agreed: Option<&HandshakeData>, connection: &quinn::Connection, is_resumed: bool) -> TlsFacts {
+    let identity = connection.peer_identity().and_then(|shown| shown.downcast::<Vec<CertificateDer<'static>>>().ok());
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into();
     TlsFacts {
         version: TLS_VERSION,
         cipher: "-",
         server_name: agreed.and_then(|agreed| agreed.server_name.as_deref()).map(Into::into),
         alpn: agreed.and_then(|agreed| agreed.protocol.as_deref()).map(text),
+        is_resumed,
+        client_certificate: identity.and_then(|chain| client_certificate(&chain)),
         ..TlsFacts::default()
     }
 }

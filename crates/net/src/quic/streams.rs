@@ -7,13 +7,13 @@ use bytes::Bytes;
 use engine::transport::http3::quic::{self, ConnectionEnd, StreamOver};
 use quinn::{ConnectionError, ReadError, VarInt};
 use std::cell::Cell;
-use std::future::Future;
+use std::future::{self, Future};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use surface::limits::{QUIC_SEND_BYTES_MAX, QUIC_SEND_BYTES_MIN};
 
-pub(super) type Waiting<T> = Option<Pin<Box<dyn Future<Output = T>>>>;
+type Waiting<T> = Option<Pin<Box<dyn Future<Output = T>>>>;
 type Both = (quinn::SendStream, quinn::RecvStream);
 
 /// A connection.
@@ -23,15 +23,46 @@ pub(super) struct Connection {
     accepting: Waiting<Result<Both, ConnectionError>>,
     accepting_one_way: Waiting<Result<quinn::RecvStream, ConnectionError>>,
     opening: Waiting<Result<quinn::SendStream, ConnectionError>>,
-    /// The handshake is under way: whether it succeeds.
-    establishing: Waiting<bool>,
 }
 
 impl Connection {
-    /// A connection whose handshake is over, or still under way if there is `establishing`.
-    pub(super) fn new(connection: quinn::Connection, establishing: Waiting<bool>) -> Connection {
+    /// A connection on which streams may come.
+    pub(super) fn new(connection: quinn::Connection) -> Connection {
         let window = Rc::new(Window { connection: connection.clone(), bytes: Cell::new(QUIC_SEND_BYTES_MIN) });
-        Connection { connection, window, accepting: None, accepting_one_way: None, opening: None, establishing }
+        Connection { connection, window, accepting: None, accepting_one_way: None, opening: None }
+    }
+
+    /// Ready when a client's stream has come, which will be the next one that is accepted.
+    pub(super) fn poll_any_stream(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let has_come = match self.poll_accept_both(context) {
+            Poll::Ready(accepted) => {
+                self.accepting = Some(Box::pin(future::ready(accepted)));
+                true
+            }
+            Poll::Pending => false,
+        };
+        match self.poll_accept_one(context) {
+            Poll::Ready(accepted) => self.accepting_one_way = Some(Box::pin(future::ready(accepted))),
+            Poll::Pending if !has_come => return Poll::Pending,
+            Poll::Pending => {}
+        }
+        Poll::Ready(())
+    }
+
+    fn poll_accept_both(&mut self, context: &mut Context<'_>) -> Poll<Result<Both, ConnectionError>> {
+        let connection = &self.connection;
+        poll(&mut self.accepting, context, || {
+            let connection = connection.clone();
+            Box::pin(async move { connection.accept_bi().await })
+        })
+    }
+
+    fn poll_accept_one(&mut self, context: &mut Context<'_>) -> Poll<Result<quinn::RecvStream, ConnectionError>> {
+        let connection = &self.connection;
+        poll(&mut self.accepting_one_way, context, || {
+            let connection = connection.clone();
+            Box::pin(async move { connection.accept_uni().await })
+        })
     }
 
     fn send(&self, stream: quinn::SendStream) -> SendStream {
@@ -95,23 +126,14 @@ impl quic::Connection for Connection {
     type Receive = ReceiveStream;
 
     fn poll_accept(&mut self, context: &mut Context<'_>) -> Poll<Result<quic::Sides<Self>, ConnectionEnd>> {
-        let connection = &self.connection;
-        let accepted = ready!(poll(&mut self.accepting, context, || {
-            let connection = connection.clone();
-            Box::pin(async move { connection.accept_bi().await })
-        }));
-        Poll::Ready(match accepted {
+        Poll::Ready(match ready!(self.poll_accept_both(context)) {
             Ok((send, receive)) => Ok((self.send(send), ReceiveStream(receive))),
             Err(error) => Err(end(&error)),
         })
     }
 
     fn poll_accept_one_way(&mut self, context: &mut Context<'_>) -> Poll<Result<ReceiveStream, ConnectionEnd>> {
-        let connection = &self.connection;
-        let accepted = ready!(poll(&mut self.accepting_one_way, context, || {
-            let connection = connection.clone();
-            Box::pin(async move { connection.accept_uni().await })
-        }));
+        let accepted = ready!(self.poll_accept_one(context));
         Poll::Ready(accepted.map(ReceiveStream).map_err(|error| end(&error)))
     }
 
@@ -122,17 +144,6 @@ impl quic::Connection for Connection {
             Box::pin(async move { connection.open_uni().await })
         }));
         Poll::Ready(opened.map(|stream| self.send(stream)).map_err(|error| end(&error)))
-    }
-
-    fn poll_established(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let Some(establishing) = &mut self.establishing else { return Poll::Ready(()) };
-        if ready!(establishing.as_mut().poll(context)) {
-            self.establishing = None;
-            return Poll::Ready(());
-        }
-        // It never will be.
-        self.establishing = Some(Box::pin(std::future::pending()));
-        Poll::Pending
     }
 
     fn close(&mut self, number: u64) {
@@ -199,9 +210,5 @@ impl quic::ReceiveStream for ReceiveStream {
 
     fn stop(&mut self, number: u64) {
         let _ = self.0.stop(code(number));
-    }
-
-    fn is_early(&self) -> bool {
-        self.0.is_0rtt()
     }
 }

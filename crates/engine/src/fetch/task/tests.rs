@@ -126,6 +126,7 @@ pub(crate) fn order(context: &Loop) -> FetchOrder {
         director: vcl.directors.default_director(),
         vcl,
         body: RequestBody::None,
+        early: None,
         peer: Peer {
             client: address,
             server: address,

@@ -7,6 +7,7 @@ use crate::bodies::fragment::Fragment;
 use crate::bodies::page::Budget;
 use crate::fetch::aside::Aside;
 use crate::fetch::{FetchMode, FetchTicket};
+use crate::peer::EarlyPhase;
 use crate::request::inclusion::Top;
 use crate::request::{Buffers, RequestPool, RequestSlot};
 use crate::world::decision::Noted;
@@ -81,6 +82,7 @@ fn foreign_life() -> Life {
             top: Rc::new(Top { request: Message::new(), received_at: 1.0, vcl: None, budget: Budget::new(1) }),
             fragment: Fragment::new(),
         })),
+        early: Some(EarlyPhase::begun()),
         vcl_before_label: None,
     }
 }
@@ -167,9 +169,10 @@ fn assert_life_is_new(life: Life) {
         pipe_account,
         vmod_wait,
         inclusion,
+        early,
         vcl_before_label,
     } = life;
-    assert!(inclusion.is_none() && vcl_before_label.is_none());
+    assert!(inclusion.is_none() && early.is_none() && vcl_before_label.is_none());
     assert_eq!((vxid, restarts, received_pieces, error_status), (0, 0, 0, 0));
     assert_eq!(protocol, "");
     assert_eq!([started, received_at, previous, responded_at], [0.0; 4]);

@@ -12,7 +12,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use surface::tag::Tag;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 /// Slices of one vectored write: head with chunk line, data, end of chunk.
@@ -131,6 +131,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// its sending side. Bytes are appended to the buffer.
     pub(super) fn poll_hear(&mut self, context: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<bool> {
         pin!(self.stream.read_buf(buffer)).poll(context).map(|read| read.is_ok())
+    }
+
+    /// Reads nothing, which on a TLS connection lets the handshake go on. How it ends is told by its `EarlyPhase`.
+    pub(super) fn drive_handshake(&mut self, context: &mut Context<'_>) {
+        let _ = Pin::new(&mut self.stream).poll_read(context, &mut ReadBuf::new(&mut []));
     }
 
     /// Sends all parts in order, in as few writes as the peer allows, and flushes them. Returns how many bytes were sent, and

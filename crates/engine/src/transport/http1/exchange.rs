@@ -393,6 +393,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Exchange for Http1Exchange<'_, S> {
         self.connection.poll_hear(context, &mut self.buffers.received)
     }
 
+    fn drive_handshake(&mut self, context: &mut Context<'_>) {
+        self.connection.drive_handshake(context);
+    }
+
     fn has_wire(&self) -> bool {
         true
     }

@@ -6,43 +6,12 @@
 //! small one by no more than what is queued. *Invariant:* [`H2_QUEUED_BYTES_MAX`] bounds the copies of bodies for a connection,
 //! however many streams it has.
 
+use crate::transport::stream::priority::Priority;
 use bytes::{Buf, Bytes};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use surface::limits::H2_QUEUED_BYTES_MAX;
-
-/// How much a client wants a response, RFC 9218.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Priority {
-    /// 0 is the most urgent, 7 the least.
-    urgency: u8,
-    /// It can be used piece by piece.
-    is_incremental: bool,
-}
-
-impl Default for Priority {
-    fn default() -> Self {
-        Priority { urgency: 3, is_incremental: true }
-    }
-}
-
-impl Priority {
-    /// What the value of a `priority` header says. What makes no sense is left out of account. Source: RFC 9218 §4.
-    pub(super) fn of_field(value: &[u8]) -> Priority {
-        let mut priority = Priority { is_incremental: false, ..Priority::default() };
-        for member in value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
-            let member = member.split(|&byte| byte == b';').next().unwrap_or_default();
-            match member {
-                [b'u', b'=', digit @ b'0'..=b'7'] => priority.urgency = digit - b'0',
-                b"i" | b"i=?1" => priority.is_incremental = true,
-                b"i=?0" => priority.is_incremental = false,
-                _ => {}
-            }
-        }
-        priority
-    }
-}
 
 /// Who waits for a place.
 struct Waiting {
@@ -171,14 +140,6 @@ mod tests {
 
     fn priority(text: &str) -> Priority {
         Priority::of_field(text.as_bytes())
-    }
-
-    #[test]
-    fn a_priority_is_read_as_far_as_it_makes_sense() {
-        assert_eq!(priority(""), Priority { urgency: 3, is_incremental: false });
-        assert_eq!(priority("u=0, i"), Priority { urgency: 0, is_incremental: true });
-        assert_eq!(priority("i=?1,u=7;x"), Priority { urgency: 7, is_incremental: true });
-        assert_eq!(priority("u=8, u=a, x, i=?0"), Priority { urgency: 3, is_incremental: false });
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A stream of the library `h2` as a [`RequestStream`].
 
-use super::queue::{Piece, Priority, Queue};
+use super::queue::{Piece, Queue};
+use crate::transport::stream::priority::Priority;
 use crate::transport::stream::{RequestStream, Reset, StreamGone};
 use bytes::Bytes;
 use h2::server::SendResponse;

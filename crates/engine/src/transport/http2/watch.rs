@@ -12,7 +12,7 @@ mod frame_log;
 use crate::context::Loop;
 use frame_log::FrameLog;
 use http2::frame::ErrorCode;
-use http2::{Abuse, Observer, PriorityUpdate, ResetLimits, Resets, Traffic, WatchLimits};
+use http2::{Abuse, Observer, PriorityUpdate, Resets, Traffic, WatchLimits};
 use shm::log::LogId;
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -53,11 +53,7 @@ impl Watch {
     /// The guard of a connection that begins. `session` is the session's transaction id; later changes of parameters do not
     /// matter to it.
     pub(super) fn new(context: &Rc<Loop>, session: u32, parameters: &Parameters) -> Rc<Watch> {
-        let resets = Rc::new(Resets::new(ResetLimits {
-            rapid: parameters.h2_rapid_reset,
-            limit: i64::try_from(parameters.h2_rapid_reset_limit).unwrap_or(i64::MAX),
-            period: parameters.h2_rapid_reset_period,
-        }));
+        let resets = Rc::new(Resets::new(parameters.into()));
         let limits = WatchLimits {
             frame_bytes_max: u32::try_from(parameters.h2_max_frame_size).unwrap_or(u32::MAX),
             block_bytes_max: usize::try_from(parameters.http_req_size)
@@ -147,7 +143,12 @@ impl Watch {
     fn send(&self, bytes: &[u8]) {
         let mut log = FrameLog::open(&self.context.engine.ring, self.log_id);
         let observer = log.as_mut().map(|log| log as &mut dyn Observer);
-        self.machine.borrow_mut().send(bytes, self.since_start(), observer);
+        let mut machine = self.machine.borrow_mut();
+        machine.send(bytes, self.since_start(), observer);
+        let refused = machine.take_refused();
+        if refused > 0 {
+            self.context.counters.add(Main::ReqDropped, refused);
+        }
     }
 }
 

@@ -73,6 +73,15 @@ impl<R: ReceiveStream> Beside<R> {
         Ok(goes_away)
     }
 
+    /// Takes what the client said of its requests' priorities since the last call.
+    pub(super) fn take_priorities(&mut self) -> Vec<(u64, Bytes)> {
+        let control = self.streams.iter_mut().find_map(|stream| match &mut stream.reading {
+            Reading::Control(control) => Some(control),
+            Reading::Kind(_) | Reading::Qpack(_) => None,
+        });
+        control.map(ControlReader::take_priorities).unwrap_or_default()
+    }
+
     fn poll_stream(&mut self, index: usize, context: &mut Context<'_>, frames_max: u64) -> Result<Heard, Code> {
         let mut heard = Heard::Nothing;
         loop {

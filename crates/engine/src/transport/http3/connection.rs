@@ -14,6 +14,7 @@ use super::shared::Shared;
 use crate::context::{Loop, Work};
 use crate::deadline::{Deadline, duration};
 use crate::session::{Session, SessionEnd, SessionView};
+use crate::transport::stream::priority::Priority;
 use ::http3::{Code, control, frames};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -43,7 +44,6 @@ pub(in crate::transport) async fn serve<C: Connection>(
     let shared = Rc::new(Shared::new(&context));
     let mut driver = Driver::new(Rc::clone(&context), connection, session.view(), Rc::clone(&shared));
     let (reason, code) = poll_fn(|wait| driver.poll(wait, leaving.as_mut())).await;
-    shared.end();
     if let Some(left) = driver.close(reason, code) {
         // The worker goes when nothing is under way, and whoever sends the client our goodbye needs a moment.
         tokio::time::sleep(Duration::from_millis(HTTP3_GOODBYE_MILLISECONDS)).await;
@@ -109,9 +109,6 @@ impl<C: Connection> Driver<C> {
         leaving: Pin<&mut impl Future<Output = ()>>,
     ) -> Poll<(CloseReason, Code)> {
         self.shared.listen(wait);
-        if !self.shared.is_established() && self.connection.poll_established(wait).is_ready() {
-            self.shared.establish();
-        }
         if self.leaving.is_none() && leaving.poll(wait).is_ready() {
             self.leave(CloseReason::ReqClose);
         }
@@ -140,6 +137,9 @@ impl<C: Connection> Driver<C> {
         if self.beside.poll(wait, self.next_id / ID_STEP).map_err(Over::Fault)? {
             self.leave(CloseReason::RemClose);
         }
+        for (stream, value) in self.beside.take_priorities() {
+            self.shared.prioritise(stream, Priority::of_field(&value), self.next_id);
+        }
         for _ in 0..ACCEPTED_AT_ONCE_MAX {
             match self.connection.poll_accept(wait) {
                 Poll::Ready(stream) => {
@@ -164,11 +164,11 @@ impl<C: Connection> Driver<C> {
             return;
         }
         self.next_id = self.next_id.max(id.saturating_add(ID_STEP));
-        let live = self.shared.begin();
+        let live = self.shared.begin(id);
         let (context, shared, view) = (Rc::clone(&self.context), Rc::clone(&self.shared), self.view.clone());
         // Made in there: a future that is handed over takes its room twice.
         tokio::task::spawn_local(async move {
-            request::serve(context, shared, view, send, receive).await;
+            request::serve(context, shared, view, send, receive, &live).await;
             drop(live);
         });
     }

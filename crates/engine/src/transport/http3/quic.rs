@@ -25,7 +25,7 @@ pub struct StreamOver;
 /// The two sides of a stream.
 pub type Sides<C> = (<C as Connection>::Send, <C as Connection>::Receive);
 
-/// A connection with a client, from the moment when streams may come.
+/// A connection with a client, from the moment when streams may come. While its handshake is under way, the session's peer says so.
 pub trait Connection: Sized {
     /// The side of a stream on which we send.
     type Send: SendStream + 'static;
@@ -49,9 +49,6 @@ pub trait Connection: Sized {
     /// # Errors
     /// The connection is over.
     fn poll_open_one_way(&mut self, context: &mut Context<'_>) -> Poll<Result<Self::Send, ConnectionEnd>>;
-
-    /// Ready once the handshake is over: what comes in now is no replay.
-    fn poll_established(&mut self, context: &mut Context<'_>) -> Poll<()>;
 
     /// Closes the connection with a code of HTTP/3.
     fn close(&mut self, code: u64);
@@ -91,7 +88,4 @@ pub trait ReceiveStream: Unpin {
 
     /// Says that nothing more of it is wanted.
     fn stop(&mut self, code: u64);
-
-    /// Whether it began before the handshake was over.
-    fn is_early(&self) -> bool;
 }

@@ -1,7 +1,7 @@
 //! One request of a connection, from its stream to the end of its work.
 
 use super::quic::{ReceiveStream, SendStream};
-use super::shared::Shared;
+use super::shared::{Live, Shared};
 use super::stream::{Http3Stream, NoHead};
 use crate::context::Loop;
 use crate::deadline::duration;
@@ -10,13 +10,14 @@ use crate::request::{self, RequestSlot};
 use crate::session::SessionView;
 use crate::transport::http1::head_limits;
 use crate::transport::stream::exchange::{StreamExchange, StreamNames};
+use crate::transport::stream::priority::Priority;
 use crate::transport::stream::request_head::Circumstances;
 use crate::transport::stream::{RequestStream, Reset, shows_scheme};
 use ::http3::Code;
 use ::http3::head::{self, HeadFault};
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, Method, Response, StatusCode};
+use http::{Response, StatusCode};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
@@ -42,15 +43,16 @@ pub(super) async fn serve<S: SendStream, R: ReceiveStream>(
     mut view: SessionView,
     send: S,
     receive: R,
+    live: &Live,
 ) {
     let (block_bytes_max, timeout) = {
         let parameters = context.engine.parameters.load();
         (parameters.http_req_size as usize, duration(parameters.timeout_idle))
     };
-    let mut stream = Http3Stream::new(send, receive, Rc::clone(&shared), block_bytes_max);
+    let mut stream = Http3Stream::new(send, receive, Rc::clone(&shared), &live.priority, block_bytes_max);
     let now = view.now(&context);
     let received = tokio::time::timeout(timeout, receive_head(&context, &mut stream)).await;
-    let mut parts = match received.unwrap_or(Err(Fault::TimedOut)) {
+    let parts = match received.unwrap_or(Err(Fault::TimedOut)) {
         Ok(parts) => parts,
         Err(fault) => {
             let given_up = give_up(&context, &view, &shared, stream, fault);
@@ -60,16 +62,9 @@ pub(super) async fn serve<S: SendStream, R: ReceiveStream>(
         }
     };
     let has_body = has_body(&parts, &mut stream, timeout).await;
-    if stream.is_early() && !shared.is_established() {
-        if is_safe(&parts.method) && !has_body {
-            parts.headers.insert(HeaderName::from_static("early-data"), HeaderValue::from_static("1"));
-        } else if !shared.established().await {
-            // Whoever sent it was never known to be there.
-            return;
-        }
-    }
-    if let Some(urgency) = urgency(&parts) {
-        stream.set_urgency(urgency);
+    // A frame knows better than the head what is wanted.
+    if live.priority.get().is_none() {
+        live.priority.set(Priority::of_head(&parts.headers));
     }
     let mut slot = context.requests.take(&context.engine.ring);
     slot.request.arrive(&context.engine.parameters.load(), now);
@@ -85,7 +80,7 @@ pub(super) async fn serve<S: SendStream, R: ReceiveStream>(
         let RequestSlot { request, .. } = &mut *slot;
         let mut exchange = StreamExchange::new(stream, &NAMES, parts, &circumstances, request);
         let outcome = request::run(&context, &mut view, &mut exchange, request).await;
-        if let Some(reason) = exchange.end(&outcome) {
+        if let Some(reason) = exchange.end(&outcome, &context) {
             shared.leave(reason);
         }
         outcome
@@ -137,7 +132,7 @@ async fn give_up<S: SendStream, R: ReceiveStream>(
         Fault::Head(HeadFault::Broken(code)) => shared.fail(code),
         Fault::Head(HeadFault::Malformed) => {
             log("Malformed head of a request (HTTP/3)");
-            stream.refuse(Code::MessageError);
+            stream.refuse_malformed();
         }
         Fault::None(NoHead::TooLong) | Fault::Head(HeadFault::TooLong) => {
             log("Head of a request is too large (HTTP/3, parameter http_req_size)");
@@ -161,43 +156,8 @@ async fn has_body<S: SendStream, R: ReceiveStream>(
     stream: &mut Http3Stream<S, R>,
     timeout: Duration,
 ) -> bool {
-    if is_safe(&parts.method) && !parts.headers.contains_key(CONTENT_LENGTH) {
+    if semantics::method::is_safe(parts.method.as_str().as_bytes()) && !parts.headers.contains_key(CONTENT_LENGTH) {
         return tokio::time::timeout(timeout, poll_fn(|wait| stream.poll_has_body(wait))).await.unwrap_or(true);
     }
     poll_fn(|wait| Poll::Ready(!matches!(stream.poll_has_body(wait), Poll::Ready(false)))).await
-}
-
-/// Whether it does no harm when a request is heard twice. Source: RFC 8470 §2.1.
-fn is_safe(method: &Method) -> bool {
-    *method == Method::GET || *method == Method::HEAD || *method == Method::OPTIONS
-}
-
-/// What the client says in `Priority`. Source: RFC 9218 §4.1.
-fn urgency(parts: &Parts) -> Option<u8> {
-    let value = parts.headers.get("priority")?.to_str().ok()?;
-    let said = value.split(',').rev().find_map(|item| item.trim().strip_prefix("u="))?;
-    said.parse().ok().filter(|urgency| *urgency <= URGENCY_MAX)
-}
-
-/// The least urgent.
-const URGENCY_MAX: u8 = 7;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn urgency_is_what_the_client_says_last() {
-        let of = |value: &'static str| {
-            let mut parts = http::Request::new(()).into_parts().0;
-            parts.headers.insert("priority", HeaderValue::from_static(value));
-            urgency(&parts)
-        };
-        assert_eq!(of("u=0"), Some(0));
-        assert_eq!(of("i, u=5"), Some(5));
-        assert_eq!(of("u=1, u=2, i"), Some(2));
-        for nothing in ["", "i", "u=8", "u=-1", "u=x"] {
-            assert_eq!(of(nothing), None, "{nothing}");
-        }
-    }
 }

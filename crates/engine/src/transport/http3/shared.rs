@@ -1,6 +1,8 @@
 //! What a connection and its requests share: [`Shared`].
 
 use crate::context::Loop;
+use crate::transport::stream::priority::{Priority, WaitingPriorities};
+use ::http2::Resets;
 use ::http3::Code;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -18,13 +20,10 @@ pub(super) struct Shared {
     fault: Cell<Option<Code>>,
     /// VCL closes the session after its response.
     closes: Cell<Option<CloseReason>>,
-    /// The handshake is over.
-    is_established: Cell<bool>,
-    /// The connection is over, perhaps before its handshake was.
-    is_over: Cell<bool>,
-    /// Requests that wait for either.
-    established: tokio::sync::Notify,
-    cancelled: Cancelled,
+    began_at: Instant,
+    /// How many requests the client may give up: as in HTTP/2, one that is begun and not wanted costs us and not the client.
+    resets: Resets,
+    priorities: RefCell<Priorities>,
 }
 
 impl Shared {
@@ -34,10 +33,9 @@ impl Shared {
             waker: RefCell::new(None),
             fault: Cell::new(None),
             closes: Cell::new(None),
-            is_established: Cell::new(false),
-            is_over: Cell::new(false),
-            established: tokio::sync::Notify::new(),
-            cancelled: Cancelled::new(context),
+            began_at: Instant::now(),
+            resets: Resets::new((&**context.engine.parameters.load()).into()),
+            priorities: RefCell::default(),
         }
     }
 
@@ -70,22 +68,28 @@ impl Shared {
         self.wake();
     }
 
-    /// The client gave a request up.
-    pub(super) fn cancel(&self) {
-        if !self.cancelled.take() {
+    /// The client gave a request up that had begun at this time.
+    pub(super) fn cancel(&self, began_at: Instant) {
+        if self.resets.is_rapid(began_at.elapsed()) {
+            self.charge_reset();
+        }
+    }
+
+    /// The client made us reset a stream, or has reset one itself soon after its beginning.
+    pub(super) fn charge_reset(&self) {
+        if !self.resets.charge(self.began_at.elapsed()) {
             self.fail(Code::ExcessiveLoad);
         }
     }
 
-    /// Whether the handshake is over: what comes early may be a replay.
-    pub(super) fn is_established(&self) -> bool {
-        self.is_established.get()
-    }
-
-    /// The handshake is over.
-    pub(super) fn establish(&self) {
-        self.is_established.set(true);
-        self.established.notify_waiters();
+    /// A frame said how much the response on a stream is wanted. Streams from `next` on have not begun.
+    pub(super) fn prioritise(&self, stream: u64, priority: Priority, next: u64) {
+        let priorities = &mut *self.priorities.borrow_mut();
+        match priorities.live.iter().find(|(live, _)| *live == stream) {
+            Some((_, said)) => said.set(Some(priority)),
+            None if stream >= next => priorities.waiting.put(stream, priority),
+            None => {}
+        }
     }
 
     /// How many requests there are whose work is not over.
@@ -103,65 +107,35 @@ impl Shared {
         self.closes.get()
     }
 
-    /// Waits for the end of the handshake. False if the connection ended before.
-    pub(super) async fn established(&self) -> bool {
-        while !self.is_established.get() {
-            if self.is_over.get() {
-                return false;
-            }
-            self.established.notified().await;
-        }
-        true
-    }
-
-    /// The connection is over.
-    pub(super) fn end(&self) {
-        self.is_over.set(true);
-        self.established.notify_waiters();
-    }
-
-    /// Counts a request until the result is dropped.
-    pub(super) fn begin(self: &Rc<Self>) -> Live {
+    /// Counts a request on this stream until the result is dropped.
+    pub(super) fn begin(self: &Rc<Self>, stream: u64) -> Live {
         self.live.set(self.live.get() + 1);
-        Live(Rc::clone(self))
+        let priorities = &mut *self.priorities.borrow_mut();
+        let priority = Rc::new(Cell::new(priorities.waiting.take(stream)));
+        priorities.live.push((stream, Rc::clone(&priority)));
+        Live { shared: Rc::clone(self), stream, priority }
     }
+}
+
+/// What frames said of requests.
+#[derive(Default)]
+struct Priorities {
+    live: Vec<(u64, Rc<Cell<Option<Priority>>>)>,
+    waiting: WaitingPriorities,
 }
 
 /// A request whose work is not over.
-pub(super) struct Live(Rc<Shared>);
+pub(super) struct Live {
+    shared: Rc<Shared>,
+    stream: u64,
+    /// What a frame said of it, if one did.
+    pub(super) priority: Rc<Cell<Option<Priority>>>,
+}
 
 impl Drop for Live {
     fn drop(&mut self) {
-        self.0.live.set(self.0.live.get() - 1);
-        self.0.wake();
-    }
-}
-
-/// How many requests a client may give up: as in HTTP/2, a request that is begun and not wanted costs us and not the client.
-struct Cancelled {
-    limit: f64,
-    period: f64,
-    left: Cell<f64>,
-    at: Cell<Instant>,
-}
-
-impl Cancelled {
-    fn new(context: &Loop) -> Cancelled {
-        let parameters = context.engine.parameters.load();
-        let limit = parameters.h2_rapid_reset_limit as f64;
-        let (left, at) = (Cell::new(limit), Cell::new(Instant::now()));
-        Cancelled { limit, period: parameters.h2_rapid_reset_period.max(1.0), left, at }
-    }
-
-    /// False if it is one too many.
-    fn take(&self) -> bool {
-        if self.limit <= 0.0 {
-            return true;
-        }
-        let now = Instant::now();
-        let passed = (now - self.at.replace(now)).as_secs_f64();
-        let left = (self.left.get() + passed * self.limit / self.period).min(self.limit) - 1.0;
-        self.left.set(left.max(0.0));
-        left >= 0.0
+        self.shared.live.set(self.shared.live.get() - 1);
+        self.shared.priorities.borrow_mut().live.retain(|(live, _)| *live != self.stream);
+        self.shared.wake();
     }
 }

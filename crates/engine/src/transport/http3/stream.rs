@@ -6,16 +6,19 @@
 
 use super::quic::{ReceiveStream, SendStream, StreamOver};
 use super::shared::Shared;
+use crate::transport::stream::priority::Priority;
 use crate::transport::stream::{RequestStream, Reset, StreamGone};
 use ::http3::Code;
 use ::http3::frames::{Frame, FrameFault, FrameReader, Place, write_data_header, write_headers};
 use ::http3::head::{self, HeadFault};
 use bytes::Bytes;
 use http::{HeaderMap, Response};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use surface::header::is_of_connection;
 use surface::limits::{CHUNK_TRAILER_BYTES_MAX, HTTP3_IDLE_FRAMES_MAX};
+use tokio::time::Instant;
 
 /// Most bytes of a body read at a time.
 const READ_BYTES: usize = 16 << 10;
@@ -66,11 +69,21 @@ pub(super) struct Http3Stream<S: SendStream, R> {
     is_ended: bool,
     /// The client gave the request up.
     is_cancelled: bool,
+    began_at: Instant,
+    /// How much the response is wanted, and how urgent QUIC takes it to be.
+    priority: Rc<Cell<Option<Priority>>>,
+    urgency: u8,
 }
 
 impl<S: SendStream, R: ReceiveStream> Http3Stream<S, R> {
     /// A stream on which a head of so many bytes at most is to come.
-    pub(super) fn new(send: S, receive: R, shared: Rc<Shared>, block_bytes_max: usize) -> Http3Stream<S, R> {
+    pub(super) fn new(
+        send: S,
+        receive: R,
+        shared: Rc<Shared>,
+        priority: &Rc<Cell<Option<Priority>>>,
+        block_bytes_max: usize,
+    ) -> Http3Stream<S, R> {
         Http3Stream {
             send,
             receive,
@@ -85,6 +98,9 @@ impl<S: SendStream, R: ReceiveStream> Http3Stream<S, R> {
             frame_left: 0,
             is_ended: false,
             is_cancelled: false,
+            began_at: Instant::now(),
+            priority: Rc::clone(priority),
+            urgency: Priority::default().urgency,
         }
     }
 
@@ -93,14 +109,13 @@ impl<S: SendStream, R: ReceiveStream> Http3Stream<S, R> {
         self.frames.held_bytes()
     }
 
-    /// Whether what is received may be a replay.
-    pub(super) fn is_early(&self) -> bool {
-        self.receive.is_early()
-    }
-
-    /// How urgent the response is, from 0 (most) to 7.
-    pub(super) fn set_urgency(&mut self, urgency: u8) {
-        self.send.set_urgency(urgency);
+    /// Has QUIC send the response as urgently as it is wanted now.
+    fn obey_priority(&mut self) {
+        let urgency = self.priority.get().unwrap_or_default().urgency;
+        if urgency != self.urgency {
+            self.urgency = urgency;
+            self.send.set_urgency(urgency);
+        }
     }
 
     /// Waits for the block of fields that a request begins with.
@@ -159,6 +174,7 @@ impl<S: SendStream, R: ReceiveStream> Http3Stream<S, R> {
 
     /// Sends what is in `out`.
     fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<Result<(), StreamGone>> {
+        self.obey_priority();
         while self.out_sent < self.out.len() {
             let written = ready!(self.send.poll_write(context, &self.out[self.out_sent..]));
             self.out_sent += written.map_err(|StreamOver| self.cancelled())?;
@@ -195,10 +211,16 @@ impl<S: SendStream, R: ReceiveStream> Http3Stream<S, R> {
         self.abort(code);
     }
 
+    /// Ends both sides because of what the client has sent.
+    pub(super) fn refuse_malformed(&mut self) {
+        self.shared.charge_reset();
+        self.refuse(Code::MessageError);
+    }
+
     /// The client wants no more of it. What it has seen the end of is not given up.
     fn cancelled(&mut self) -> StreamGone {
         if !self.is_ended && !std::mem::replace(&mut self.is_cancelled, true) {
-            self.shared.cancel();
+            self.shared.cancel(self.began_at);
         }
         StreamGone
     }
@@ -335,7 +357,7 @@ impl<S: SendStream, R: ReceiveStream> RequestStream for Http3Stream<S, R> {
 
     fn reset(&mut self, why: Reset) {
         let code = match why {
-            Reset::Malformed => Code::MessageError,
+            Reset::Malformed => return self.refuse_malformed(),
             Reset::Incomplete => Code::InternalError,
             // The response is complete; only the rest of the request is not wanted.
             Reset::Enough => return self.receive.stop(Code::NoError.number()),

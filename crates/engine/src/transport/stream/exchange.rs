@@ -9,6 +9,7 @@ use super::request_head::{Circumstances, translate};
 use super::response_head::{bare, fields, response, trailers};
 use super::tunnel::Tunnel;
 use super::{RequestStream, Reset, StreamGone};
+use crate::context::Loop;
 use crate::deadline::{Deadline, duration};
 use crate::exchange::{BodyAnnounced, BodyBroken, Exchange, Malformed, Refusal, SendError, SendLimits, Sent, Wire};
 use crate::logged::{self, REQ, RESP};
@@ -79,6 +80,8 @@ pub(in crate::transport) struct StreamExchange<S> {
     pub(super) is_complete: bool,
     /// The client gave the stream up, or we did.
     pub(super) is_gone: bool,
+    /// The client did, before it had the whole response.
+    is_given_up: bool,
     /// The client asks for a WebSocket.
     pub(super) tunnel: Option<Box<Tunnel>>,
 
@@ -128,6 +131,7 @@ impl<S: RequestStream> StreamExchange<S> {
             sent: Sent::default(),
             is_complete: false,
             is_gone: false,
+            is_given_up: false,
             tunnel: circumstances.websocket.cloned().map(Tunnel::new).map(Box::new),
             limits: SendLimits { idle: f64::INFINITY, total: f64::INFINITY, since: Instant::now() },
             deadline: Deadline::new(),
@@ -136,7 +140,10 @@ impl<S: RequestStream> StreamExchange<S> {
     }
 
     /// Ends the stream after the machine has finished. Returns why the session must end with it, if it must.
-    pub(in crate::transport) fn end(mut self, outcome: &Outcome) -> Option<CloseReason> {
+    pub(in crate::transport) fn end(mut self, outcome: &Outcome, context: &Loop) -> Option<CloseReason> {
+        if self.is_given_up {
+            context.count(Main::ReqReset);
+        }
         if self.tunnel.is_some() && !self.is_complete {
             self.end_tunnel();
         }
@@ -203,8 +210,14 @@ impl<S: RequestStream> StreamExchange<S> {
         BodyBroken("Received data and Content-Length mismatch")
     }
 
-    fn broken_off(&mut self) -> BodyBroken {
+    /// The client has given the stream up.
+    fn given_up(&mut self) {
+        self.is_given_up |= !self.is_gone && !self.is_complete;
         self.is_gone = true;
+    }
+
+    fn broken_off(&mut self) -> BodyBroken {
+        self.given_up();
         BodyBroken("stream reset")
     }
 
@@ -413,7 +426,7 @@ impl<S: RequestStream> Exchange for StreamExchange<S> {
             _ if self.is_gone => Err(SendError),
             Poll::Ready(Ok(())) => Ok(()),
             Poll::Ready(Err(StreamGone)) => {
-                self.is_gone = true;
+                self.given_up();
                 Err(SendError)
             }
             Poll::Pending => {
@@ -436,7 +449,9 @@ impl<S: RequestStream> Exchange for StreamExchange<S> {
     }
 
     fn poll_hear(&mut self, context: &mut Context<'_>) -> Poll<bool> {
-        self.stream.poll_gone(context).map(|()| false)
+        ready!(self.stream.poll_gone(context));
+        self.is_given_up |= !self.is_gone && !self.is_complete;
+        Poll::Ready(false)
     }
 
     fn has_wire(&self) -> bool {
