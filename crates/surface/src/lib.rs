@@ -12,6 +12,7 @@ pub mod close_reason;
 pub mod counter;
 pub mod diagnostic;
 pub mod encoding;
+pub mod eviction;
 pub mod header;
 pub mod legible;
 pub mod limits;

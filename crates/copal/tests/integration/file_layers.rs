@@ -19,6 +19,7 @@ const CRATES: &[&str] = &[
     "proxy-protocol",
     "http2",
     "http3",
+    "eviction",
     "manager",
     "worker",
     "net",

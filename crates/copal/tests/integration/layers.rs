@@ -17,6 +17,7 @@ const LAYERS: &[&[&str]] = &[
         "cli-proto",
         "proxy-protocol",
         "field-coding",
+        "eviction",
         "tls",
         "http2",
         "http3",

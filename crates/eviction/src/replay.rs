@@ -1,0 +1,76 @@
+//! What a cache would have done with a sequence of requests, under any policy and at any size.
+//!
+//! A [`Simulation`] holds keys and sizes but no bytes, and drives the very policies that the cache uses; LRU is an exact
+//! list here, as in Varnish and nginx. Nothing expires. [`optimum`] says what could have been reached by who knows
+//! the future.
+
+mod lru;
+pub mod optimum;
+mod simulation;
+
+pub use simulation::Simulation;
+
+/// A request, as a cache sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// The hash of what is asked for; see [`mix`].
+    pub key: u64,
+    /// The size of the response.
+    pub bytes: u64,
+}
+
+/// What came of requests.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Tally {
+    /// How many there were.
+    pub requests: u64,
+    /// How many of them were hits.
+    pub hits: u64,
+    /// The bytes of all responses.
+    pub bytes: u64,
+    /// The bytes of hits.
+    pub hit_bytes: u64,
+}
+
+impl Tally {
+    pub(crate) fn count(&mut self, request: Request, is_hit: bool) {
+        self.requests += 1;
+        self.bytes += request.bytes;
+        if is_hit {
+            self.hits += 1;
+            self.hit_bytes += request.bytes;
+        }
+    }
+
+    /// Hits as a share of requests; 0 without any.
+    #[must_use]
+    pub fn hit_ratio(&self) -> f64 {
+        self.hits as f64 / self.requests.max(1) as f64
+    }
+
+    /// Bytes of hits as a share of all bytes; 0 without any.
+    #[must_use]
+    pub fn byte_hit_ratio(&self) -> f64 {
+        self.hit_bytes as f64 / self.bytes.max(1) as f64
+    }
+
+    /// What was counted since an earlier state.
+    #[must_use]
+    pub fn since(&self, earlier: &Tally) -> Tally {
+        Tally {
+            requests: self.requests - earlier.requests,
+            hits: self.hits - earlier.hits,
+            bytes: self.bytes - earlier.bytes,
+            hit_bytes: self.hit_bytes - earlier.hit_bytes,
+        }
+    }
+}
+
+/// A hash of a number, every bit of which depends on all of the number.
+#[must_use]
+pub fn mix(number: u64) -> u64 {
+    let mut word = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ word >> 31
+}

@@ -1,0 +1,208 @@
+//! A cache without contents.
+
+use super::lru::Rule;
+use super::{Request, Tally, mix};
+use crate::{Arrival, Objects};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use surface::eviction::EvictionPolicy;
+
+/// Keys are hashes already.
+#[derive(Clone, Default)]
+struct AsIs(u64);
+
+impl Hasher for AsIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0 << 8 | u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Held {
+    key: u64,
+    bytes: u64,
+    uses: u32,
+}
+
+/// The objects of a shard; slots without a key in the table are empty.
+#[derive(Clone, Default)]
+struct Slots(Vec<Held>);
+
+impl Objects for Slots {
+    fn uses(&self, slot: u32) -> u32 {
+        self.0[slot as usize].uses
+    }
+
+    fn is_free(&self, _: u32) -> bool {
+        true
+    }
+
+    fn hash(&self, slot: u32) -> u64 {
+        mix(self.0[slot as usize].key)
+    }
+}
+
+#[derive(Clone)]
+struct Shard {
+    table: HashMap<u64, u32, BuildHasherDefault<AsIs>>,
+    slots: Slots,
+    empty: Vec<u32>,
+    rule: Rule,
+    bytes: u64,
+}
+
+impl Shard {
+    fn new(policy: EvictionPolicy) -> Shard {
+        let (table, slots, empty) = (HashMap::default(), Slots::default(), Vec::new());
+        Shard { table, slots, empty, rule: Rule::new(policy), bytes: 0 }
+    }
+
+    fn insert(&mut self, request: Request) {
+        let slot = self.empty.pop().unwrap_or_else(|| {
+            self.slots.0.push(Held::default());
+            self.slots.0.len() as u32 - 1
+        });
+        self.slots.0[slot as usize] = Held { key: request.key, bytes: request.bytes, uses: 0 };
+        self.table.insert(request.key, slot);
+        self.bytes += request.bytes;
+        self.rule.inserted(Arrival { slot, hash: self.slots.hash(slot), bytes: request.bytes, uses: 0 });
+    }
+
+    fn remove(&mut self, slot: u32) -> u64 {
+        let Held { key, bytes, .. } = self.slots.0[slot as usize];
+        assert_eq!(self.table.remove(&key), Some(slot), "what goes was held");
+        self.rule.removed(slot, &self.slots);
+        self.empty.push(slot);
+        self.bytes -= bytes;
+        bytes
+    }
+}
+
+/// See the module header.
+#[derive(Clone)]
+pub struct Simulation {
+    shards: Vec<Shard>,
+    capacity_bytes: u64,
+    held_bytes: u64,
+    /// Evictions so far; they choose the shards.
+    evictions: u64,
+    tally: Tally,
+}
+
+impl Simulation {
+    /// An empty cache of one part.
+    #[must_use]
+    pub fn new(policy: EvictionPolicy, capacity_bytes: u64) -> Simulation {
+        Simulation::sharded(policy, capacity_bytes, 1)
+    }
+
+    /// An empty cache of several parts, as Copal's: of two parts drawn, the fuller one gives an object.
+    #[must_use]
+    pub fn sharded(policy: EvictionPolicy, capacity_bytes: u64, shards: usize) -> Simulation {
+        let shards = vec![Shard::new(policy); shards.max(1)];
+        Simulation { shards, capacity_bytes, held_bytes: 0, evictions: 0, tally: Tally::default() }
+    }
+
+    /// Answers a request and stores what was asked for, unless it is larger than the cache; returns whether it was a hit.
+    pub fn request(&mut self, request: Request) -> bool {
+        let at = mix(request.key ^ 0x5bd1_e995) as usize % self.shards.len();
+        let shard = &mut self.shards[at];
+        let is_hit = if let Some(slot) = shard.table.get(&request.key).copied() {
+            let held = &mut shard.slots.0[slot as usize];
+            held.uses = held.uses.wrapping_add(1);
+            shard.rule.used(slot);
+            true
+        } else {
+            if request.bytes <= self.capacity_bytes {
+                while self.held_bytes + request.bytes > self.capacity_bytes {
+                    self.evict();
+                }
+                self.shards[at].insert(request);
+                self.held_bytes += request.bytes;
+            }
+            false
+        };
+        self.tally.count(request, is_hit);
+        is_hit
+    }
+
+    fn evict(&mut self) {
+        loop {
+            self.evictions += 1;
+            let draw = mix(self.evictions) as usize;
+            let (one, other) = (draw % self.shards.len(), (draw >> 32) % self.shards.len());
+            let at = if self.shards[one].bytes >= self.shards[other].bytes { one } else { other };
+            let shard = &mut self.shards[at];
+            if let Some(slot) = shard.rule.victim(&shard.slots) {
+                self.held_bytes -= shard.remove(slot);
+                return;
+            }
+        }
+    }
+
+    /// What came of the requests so far.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// How much the cache can hold.
+    #[must_use]
+    pub fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
+    }
+
+    /// Bytes of what is held.
+    #[must_use]
+    pub fn held_bytes(&self) -> u64 {
+        self.held_bytes
+    }
+
+    /// How many objects are held.
+    #[must_use]
+    pub fn objects(&self) -> usize {
+        self.shards.iter().map(|shard| shard.table.len()).sum()
+    }
+
+    /// Whether anything had to go so far: until then the cache is like a larger one.
+    #[must_use]
+    pub fn has_evicted(&self) -> bool {
+        self.evictions > 0
+    }
+
+    /// Memory of the policy for each object held, in bytes.
+    #[must_use]
+    pub fn policy_bytes_per_object(&self) -> f64 {
+        let bytes: usize = self.shards.iter().map(|shard| shard.rule.memory_bytes()).sum();
+        bytes as f64 / self.objects().max(1) as f64
+    }
+
+    /// Changes the size; when it shrinks, objects go.
+    pub fn resize(&mut self, capacity_bytes: u64) {
+        self.capacity_bytes = capacity_bytes;
+        while self.held_bytes > self.capacity_bytes {
+            self.evict();
+        }
+    }
+
+    /// Forgets the objects whose keys are not wanted any more; what was counted stays.
+    pub fn retain(&mut self, is_wanted: impl Fn(u64) -> bool) {
+        for shard in &mut self.shards {
+            let unwanted: Vec<u32> =
+                shard.table.iter().filter(|(key, _)| !is_wanted(**key)).map(|(_, slot)| *slot).collect();
+            for slot in unwanted {
+                self.held_bytes -= shard.remove(slot);
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! S3-FIFO: a small queue in which objects prove themselves, a main queue for those that did, and a memory of keys that
+//! did not.
+//!
+//! ```text
+//! new ─▶ small (a tenth) ─ used more than once ─▶ main ─ used ─▶ main again, with one use less
+//!          └─ else ─▶ out, remembered                └─ else ─▶ out
+//! new and remembered ──────────────────────────▶ main
+//! ```
+//!
+//! What is asked for once passes through the small queue and moves nothing. Source: Yang et al., "FIFO Queues are All You
+//! Need for Cache Eviction", SOSP 2023. An object of the main queue that expires or is purged is remembered too: its
+//! successor need not prove itself again.
+
+use crate::entry::{NONE, Queues};
+use crate::ghost::Ghost;
+use crate::{Arrival, Objects, Policy, STEPS_MAX};
+
+const SMALL: usize = 0;
+const MAIN: usize = 1;
+/// One byte in this many is for the small queue.
+const SMALL_PART: u64 = 10;
+/// With this many uses in the small queue an object goes to the main queue.
+const PROVEN_USES: u32 = 2;
+/// More uses than this since the last look count for no more.
+const USES_MAX: u32 = 3;
+
+/// See the module header.
+#[derive(Clone, Debug, Default)]
+pub struct S3Fifo {
+    queues: Queues,
+    ghost: Ghost,
+    /// The victim that was named last: leaving, it is remembered only if it came from the small queue.
+    named: Option<u32>,
+}
+
+impl S3Fifo {
+    /// Looks at the oldest of the small queue.
+    fn try_small(&mut self, objects: &impl Objects) -> Option<u32> {
+        let slot = self.queues.queue(SMALL).oldest;
+        let uses = objects.uses(slot);
+        if self.queues.uses_since(slot, uses) >= PROVEN_USES {
+            self.queues.note(slot, uses);
+            self.queues.renew(MAIN, slot);
+        } else if objects.is_free(slot) {
+            return Some(slot);
+        } else {
+            self.queues.renew(SMALL, slot);
+        }
+        None
+    }
+
+    /// Looks at the oldest of the main queue.
+    fn try_main(&mut self, objects: &impl Objects) -> Option<u32> {
+        let slot = self.queues.queue(MAIN).oldest;
+        let uses = objects.uses(slot);
+        let since = self.queues.uses_since(slot, uses).min(USES_MAX);
+        if since == 0 && objects.is_free(slot) {
+            return Some(slot);
+        }
+        self.queues.note(slot, uses.wrapping_sub(since.saturating_sub(1)));
+        self.queues.renew(MAIN, slot);
+        None
+    }
+}
+
+impl Policy for S3Fifo {
+    fn inserted(&mut self, arrival: Arrival) {
+        let queue = if self.ghost.recall(arrival.hash) { MAIN } else { SMALL };
+        self.queues.enter(queue, arrival.slot, arrival.bytes, arrival.uses);
+    }
+
+    fn resized(&mut self, slot: u32, bytes: u64) {
+        self.queues.resize(slot, bytes);
+    }
+
+    fn removed(&mut self, slot: u32, objects: &impl Objects) {
+        let Some(queue) = self.queues.queue_of(slot) else { return };
+        let was_named = self.named.take_if(|named| *named == slot).is_some();
+        if was_named == (queue == SMALL) {
+            self.ghost.remember(objects.hash(slot), self.queues.count() as usize);
+        }
+        self.queues.leave(slot);
+    }
+
+    fn victim(&mut self, objects: &impl Objects) -> Option<u32> {
+        for _ in 0..STEPS_MAX {
+            let small = self.queues.queue(SMALL);
+            let is_full = small.bytes * SMALL_PART >= self.queues.bytes();
+            let found = if small.oldest != NONE && (is_full || self.queues.queue(MAIN).oldest == NONE) {
+                self.try_small(objects)
+            } else if self.queues.queue(MAIN).oldest != NONE {
+                self.try_main(objects)
+            } else {
+                return None;
+            };
+            if found.is_some() {
+                self.named = found;
+                return found;
+            }
+        }
+        None
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.queues.memory_bytes() + self.ghost.memory_bytes()
+    }
+}

@@ -1,0 +1,199 @@
+//! W-TinyLFU: a window for what is new, and admission: what leaves it stays only if it is asked for more often than what
+//! would have to go for it.
+//!
+//! ```text
+//! new ─▶ window ─▶ candidates ─ more frequent than the victims in main ─▶ main, and the first of them goes
+//!                      └─ else ─▶ out
+//! ```
+//!
+//! Frequencies come from a sketch that also knows keys that are not here. Uses of objects that are here get into it when
+//! the policy looks at them, so a hit writes nothing. The main queue gives what was used since another round. *Size*: a
+//! candidate is compared with the sum of as many victims as would make room for it. While nothing has to go,
+//! candidates beyond their share are admitted freely.
+//!
+//! Source: Einziger, Friedman, Manes, "TinyLFU", 2017, and Einziger, Eytan, Friedman, Manes, "Lightweight Robust Size
+//! Aware Cache Management", 2022 (aggregated victims).
+
+use crate::entry::{NONE, Queues};
+use crate::sketch::{FREQUENCY_MAX, Sketch};
+use crate::{Arrival, Objects, Policy, STEPS_MAX};
+
+const WINDOW: usize = 0;
+const CANDIDATES: usize = 1;
+const MAIN: usize = 2;
+/// One byte in this many is for the window, and at most as much for candidates.
+const WINDOW_PART: u64 = 50;
+/// What was asked for no more often than this drives nothing out, even where counts have been halved to nothing.
+const ONCE: u32 = 1;
+/// With how many victims a large candidate is compared at most.
+const OPPONENTS_MAX: usize = 8;
+
+/// See the module header.
+#[derive(Clone, Debug, Default)]
+pub struct TinyLfu {
+    queues: Queues,
+    sketch: Sketch,
+}
+
+impl TinyLfu {
+    /// Puts the uses of an object into the sketch.
+    fn count(&mut self, slot: u32, objects: &impl Objects) -> u32 {
+        let uses = objects.uses(slot);
+        let since = self.queues.uses_since(slot, uses).min(FREQUENCY_MAX);
+        self.sketch.add(objects.hash(slot), since);
+        self.queues.note(slot, uses);
+        since
+    }
+
+    fn is_beyond_share(&self, queue: usize) -> bool {
+        self.queues.queue(queue).bytes * WINDOW_PART > self.queues.bytes()
+    }
+
+    /// The oldest of the main queue that may go, of those that `steps` allow to look at.
+    fn main_victim(&mut self, objects: &impl Objects, steps: &mut usize) -> Option<u32> {
+        while *steps > 0 {
+            let slot = self.queues.queue(MAIN).oldest;
+            if slot == NONE {
+                return None;
+            }
+            *steps -= 1;
+            if self.count(slot, objects) == 0 && objects.is_free(slot) {
+                return Some(slot);
+            }
+            self.queues.renew(MAIN, slot);
+        }
+        None
+    }
+
+    /// Whether a candidate is asked for more often than what would have to go for it, beginning with `first`.
+    fn wins(&self, candidate: u32, first: u32, objects: &impl Objects) -> bool {
+        let frequency = self.sketch.frequency(objects.hash(candidate));
+        let (mut room, mut against, mut at) = (0, 0, first);
+        for _ in 0..OPPONENTS_MAX {
+            if at == NONE || room >= self.queues.size(candidate) || against >= frequency {
+                break;
+            }
+            room += self.queues.size(at);
+            against += self.sketch.frequency(objects.hash(at));
+            at = self.queues.newer(at);
+        }
+        frequency > against.max(ONCE)
+    }
+}
+
+impl Policy for TinyLfu {
+    fn inserted(&mut self, arrival: Arrival) {
+        self.sketch.fit(self.queues.count() as usize);
+        self.sketch.add(arrival.hash, 1);
+        self.queues.enter(WINDOW, arrival.slot, arrival.bytes, arrival.uses);
+        for (from, to) in [(WINDOW, CANDIDATES), (CANDIDATES, MAIN)] {
+            // Two at a time: the queues shrink to their share while objects of unlike size come.
+            for _ in 0..2 {
+                if self.is_beyond_share(from) {
+                    self.queues.renew(to, self.queues.queue(from).oldest);
+                }
+            }
+        }
+    }
+
+    fn resized(&mut self, slot: u32, bytes: u64) {
+        self.queues.resize(slot, bytes);
+    }
+
+    fn removed(&mut self, slot: u32, objects: &impl Objects) {
+        if self.queues.queue_of(slot).is_some() {
+            self.count(slot, objects);
+            self.queues.leave(slot);
+        }
+    }
+
+    fn victim(&mut self, objects: &impl Objects) -> Option<u32> {
+        let mut steps = STEPS_MAX;
+        while steps > 0 {
+            let oldest = |queue: usize| Some(self.queues.queue(queue).oldest).filter(|slot| *slot != NONE);
+            let Some(candidate) = oldest(CANDIDATES) else {
+                // Everything is in the window or the main queue: the one beyond its share gives.
+                if self.is_beyond_share(WINDOW) || oldest(MAIN).is_none() {
+                    let slot = oldest(WINDOW)?;
+                    self.queues.renew(CANDIDATES, slot);
+                    steps -= 1;
+                    continue;
+                }
+                return self.main_victim(objects, &mut steps);
+            };
+            steps -= 1;
+            self.count(candidate, objects);
+            let Some(victim) = self.main_victim(objects, &mut steps) else {
+                if objects.is_free(candidate) {
+                    return Some(candidate);
+                }
+                self.queues.renew(MAIN, candidate);
+                continue;
+            };
+            if self.wins(candidate, victim, objects) || !objects.is_free(candidate) {
+                self.queues.renew(MAIN, candidate);
+                return Some(victim);
+            }
+            return Some(candidate);
+        }
+        None
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.queues.memory_bytes() + self.sketch.memory_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::mix;
+
+    /// Unused objects that are free.
+    struct Idle;
+
+    impl Objects for Idle {
+        fn uses(&self, _: u32) -> u32 {
+            0
+        }
+
+        fn is_free(&self, _: u32) -> bool {
+            true
+        }
+
+        fn hash(&self, slot: u32) -> u64 {
+            mix(slot.into())
+        }
+    }
+
+    /// Twenty objects in the main queue, asked for twice, and a candidate.
+    fn contest(candidate_bytes: u64, frequency: u32) -> Option<u32> {
+        let mut policy = TinyLfu::default();
+        policy.sketch.fit(1000);
+        for slot in 0..20 {
+            policy.queues.enter(MAIN, slot, 100, 0);
+            policy.sketch.add(mix(slot.into()), 2);
+        }
+        policy.queues.enter(CANDIDATES, 99, candidate_bytes, 0);
+        policy.sketch.add(mix(99), frequency);
+        policy.victim(&Idle)
+    }
+
+    #[test]
+    fn what_is_asked_for_often_is_admitted_and_what_is_large_needs_more() {
+        assert_eq!(contest(100, 2), Some(99), "no more frequent than what would go");
+        assert_eq!(contest(100, 3), Some(0));
+        assert_eq!(contest(300, 6), Some(99), "three others would go for it");
+        assert_eq!(contest(300, 7), Some(0));
+    }
+
+    #[test]
+    fn what_was_asked_for_once_drives_nothing_out() {
+        let mut policy = TinyLfu::default();
+        policy.sketch.fit(100);
+        policy.queues.enter(MAIN, 1, 100, 0);
+        policy.queues.enter(CANDIDATES, 2, 100, 0);
+        policy.sketch.add(mix(2), 1);
+        assert_eq!(policy.victim(&Idle), Some(2), "the other has been forgotten by the sketch");
+    }
+}
