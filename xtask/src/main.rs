@@ -1,5 +1,5 @@
 //! Chores of the project: `cargo xtask bench` measures Copal and its peers, `cargo xtask vcl` its VCL, `cargo xtask bans`
-//! its bans, `cargo xtask compress` its compressed copies, `cargo xtask soak` checks a long mixed load.
+//! its bans, `cargo xtask policy` its eviction, `cargo xtask compress` its compressed copies, `cargo xtask soak` checks a long mixed load.
 //!
 //! `floor` and `load` are the two ends of a measurement and run as separate processes.
 
@@ -14,6 +14,7 @@ mod floor;
 mod frontdoor;
 mod load;
 mod memory;
+mod policy;
 mod process;
 mod servers;
 mod soak;
@@ -40,6 +41,8 @@ tasks:
           [--requests N] [--seconds S] [--no-peer] [--as-built]
   frontdoor CPU of handshakes and of hits over TLS, HTTP/2 and HTTP/3, beside nginx, HAProxy, hitch + varnishd
           [--memory] [--seconds S] [--rounds N] [--only NAME,…] [--out DIR] [--as-built]
+  policy  how often each eviction policy hits, over made traces, and the plots of that
+          [--requests N] [--bot N] [--shards N] [--out DIR] [--no-plots]
   store   a storage when it is large, full, or begun again; when much dies at once; objects of changing sizes; beside varnishd
           [--objects N] [--no-peer] [--as-built]
   soak    a mixed load against Copal for a time, every body checked by content
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         "bans" => bans::main(&arguments),
         "caching" => caching::main(&arguments),
         "compress" => compress::main(&arguments),
+        "policy" => policy::main(&arguments),
         "vcl" => vcl::main(&arguments),
         "store" => store::main(&arguments),
         "soak" => soak::main(&arguments),

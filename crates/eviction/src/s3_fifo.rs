@@ -2,23 +2,33 @@
 //! did not.
 //!
 //! ```text
-//! new ─▶ small (a tenth) ─ used more than once ─▶ main ─ used ─▶ main again, with one use less
+//! new ─▶ small (a tenth at first) ─ used more than once ─▶ main ─ used ─▶ main again, with one use less
 //!          └─ else ─▶ out, remembered                └─ else ─▶ out
 //! new and remembered ──────────────────────────▶ main
 //! ```
 //!
 //! What is asked for once passes through the small queue and moves nothing. Source: Yang et al., "FIFO Queues are All You
-//! Need for Cache Eviction", SOSP 2023. An object of the main queue that expires or is purged is remembered too: its
-//! successor need not prove itself again.
+//! Need for Cache Eviction", SOSP 2023. Two things are ours. The share of the small queue grows by an object when one
+//! comes back that left it just before, and shrinks by one when one comes back that just left the main queue: where what
+//! is new is what is wanted, a tenth is too little (`docs/measurements.md`). And an object of the main queue that expires
+//! or is purged is remembered: its successor need not prove itself again.
 
 use crate::entry::{NONE, Queues};
-use crate::ghost::Ghost;
+use crate::ghost::{Ghost, Memory, SPAN_UNITS};
 use crate::{Arrival, Objects, Policy, STEPS_MAX};
 
 const SMALL: usize = 0;
 const MAIN: usize = 1;
-/// One byte in this many is for the small queue.
-const SMALL_PART: u64 = 10;
+/// Ways of leaving, for the memory: evicted from either queue, or lost by the main one otherwise.
+const EXPIRED: usize = 2;
+/// The whole of which the small queue has a share.
+const WHOLE: u32 = 100_000;
+/// The share of the small queue, at first and at least.
+const SMALL_SHARE: u32 = WHOLE / 10;
+const SMALL_SHARE_MAX: u32 = WHOLE / 10 * 9;
+/// A key that comes back before as many others have left as this part of those that are held would still be here if its
+/// queue had been a little larger.
+const NEAR: u32 = SPAN_UNITS / 8;
 /// With this many uses in the small queue an object goes to the main queue.
 const PROVEN_USES: u32 = 2;
 /// More uses than this since the last look count for no more.
@@ -29,6 +39,8 @@ const USES_MAX: u32 = 3;
 pub struct S3Fifo {
     queues: Queues,
     ghost: Ghost,
+    /// What the share of the small queue is beyond [`SMALL_SHARE`].
+    learnt: u32,
     /// The victim that was named last: leaving, it is remembered only if it came from the small queue.
     named: Option<u32>,
 }
@@ -65,7 +77,17 @@ impl S3Fifo {
 
 impl Policy for S3Fifo {
     fn inserted(&mut self, arrival: Arrival) {
-        let queue = if self.ghost.recall(arrival.hash) { MAIN } else { SMALL };
+        let memory = self.ghost.recall(arrival.hash);
+        if let Some(Memory { kind, age: ..=NEAR }) = memory {
+            let step = WHOLE / self.queues.count().max(1);
+            self.learnt = match kind {
+                SMALL => (self.learnt + step).min(SMALL_SHARE_MAX - SMALL_SHARE),
+                MAIN => self.learnt.saturating_sub(step),
+                _ => self.learnt,
+            };
+        }
+        let is_proven = memory.is_some_and(|memory| memory.kind != MAIN);
+        let queue = if is_proven { MAIN } else { SMALL };
         self.queues.enter(queue, arrival.slot, arrival.bytes, arrival.uses);
     }
 
@@ -76,8 +98,13 @@ impl Policy for S3Fifo {
     fn removed(&mut self, slot: u32, objects: &impl Objects) {
         let Some(queue) = self.queues.queue_of(slot) else { return };
         let was_named = self.named.take_if(|named| *named == slot).is_some();
-        if was_named == (queue == SMALL) {
-            self.ghost.remember(objects.hash(slot), self.queues.count() as usize);
+        let kind = match queue {
+            _ if was_named => Some(queue),
+            MAIN => Some(EXPIRED),
+            _ => None,
+        };
+        if let Some(kind) = kind {
+            self.ghost.remember(objects.hash(slot), kind, self.queues.count() as usize);
         }
         self.queues.leave(slot);
     }
@@ -85,7 +112,8 @@ impl Policy for S3Fifo {
     fn victim(&mut self, objects: &impl Objects) -> Option<u32> {
         for _ in 0..STEPS_MAX {
             let small = self.queues.queue(SMALL);
-            let is_full = small.bytes * SMALL_PART >= self.queues.bytes();
+            let share = u128::from(SMALL_SHARE + self.learnt);
+            let is_full = u128::from(small.bytes) * u128::from(WHOLE) >= u128::from(self.queues.bytes()) * share;
             let found = if small.oldest != NONE && (is_full || self.queues.queue(MAIN).oldest == NONE) {
                 self.try_small(objects)
             } else if self.queues.queue(MAIN).oldest != NONE {

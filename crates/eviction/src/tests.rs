@@ -209,7 +209,8 @@ fn s3_fifo_does_what_the_paper_says() {
         match random.random_range(0..10) {
             0..=4 if !world.held.contains_key(&slot) => {
                 model.small.push((slot, 0));
-                world.insert(&mut tried, slot, mix(1 << 40 | step), 1);
+                // The upper bits are the fingerprint in the memory of keys: none is taken for another.
+                world.insert(&mut tried, slot, step << 50 | mix(step) >> 14, 1);
             }
             5..=7 => {
                 if let Some(thing) = world.held.get_mut(&slot) {

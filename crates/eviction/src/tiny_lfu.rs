@@ -25,6 +25,8 @@ const MAIN: usize = 2;
 const WINDOW_PART: u64 = 50;
 /// What was asked for no more often than this drives nothing out, even where counts have been halved to nothing.
 const ONCE: u32 = 1;
+/// There is room as long as one byte in this many is free.
+const ROOMY_PART: u64 = 16;
 /// With how many victims a large candidate is compared at most.
 const OPPONENTS_MAX: usize = 8;
 
@@ -33,6 +35,8 @@ const OPPONENTS_MAX: usize = 8;
 pub struct TinyLfu {
     queues: Queues,
     sketch: Sketch,
+    /// How much was held when a victim was last sought; 0 = never. Below that there is room.
+    full_bytes: u64,
 }
 
 impl TinyLfu {
@@ -46,7 +50,8 @@ impl TinyLfu {
     }
 
     fn is_beyond_share(&self, queue: usize) -> bool {
-        self.queues.queue(queue).bytes * WINDOW_PART > self.queues.bytes()
+        let queue = self.queues.queue(queue);
+        queue.count > 1 && queue.bytes * WINDOW_PART > self.queues.bytes()
     }
 
     /// The oldest of the main queue that may go, of those that `steps` allow to look at.
@@ -86,10 +91,11 @@ impl Policy for TinyLfu {
         self.sketch.fit(self.queues.count() as usize);
         self.sketch.add(arrival.hash, 1);
         self.queues.enter(WINDOW, arrival.slot, arrival.bytes, arrival.uses);
+        let is_roomy = self.full_bytes == 0 || self.queues.bytes() < self.full_bytes / ROOMY_PART * (ROOMY_PART - 1);
         for (from, to) in [(WINDOW, CANDIDATES), (CANDIDATES, MAIN)] {
             // Two at a time: the queues shrink to their share while objects of unlike size come.
             for _ in 0..2 {
-                if self.is_beyond_share(from) {
+                if self.is_beyond_share(from) && (to == CANDIDATES || is_roomy) {
                     self.queues.renew(to, self.queues.queue(from).oldest);
                 }
             }
@@ -109,6 +115,7 @@ impl Policy for TinyLfu {
 
     fn victim(&mut self, objects: &impl Objects) -> Option<u32> {
         let mut steps = STEPS_MAX;
+        self.full_bytes = self.queues.bytes();
         while steps > 0 {
             let oldest = |queue: usize| Some(self.queues.queue(queue).oldest).filter(|slot| *slot != NONE);
             let Some(candidate) = oldest(CANDIDATES) else {

@@ -1,0 +1,187 @@
+//! `cargo xtask policy`: how often each eviction policy hits, over made traces, beside what could be reached.
+//!
+//! The traces are made from seeds, so that every run says the same. LRU is exact, as in Varnish and nginx; the others are
+//! those of the cache, in as many shards as it has. `best` evicts what is asked for again last, knowing the future; no
+//! cache exceeds `bound`. Prints the tables of `docs/measurements.md` and writes the plots beside it.
+
+mod plot;
+mod traces;
+
+use eviction::EvictionPolicy;
+use eviction::replay::{Request, Simulation, Tally, optimum};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use traces::{Bot, Trace};
+
+/// Shards of the cache's index.
+const SHARDS: usize = 256;
+/// Sizes of the cache in the tables, as parts of the bytes of all that is asked for.
+const TABLE_SIZES: [f64; 2] = [0.01, 0.1];
+/// Sizes in the plots.
+const PLOT_SIZES: [f64; 8] = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4];
+/// One request in this many comes before the count begins.
+const WARM_UP_PART: usize = 5;
+
+const POLICIES: [EvictionPolicy; 4] =
+    [EvictionPolicy::Lru, EvictionPolicy::S3Fifo, EvictionPolicy::Sieve, EvictionPolicy::TinyLfu];
+
+/// `policy [--requests N] [--bot N] [--shards N] [--out DIR] [--no-plots]`
+pub fn main(arguments: &[String]) -> Result<(), String> {
+    let requests = crate::number(arguments, "--requests", 1_000_000)?;
+    let bot = crate::number(arguments, "--bot", 10_000_000)?;
+    let shards = crate::number(arguments, "--shards", SHARDS)?;
+    let out = crate::option(arguments, "--out").map_or_else(|| PathBuf::from("docs/plots"), PathBuf::from);
+    let traces = traces::all(requests);
+    println!("{}", table(&traces, shards));
+    println!("{}", shard_table(&traces[traces.len() - 1]));
+    println!("{}", bot_table(requests, bot, shards));
+    if !arguments.iter().any(|argument| argument == "--no-plots") {
+        plots(&traces, shards, &out)?;
+    }
+    Ok(())
+}
+
+/// The bytes of all that is asked for.
+fn footprint(requests: &[Request]) -> u64 {
+    let mut seen = std::collections::HashSet::new();
+    requests.iter().filter(|request| seen.insert(request.key)).map(|request| request.bytes).sum()
+}
+
+fn capacity(footprint: u64, part: f64) -> u64 {
+    (footprint as f64 * part) as u64
+}
+
+fn replay(policy: EvictionPolicy, capacity: u64, shards: usize, requests: &[Request]) -> Tally {
+    let shards = if policy == EvictionPolicy::Lru { 1 } else { shards };
+    let mut simulation = Simulation::sharded(policy, capacity, shards);
+    let (before, counted) = requests.split_at(requests.len() / WARM_UP_PART);
+    for request in before {
+        simulation.request(*request);
+    }
+    let warm = simulation.tally();
+    for request in counted {
+        simulation.request(*request);
+    }
+    simulation.tally().since(&warm)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1}", share * 100.0)
+}
+
+fn table(traces: &[Trace], shards: usize) -> String {
+    let mut text = String::from("Hits in percent of requests / of bytes\n\n| trace | size | distinct | once |");
+    for policy in POLICIES {
+        let _ = write!(text, " {} |", policy.name());
+    }
+    text.push_str(" best | bound |\n|---|---|---|---|---|---|---|---|---|---|\n");
+    let mut sums = [(0.0, 0.0); POLICIES.len()];
+    let mut rows = 0.0;
+    for trace in traces {
+        let footprint = footprint(&trace.requests);
+        let (distinct, once) = trace.wonders();
+        for part in TABLE_SIZES {
+            let capacity = capacity(footprint, part);
+            let from = trace.requests.len() / WARM_UP_PART;
+            let _ = write!(text, "| {} | {} % | {distinct} | {} % |", trace.name, part * 100.0, percent(once));
+            for (policy, sum) in POLICIES.into_iter().zip(&mut sums) {
+                let tally = replay(policy, capacity, shards, &trace.requests);
+                *sum = (sum.0 + tally.hit_ratio(), sum.1 + tally.byte_hit_ratio());
+                let _ = write!(text, " {} / {} |", percent(tally.hit_ratio()), percent(tally.byte_hit_ratio()));
+            }
+            rows += 1.0;
+            let best = optimum::belady(&trace.requests, capacity, from);
+            let bound = optimum::bound(&trace.requests, capacity, from);
+            let _ = write!(text, " {} / {} |", percent(best.hit_ratio()), percent(best.byte_hit_ratio()));
+            let _ = writeln!(text, " {} / {} |", percent(bound.0), percent(bound.1));
+        }
+    }
+    text.push_str("| mean | | | |");
+    for (hits, bytes) in sums {
+        let _ = write!(text, " {} / {} |", percent(hits / rows), percent(bytes / rows));
+    }
+    text.push_str(" | |\n");
+    text
+}
+
+/// What it costs that each shard decides for itself.
+fn shard_table(trace: &Trace) -> String {
+    let footprint = footprint(&trace.requests);
+    let mut text =
+        format!("{}: hits in percent of requests by objects in a shard\n\n| shards | objects in each |", trace.name);
+    for policy in &POLICIES[1..] {
+        let _ = write!(text, " {} |", policy.name());
+    }
+    text.push_str("\n|---|---|---|---|---|\n");
+    for shards in [1, 64, 256, 1024, 4096] {
+        let capacity = capacity(footprint, 0.05);
+        let mut row = String::new();
+        let mut objects = 0;
+        for policy in &POLICIES[1..] {
+            let mut simulation = Simulation::sharded(*policy, capacity, shards);
+            for request in &trace.requests {
+                simulation.request(*request);
+            }
+            objects = simulation.objects() / shards;
+            let _ = write!(row, " {} |", percent(simulation.tally().hit_ratio()));
+        }
+        let _ = writeln!(text, "| {shards} | {objects} |{row}");
+    }
+    text
+}
+
+/// What a bot that reads each page once does to those that are asked for all the time.
+fn bot_table(requests: usize, pages: usize, shards: usize) -> String {
+    let mut text = format!(
+        "A bot reads {pages} pages once while {requests} requests ask for what is hot: hits of the latter, in percent\n\n\
+         | policy | without | with | lost | policy's bytes an object |\n|---|---|---|---|---|\n"
+    );
+    for policy in POLICIES {
+        let shards = if policy == EvictionPolicy::Lru { 1 } else { shards };
+        let mut ratios = [0.0; 2];
+        let mut bytes = 0.0;
+        for (ratio, pages) in ratios.iter_mut().zip([0, pages]) {
+            let bot = Bot::new(requests, pages);
+            let mut simulation = Simulation::sharded(policy, bot.capacity_bytes(), shards);
+            let (mut hits, mut counted) = (0, 0);
+            bot.run(|request, is_hot, is_warm| {
+                let is_hit = simulation.request(request);
+                hits += u64::from(is_hit && is_hot && is_warm);
+                counted += u64::from(is_hot && is_warm);
+            });
+            *ratio = hits as f64 / counted as f64;
+            bytes = simulation.policy_bytes_per_object();
+        }
+        let [without, with] = ratios;
+        let _ = writeln!(
+            text,
+            "| {} | {:.2} | {:.2} | {:.2} | {bytes:.1} |",
+            policy.name(),
+            without * 100.0,
+            with * 100.0,
+            (without - with) * 100.0
+        );
+    }
+    text
+}
+
+fn plots(traces: &[Trace], shards: usize, folder: &Path) -> Result<(), String> {
+    std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+    for trace in traces {
+        let footprint = footprint(&trace.requests);
+        let from = trace.requests.len() / WARM_UP_PART;
+        let sized = |of: &dyn Fn(u64) -> f64| PLOT_SIZES.map(|part| (part, of(capacity(footprint, part)))).to_vec();
+        let mut lines: Vec<(&str, Vec<(f64, f64)>)> = POLICIES
+            .iter()
+            .map(|policy| {
+                let ratio = |capacity| replay(*policy, capacity, shards, &trace.requests).hit_ratio();
+                (policy.name(), sized(&ratio))
+            })
+            .collect();
+        lines.push(("best", sized(&|capacity| optimum::belady(&trace.requests, capacity, from).hit_ratio())));
+        let path = folder.join(format!("eviction-{}.svg", trace.file));
+        std::fs::write(&path, plot::draw(&trace.name, &lines)).map_err(|error| error.to_string())?;
+        println!("{}", path.display());
+    }
+    Ok(())
+}
