@@ -6,6 +6,7 @@
 //! | `varnishadm`, `varnishlog`, `varnishncsa` | `adm`, `log`, `ncsa` | the tools: commands and log |
 //! | `varnishstat`, `varnishtop`, `varnishhist` | `stat`, `top`, `hist` | the tools: full screens |
 //! | | `why` | explains requests in plain words |
+//! | | `policy` | what hit ratios an access log would have had, by eviction policy and size |
 //! | | `vcl` | checks and explains VCL |
 //! | `varnishtest` | `test` | the runner of test scripts |
 //! | | `demo` | a slow blog, Copal in front of it, and the difference |
@@ -42,6 +43,7 @@ Usage: copal <part> [arguments]
   top       the most frequent records of its log (varnishtop)
   hist      how long requests take, as a histogram (varnishhist)
   why       why a request was a hit, a miss, a pass or an error
+  policy    what hit ratio each eviction policy would have had with an access log
   vcl       checks and explains VCL, without a server
   upgrade   lets the program that is installed now take over from a running server
   test      runs test scripts, .vtc (varnishtest)
@@ -68,6 +70,7 @@ enum Part {
     Vcl,
     Test,
     Why,
+    Policy,
     Upgrade,
     Demo,
     Help,
@@ -103,6 +106,7 @@ fn part_of_argument(argument: &str) -> Option<Part> {
         "vcl" => Some(Part::Vcl),
         "test" => Some(Part::Test),
         "why" => Some(Part::Why),
+        "policy" => Some(Part::Policy),
         "upgrade" => Some(Part::Upgrade),
         "demo" => Some(Part::Demo),
         "--help" | "-h" | "help" => Some(Part::Help),
@@ -121,7 +125,7 @@ fn choose(mut arguments: Vec<OsString>) -> Result<(Part, Vec<OsString>), String>
     if let Some(part) = part_of_name(&name) {
         return Ok((part, arguments));
     }
-    let parts = "demo, daemon, adm, log, ncsa, stat, top, hist, why, vcl, upgrade, test (varnishd, varnishadm, varnishlog, \
+    let parts = "demo, daemon, adm, log, ncsa, stat, top, hist, why, policy, vcl, upgrade, test (varnishd, varnishadm, varnishlog, \
                  varnishncsa, varnishstat, varnishtop, varnishhist, varnishtest)";
     if name.starts_with("varnish") {
         return Err(format!("{name}: Copal has no such program; it has {parts}"));
@@ -182,6 +186,7 @@ fn main() {
             Part::Vcl => tools::vcl(&arguments),
             Part::Test => vtc::run(&arguments),
             Part::Why => tools::why(&arguments),
+            Part::Policy => tools::policy(&arguments),
             Part::Upgrade => tools::upgrade(&arguments),
             Part::Demo => demo::run(&arguments),
             Part::Help => print(HELP),

@@ -9,6 +9,7 @@
 //! | [`top`] | `varnishtop`: the most frequent records of the log |
 //! | [`hist`] | `varnishhist`: how long requests take, or how large they are, as a histogram |
 //! | [`why`] | nothing: why a request was a hit, a miss, a pass or an error |
+//! | [`policy`] | nothing: what hit ratios an access log would have had, by eviction policy and size |
 //! | [`upgrade`] | nothing: a new program takes over from a running server |
 //! | [`vcl`] | nothing: what is done with VCL texts without a server |
 //!
@@ -29,6 +30,7 @@ mod live;
 mod messages;
 mod options;
 mod output;
+mod policy;
 mod ranking;
 mod screen;
 mod signals;
@@ -107,6 +109,13 @@ pub fn vcl(args: &[OsString]) -> i32 {
 #[must_use]
 pub fn why(args: &[OsString]) -> i32 {
     with_standard_streams(|streams| why::run(args, streams))
+}
+
+/// `copal policy`: replays an access log through eviction policies. Returns the exit status: 0 done, 1 no line could be used, 2 the
+/// command line or a file.
+#[must_use]
+pub fn policy(args: &[OsString]) -> i32 {
+    with_standard_streams(|streams| policy::run(args, streams))
 }
 
 /// [`adm`] with streams of the caller's choice.

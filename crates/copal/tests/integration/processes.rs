@@ -391,7 +391,7 @@ fn a_second_sigterm_waits_no_longer() {
 
 #[test]
 fn every_part_prints_its_help() {
-    for part in ["daemon", "adm", "log", "ncsa", "stat", "top", "hist", "why", "vcl", "test", "demo"] {
+    for part in ["daemon", "adm", "log", "ncsa", "stat", "top", "hist", "why", "policy", "vcl", "test", "demo"] {
         let said = |arguments: &[&str]| {
             let output = Command::new(copal()).args(arguments).stdin(Stdio::null()).output().unwrap();
             assert!(output.status.success(), "{arguments:?}: {output:?}");

@@ -93,6 +93,8 @@ impl Shard {
 pub struct Simulation {
     shards: Vec<Shard>,
     capacity_bytes: u64,
+    /// What each object takes beyond its bytes.
+    overhead_bytes: u64,
     held_bytes: u64,
     /// Evictions so far; they choose the shards.
     evictions: u64,
@@ -110,7 +112,13 @@ impl Simulation {
     #[must_use]
     pub fn sharded(policy: EvictionPolicy, capacity_bytes: u64, shards: usize) -> Simulation {
         let shards = vec![Shard::new(policy); shards.max(1)];
-        Simulation { shards, capacity_bytes, held_bytes: 0, evictions: 0, tally: Tally::default() }
+        Simulation { shards, capacity_bytes, overhead_bytes: 0, held_bytes: 0, evictions: 0, tally: Tally::default() }
+    }
+
+    /// The same cache, in which each object takes that much beyond its bytes.
+    #[must_use]
+    pub fn with_overhead(self, overhead_bytes: u64) -> Simulation {
+        Simulation { overhead_bytes, ..self }
     }
 
     /// Answers a request and stores what was asked for, unless it is larger than the cache; returns whether it was a hit.
@@ -123,12 +131,13 @@ impl Simulation {
             shard.rule.used(slot);
             true
         } else {
-            if request.bytes <= self.capacity_bytes {
-                while self.held_bytes + request.bytes > self.capacity_bytes {
+            let bytes = request.bytes.saturating_add(self.overhead_bytes);
+            if bytes <= self.capacity_bytes {
+                while self.held_bytes + bytes > self.capacity_bytes {
                     self.evict();
                 }
-                self.shards[at].insert(request);
-                self.held_bytes += request.bytes;
+                self.shards[at].insert(Request { bytes, ..request });
+                self.held_bytes += bytes;
             }
             false
         };
@@ -162,7 +171,7 @@ impl Simulation {
         self.capacity_bytes
     }
 
-    /// Bytes of what is held.
+    /// Bytes of what is held, with the overhead.
     #[must_use]
     pub fn held_bytes(&self) -> u64 {
         self.held_bytes

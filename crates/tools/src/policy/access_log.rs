@@ -1,0 +1,106 @@
+//! Lines of access logs as NCSA's server wrote them: common, combined, and with the virtual host in front.
+//!
+//! ```text
+//! [host] client ident user [time] "GET /url HTTP/1.1" 200 1234 …
+//! ```
+//!
+//! What is behind the size is not looked at. Of the request no more than its hash is kept.
+
+use eviction::replay::{Request, mix};
+use std::hash::{DefaultHasher, Hasher};
+
+/// Longer lines are bad.
+pub(super) const LINE_BYTES_MAX: usize = 1 << 16;
+
+/// What a line looks like.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Format {
+    /// Client first.
+    Combined,
+    /// Virtual host first.
+    VirtualHost,
+}
+
+impl Format {
+    pub(super) fn named(name: &str) -> Option<Format> {
+        match name {
+            // The fields that are read are the same in both.
+            "combined" | "common" => Some(Format::Combined),
+            "vhost" => Some(Format::VirtualHost),
+            _ => None,
+        }
+    }
+}
+
+/// What a line says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Line {
+    /// A GET that was answered with 200.
+    Stored(Request),
+    /// Another method or status.
+    Other,
+    /// Not in the format.
+    Bad,
+}
+
+pub(super) fn parse(line: &[u8], format: Format) -> Line {
+    read(line, format).unwrap_or(Line::Bad)
+}
+
+/// `None`: not in the format.
+fn read(line: &[u8], format: Format) -> Option<Line> {
+    let (host, line) = match format {
+        Format::Combined => (&[][..], line),
+        Format::VirtualHost => split(line, b' ')?,
+    };
+    let (client, rest) = split(line, b' ')?;
+    if client.is_empty() {
+        return None;
+    }
+    // Users may have blanks, times and quotes in their names; the time is the first thing in brackets.
+    let (_, rest) = split(rest, b'[')?;
+    let (_, rest) = split(rest, b']')?;
+    let rest = rest.strip_prefix(b" \"")?;
+    let end = closing_quote(rest)?;
+    let (request, rest) = (&rest[..end], rest[end + 1..].strip_prefix(b" ")?);
+    let mut fields = rest.split(|byte| byte.is_ascii_whitespace());
+    let status = number(fields.next()?)?;
+    let bytes = match fields.next()? {
+        b"-" => 0,
+        digits => number(digits)?,
+    };
+    if !(100..1000).contains(&status) {
+        return None;
+    }
+    let Some((method, rest)) = split(request, b' ') else { return Some(Line::Other) };
+    if method != b"GET" || status != 200 {
+        return Some(Line::Other);
+    }
+    // Without the protocol; HTTP/0.9 has none.
+    let url = rest.iter().rposition(|byte| *byte == b' ').map_or(rest, |end| &rest[..end]);
+    let mut hasher = DefaultHasher::new();
+    hasher.write(host);
+    hasher.write_u8(b' ');
+    hasher.write(url);
+    Some(Line::Stored(Request { key: mix(hasher.finish()), bytes }))
+}
+
+fn split(text: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
+    let place = text.iter().position(|byte| *byte == at)?;
+    Some((&text[..place], &text[place + 1..]))
+}
+
+/// Where quoted text ends; a quote behind a backslash belongs to it.
+fn closing_quote(text: &[u8]) -> Option<usize> {
+    let mut is_escaped = false;
+    text.iter().position(|byte| {
+        let ends = *byte == b'"' && !is_escaped;
+        is_escaped = *byte == b'\\' && !is_escaped;
+        ends
+    })
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    let is_number = !digits.is_empty() && digits.len() <= 15 && digits.iter().all(u8::is_ascii_digit);
+    is_number.then(|| digits.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
+}
