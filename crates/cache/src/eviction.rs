@@ -1,13 +1,18 @@
-//! Making room: of a sample of objects, the least recently used one is evicted.
+//! Making room: the policy of the storage names an object to evict, or of a sample the least recently used one goes.
 //!
-//! There is no list in which objects are moved: a hit notes the time in the object, and eviction looks at a few objects
+//! With a policy other than LRU (`ranking.rs`), each shard decides for itself: of those drawn, the one under most pressure
+//! gives an object. The sample serves where the policy is LRU, where there are few objects, and where only transient ones may
+//! go. There is no list in which objects are moved: a hit notes the time in the object, and eviction looks at a few objects
 //! at random and takes the one that was used longest ago. When there are few objects it looks at all of them, and is
 //! exact. Objects that are being read or written are left alone, since their memory would not be freed. To make room in
 //! a storage, only objects of that storage are evicted; when Transient has reached a limit of its own, only transient
 //! ones.
 
-use crate::Inner;
 use crate::departure::Leaving;
+use crate::ranking::weight;
+use crate::{Cache, Inner};
+use ::eviction::{EvictionPolicy, parts_to_draw};
+use parking_lot::Mutex;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -16,7 +21,8 @@ use store::{Evictable, Object, ObjectFlags, Store};
 use surface::counter::Main;
 use surface::reason::Departure;
 
-/// With at most this many objects in the storage, all are examined.
+/// With at most this many objects in the storage, all are examined and the least recently used one goes, whatever the policy:
+/// shards with an object each have nothing to choose from.
 const EXACT_OBJECTS_MAX: u64 = 256;
 /// Number of objects in a sample.
 const SAMPLE_OBJECTS: usize = 16;
@@ -44,6 +50,34 @@ impl Sampler {
         word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         (((word >> 32) * u64::from(bound)) >> 32) as u32
+    }
+}
+
+/// The policies of the storages.
+pub(crate) struct Policies(Mutex<Choice>);
+
+struct Choice {
+    /// By storage; `None` = as the parameter says.
+    own: Box<[Option<EvictionPolicy>]>,
+    /// By storage: what the shards follow.
+    followed: Box<[EvictionPolicy]>,
+}
+
+impl Policies {
+    pub(crate) fn new(stores: usize) -> Policies {
+        let (own, followed) = (vec![None; stores].into(), vec![EvictionPolicy::Lru; stores].into());
+        Policies(Mutex::new(Choice { own, followed }))
+    }
+}
+
+impl Cache {
+    /// Gives storages, by number, eviction policies of their own, whatever the parameter says. Call it before
+    /// [`Cache::configure`].
+    pub fn set_policies(&self, own: &[Option<EvictionPolicy>]) {
+        let mut choice = self.inner.policies.0.lock();
+        for (place, policy) in choice.own.iter_mut().zip(own) {
+            *place = *policy;
+        }
     }
 }
 
@@ -84,6 +118,46 @@ impl Ballot {
 }
 
 impl Inner {
+    /// Has every storage without a policy of its own follow `policy`. Where that changes anything, the objects are ranked
+    /// anew, one shard at a time.
+    pub(crate) fn follow(&self, policy: EvictionPolicy) {
+        let mut choice = self.policies.0.lock();
+        let Choice { own, followed } = &mut *choice;
+        for ((own, followed), store) in own.iter().zip(followed).zip(0..) {
+            let wanted = own.unwrap_or(policy);
+            if std::mem::replace(followed, wanted) == wanted {
+                continue;
+            }
+            for shard in &self.shards {
+                let mut shard = shard.lock();
+                shard.rank_by(store, wanted);
+                shard.settle(&self.stores);
+            }
+        }
+    }
+
+    /// The object that the storage's policy would evict; `None` if that is LRU, or everything drawn is in use.
+    fn ranked_last(&self, store: u8, objects: u64) -> Option<Candidate> {
+        let draws = parts_to_draw(objects, self.shards.len() as u64);
+        for _ in 0..SAMPLE_SHARDS_MAX {
+            let (mut index, mut most) = (0, None);
+            for _ in 0..draws {
+                let drawn = self.eviction.below(self.shards.len() as u32) as usize;
+                let pressure = self.shards[drawn].lock().pressure(store)?;
+                if most.is_none_or(|most| pressure > most) {
+                    (index, most) = (drawn, Some(pressure));
+                }
+            }
+            let mut shard = self.shards[index].lock();
+            if let Some(slot) = shard.victim(store)
+                && let Some(object) = shard.slots.get(slot)
+            {
+                return Some(Candidate { age: 0, xid: Reverse(object.xid()), shard: index, slot });
+            }
+        }
+        None
+    }
+
     /// Evicts from a storage until about `bytes` have been freed; `false` when there was nothing to evict.
     pub(crate) fn evict(&self, store: u8, bytes: u64, what: Evictable) -> bool {
         let mut freed = 0;
@@ -119,7 +193,7 @@ impl Inner {
         drop(shard);
         self.totals.add(Main::NLruNuked, 1);
         self.log_eviction(&object);
-        Some(object.available_bytes() + (object.head().len() + object.vary().len()) as u64 + 128)
+        Some(weight(&object))
     }
 
     /// The objects of a storage to evict next; empty when none may be evicted.
@@ -128,6 +202,12 @@ impl Inner {
         let now = self.use_units(self.recent());
         let mut ballot = Ballot { now, what, seats: 1, elected: BinaryHeap::new() };
         let is_exact = count <= EXACT_OBJECTS_MAX;
+        if !is_exact
+            && what == Evictable::Any
+            && let Some(candidate) = self.ranked_last(store, count)
+        {
+            return vec![candidate];
+        }
         if !is_exact {
             let mut seen = 0;
             for _ in 0..SAMPLE_SHARDS_MAX {

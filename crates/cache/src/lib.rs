@@ -5,12 +5,12 @@
 //! allocates nothing, and reads the body without a lock. What the index costs is charged to the stores' limits, to each
 //! in proportion to its objects. The cache knows only as much of requests as Vary and bans need.
 //!
-//! *Locks*, in the order in which they may nest: shard → tags or ban list → the store's heap. The evictor runs inside
+//! *Locks*, in the order in which they may nest: policies → shard → tags or ban list → the store's heap. The evictor runs inside
 //! `Store::create` and `Object::append`, so these must not be called with a shard locked. *Invariants*: an object in the
 //! index has a slot in the shard of its key; what was removed, purged or banned is marked in the arena before it leaves
 //! the index; as long as requests wait under a key, somebody will wake one of them.
 //!
-//! Reading order: `shard` (table, slots, heads) → `wheel` → `question` → `parts` → `terms` → `lookup` → `busy` → `removal` → `copies` → `departure`
+//! Reading order: `shard` (table, heads) → `slots` → `ranking` → `wheel` → `question` → `parts` → `terms` → `lookup` → `busy` → `removal` → `copies` → `departure`
 //! → `tag` → `eviction` → `adoption` → `upkeep`; then `ban` and in it `pattern`, `specification`, `index`, `catalogue`, `listing`, `lurker`.
 
 #![forbid(unsafe_code)]
@@ -28,8 +28,10 @@ mod lookup;
 mod parameters;
 mod parts;
 mod question;
+mod ranking;
 mod removal;
 mod shard;
+mod slots;
 mod tag;
 mod terms;
 mod upkeep;
@@ -47,6 +49,7 @@ pub use question::{LookupRequest, Terms};
 pub use removal::Purge;
 pub use tag::{TagPurge, TagUsage};
 
+use ::eviction::EvictionPolicy;
 use ban::BanList;
 use ban::lurker::Lurker;
 use digest::Digest;
@@ -143,6 +146,7 @@ pub(crate) struct Inner {
     parameters: CacheParameters,
     log_sink: RwLock<Option<LogSink>>,
     eviction: eviction::Sampler,
+    policies: eviction::Policies,
 }
 
 /// The index. Clones share it.
@@ -176,6 +180,7 @@ impl Cache {
         let totals = Arc::new(Totals::default());
         let inner = Arc::new(Inner {
             bans: BanList::open(journal, now, Arc::clone(&totals))?,
+            policies: eviction::Policies::new(stores.len()),
             objects: stores.iter().map(|_| AtomicU64::new(0)).collect(),
             shards: (0..SHARDS)
                 .map(|_| CountedMutex::new(LockClass::Hcb, Shard::new(hash_seed, stores.len(), now)))
@@ -240,13 +245,15 @@ impl Cache {
         *self.inner.log_sink.write() = Some(sink);
     }
 
-    /// Applies parameter values: rush_exponent, lru_interval, unsized_body_share, the ban ones, debug. Call it at the
+    /// Applies parameter values: eviction_policy, rush_exponent, lru_interval, unsized_body_share, the ban ones, debug. Call it at the
     /// start and at every change.
     pub fn configure(&self, parameters: &Parameters) {
         self.inner.parameters.configure(parameters);
         for store in &self.inner.stores {
             store.set_unsized_share(parameters.unsized_body_share);
         }
+        // The parameter has no other values.
+        self.inner.follow(EvictionPolicy::named(&parameters.eviction_policy).unwrap_or(EvictionPolicy::Lru));
     }
 
     /// Objects in the index.

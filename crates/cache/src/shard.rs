@@ -2,143 +2,24 @@
 //!
 //! Most keys have one object and nobody waiting: their table entry is the object's slot, four bytes. A key with
 //! variants, a fetch under way or waiting requests has a [`Head`], created when needed and dissolved afterwards. Objects
-//! lie in slots, whose numbers don't change while the objects are there; a slot also links its object into the timer
-//! wheel. Keys are not kept here: they are read from the object in the arena. *Lock*: the shard's mutex around
+//! lie in slots. Keys are not kept here: they are read from the object in the arena. *Lock*: the shard's mutex around
 //! everything. Next file: `lookup.rs`.
 
 use crate::departure::Departures;
 use crate::digest::{Digest, KEY_BYTES, hash_of};
+use crate::ranking::Ranking;
+use crate::slots::Slots;
 use crate::waiting::Waiting;
-use crate::wheel::{Links, NONE, Wheel};
+use crate::wheel::Wheel;
+use eviction::{EvictionPolicy, Pressure};
 use hashbrown::HashTable;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
-use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 use store::{Object, Store};
 
 /// With this bit set a table entry is the number of a head, otherwise that of a slot.
 const HEAD: u32 = 1 << 31;
-
-#[derive(Clone)]
-struct Slot {
-    object: Option<Arc<Object>>,
-    links: Links,
-}
-
-/// In [`Slots::owners`]: the slot is empty.
-const NOBODY: u8 = u8::MAX;
-
-/// The objects of a shard. Empty slots are chained through `links.next`.
-pub(crate) struct Slots {
-    slots: Vec<Slot>,
-    /// The storage of the object in each slot, so that a search for one storage does not touch the objects of others.
-    /// Empty while there is only one storage.
-    owners: Vec<u8>,
-    /// How many objects of each storage are in this shard.
-    counts: Box<[u32]>,
-    free: Option<u32>,
-    live: usize,
-}
-
-impl Index<u32> for Slots {
-    type Output = Links;
-    fn index(&self, slot: u32) -> &Links {
-        &self.slots[slot as usize].links
-    }
-}
-
-impl IndexMut<u32> for Slots {
-    fn index_mut(&mut self, slot: u32) -> &mut Links {
-        &mut self.slots[slot as usize].links
-    }
-}
-
-impl Slots {
-    fn new(stores: usize) -> Slots {
-        Slots { slots: Vec::new(), owners: Vec::new(), counts: vec![0; stores].into(), free: None, live: 0 }
-    }
-
-    /// How many objects of a storage there are.
-    pub(crate) fn live_of(&self, store: u8) -> usize {
-        self.counts.get(usize::from(store)).map_or(0, |count| *count as usize)
-    }
-
-    /// The first slot from `from` on whose object lies in that storage, else the first of all; with a single storage
-    /// `from` itself, occupied or not.
-    pub(crate) fn next_of(&self, store: u8, from: u32) -> Option<u32> {
-        if self.owners.is_empty() {
-            return Some(from);
-        }
-        let (before, behind) = self.owners.split_at((from as usize).min(self.owners.len()));
-        let is_its = |owner: &u8| *owner == store;
-        let found = behind.iter().position(is_its).map(|place| place + before.len());
-        found.or_else(|| before.iter().position(is_its)).map(|slot| slot as u32)
-    }
-
-    /// All slots whose objects lie in that storage; with a single storage all slots, occupied or not.
-    pub(crate) fn all_of(&self, store: u8) -> impl Iterator<Item = u32> + '_ {
-        (0..self.len()).filter(move |slot| self.owners.get(*slot as usize).is_none_or(|owner| *owner == store))
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.slots.capacity() * size_of::<Slot>() + self.owners.capacity()
-    }
-
-    pub(crate) fn get(&self, slot: u32) -> Option<&Arc<Object>> {
-        self.slots.get(slot as usize)?.object.as_ref()
-    }
-
-    /// The number of slots, occupied or not.
-    pub(crate) fn len(&self) -> u32 {
-        self.slots.len() as u32
-    }
-
-    fn put(&mut self, object: Arc<Object>) -> u32 {
-        let store = object.store_number().unwrap_or(0);
-        self.live += 1;
-        self.counts[usize::from(store)] += 1;
-        let entry = Slot { object: Some(object), links: Links::OUT };
-        if let Some(slot) = self.free {
-            let next = self.slots[slot as usize].links.next;
-            self.free = (next != NONE).then_some(next);
-            self.slots[slot as usize] = entry;
-            self.set_owner(slot, store);
-            return slot;
-        }
-        if self.slots.len() == self.slots.capacity() {
-            // Grows by an eighth: doubling could waste more than one slot's memory for every object.
-            self.slots.reserve_exact((self.slots.len() / 8).max(4));
-        }
-        self.slots.push(entry);
-        if self.counts.len() > 1 {
-            if self.owners.len() == self.owners.capacity() {
-                self.owners.reserve_exact((self.owners.len() / 8).max(8));
-            }
-            self.owners.push(store);
-        }
-        self.slots.len() as u32 - 1
-    }
-
-    fn set_owner(&mut self, slot: u32, owner: u8) {
-        if let Some(place) = self.owners.get_mut(slot as usize) {
-            *place = owner;
-        }
-    }
-
-    fn take(&mut self, slot: u32) -> Option<Arc<Object>> {
-        let object = self.slots.get_mut(slot as usize)?.object.take()?;
-        self.live -= 1;
-        self.counts[usize::from(object.store_number().unwrap_or(0))] -= 1;
-        self.slots[slot as usize].links = Links { next: self.free.unwrap_or(NONE), previous: NONE };
-        self.free = Some(slot);
-        self.set_owner(slot, NOBODY);
-        if self.live == 0 {
-            *self = Slots::new(self.counts.len());
-        }
-        Some(object)
-    }
-}
 
 /// A fetch under way.
 #[derive(Debug)]
@@ -213,6 +94,8 @@ pub(crate) struct Shard {
     /// Memory of all heads; the waiting requests are not charged here.
     heads_bytes: usize,
     wheel: Wheel,
+    /// Which objects go first.
+    ranking: Ranking,
     seed: [u64; 2],
     /// What each storage has been charged.
     charged_bytes: Box<[i64]>,
@@ -230,6 +113,7 @@ impl Shard {
             free_heads: Vec::new(),
             heads_bytes: 0,
             wheel: Wheel::new(),
+            ranking: Ranking::new(stores),
             seed,
             charged_bytes: vec![0; stores].into(),
             departures: Departures::new(now),
@@ -241,6 +125,7 @@ impl Shard {
     pub(crate) fn settle(&mut self, stores: &[Store]) {
         let bytes = self.table.allocation_size()
             + self.slots.memory_bytes()
+            + self.ranking.memory_bytes()
             + self.heads.capacity() * 8
             + self.free_heads.capacity() * 4
             + self.heads_bytes;
@@ -391,6 +276,7 @@ impl Shard {
             self.heads_bytes += grown;
         }
         self.wheel.add(&mut self.slots, slot, due);
+        self.ranking.inserted(slot, &self.slots, &self.seed);
         found.is_none()
     }
 
@@ -434,6 +320,7 @@ impl Shard {
             _ => false,
         };
         self.wheel.remove(&mut self.slots, slot);
+        self.ranking.removed(slot, &self.slots, &self.seed);
         self.slots.take(slot).map(|object| (object, key_is_gone))
     }
 
@@ -452,5 +339,20 @@ impl Shard {
     /// When the wheel needs to be advanced next.
     pub(crate) fn next_tick(&self) -> Option<u32> {
         self.wheel.next_tick()
+    }
+
+    /// Ranks the objects of a storage by another policy.
+    pub(crate) fn rank_by(&mut self, store: u8, policy: EvictionPolicy) {
+        self.ranking.choose(store, policy, &self.slots, &self.seed);
+    }
+
+    /// How urgently the shard should give an object of a storage; `None` if nothing but the time of last use ranks them.
+    pub(crate) fn pressure(&self, store: u8) -> Option<Pressure> {
+        self.ranking.pressure(store)
+    }
+
+    /// The object of a storage that its policy would evict next.
+    pub(crate) fn victim(&mut self, store: u8) -> Option<u32> {
+        self.ranking.victim(store, &self.slots, &self.seed)
     }
 }

@@ -1,6 +1,6 @@
 //! The policies that keep queues, as one type: which one is chosen at run time, by name.
 
-use crate::{Arrival, EvictionPolicy, Objects, Policy, S3Fifo, Sieve, TinyLfu};
+use crate::{Arrival, EvictionPolicy, Objects, Policy, Pressure, S3Fifo, Sieve, TinyLfu};
 
 /// A policy that keeps queues.
 #[derive(Clone, Debug)]
@@ -56,6 +56,14 @@ impl Policy for Queued {
             Queued::S3Fifo(policy) => policy.victim(objects),
             Queued::Sieve(policy) => policy.victim(objects),
             Queued::TinyLfu(policy) => policy.victim(objects),
+        }
+    }
+
+    fn pressure(&self) -> Pressure {
+        match self {
+            Queued::S3Fifo(policy) => policy.pressure(),
+            Queued::Sieve(policy) => policy.pressure(),
+            Queued::TinyLfu(policy) => policy.pressure(),
         }
     }
 

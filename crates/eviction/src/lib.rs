@@ -23,6 +23,7 @@ mod sketch;
 mod tiny_lfu;
 
 pub use any::Queued;
+pub use replay::mix;
 pub use s3_fifo::S3Fifo;
 pub use sieve::Sieve;
 pub use surface::eviction::EvictionPolicy;
@@ -30,6 +31,13 @@ pub use tiny_lfu::TinyLfu;
 
 /// How many objects one search for a victim looks at.
 pub const STEPS_MAX: usize = 64;
+
+/// How many parts of a cache should be drawn to find the one that gives an object: where parts are small, one of a few has
+/// often nothing but what is proven.
+#[must_use]
+pub fn parts_to_draw(objects: u64, parts: u64) -> u64 {
+    if objects < parts * 16 { 8 } else { 2 }
+}
 
 /// What a policy may ask about the objects that it was told of.
 pub trait Objects {
@@ -56,6 +64,15 @@ pub struct Arrival {
     pub uses: u32,
 }
 
+/// How urgently a part of a cache should give an object: the greater, the more.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Pressure {
+    /// It has more that did not prove itself than is its share.
+    pub is_beyond_share: bool,
+    /// How much it has of that; otherwise, how much of everything.
+    pub bytes: u64,
+}
+
 /// Chooses which object goes.
 pub trait Policy {
     /// An object has come into an empty slot.
@@ -70,6 +87,9 @@ pub trait Policy {
     /// The object to evict next; it stays until it is [`Policy::removed`]. `None` when there is none, or when the first
     /// [`STEPS_MAX`] were all in use or used lately: calling again goes on from there.
     fn victim(&mut self, objects: &impl Objects) -> Option<u32>;
+
+    /// How urgently this part of a cache should give an object, beside others under the same policy.
+    fn pressure(&self) -> Pressure;
 
     /// Memory that the policy has allocated.
     fn memory_bytes(&self) -> usize;

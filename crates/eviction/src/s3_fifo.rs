@@ -15,7 +15,7 @@
 
 use crate::entry::{NONE, Queues};
 use crate::ghost::{Ghost, Memory, SPAN_UNITS};
-use crate::{Arrival, Objects, Policy, STEPS_MAX};
+use crate::{Arrival, Objects, Policy, Pressure, STEPS_MAX};
 
 const SMALL: usize = 0;
 const MAIN: usize = 1;
@@ -46,6 +46,14 @@ pub struct S3Fifo {
 }
 
 impl S3Fifo {
+    /// Whether the small queue gives the next object.
+    fn is_small_full(&self) -> bool {
+        let small = self.queues.queue(SMALL);
+        let share = u128::from(SMALL_SHARE + self.learnt);
+        let is_full = u128::from(small.bytes) * u128::from(WHOLE) >= u128::from(self.queues.bytes()) * share;
+        small.oldest != NONE && (is_full || self.queues.queue(MAIN).oldest == NONE)
+    }
+
     /// Looks at the oldest of the small queue.
     fn try_small(&mut self, objects: &impl Objects) -> Option<u32> {
         let slot = self.queues.queue(SMALL).oldest;
@@ -111,10 +119,7 @@ impl Policy for S3Fifo {
 
     fn victim(&mut self, objects: &impl Objects) -> Option<u32> {
         for _ in 0..STEPS_MAX {
-            let small = self.queues.queue(SMALL);
-            let share = u128::from(SMALL_SHARE + self.learnt);
-            let is_full = u128::from(small.bytes) * u128::from(WHOLE) >= u128::from(self.queues.bytes()) * share;
-            let found = if small.oldest != NONE && (is_full || self.queues.queue(MAIN).oldest == NONE) {
+            let found = if self.is_small_full() {
                 self.try_small(objects)
             } else if self.queues.queue(MAIN).oldest != NONE {
                 self.try_main(objects)
@@ -127,6 +132,12 @@ impl Policy for S3Fifo {
             }
         }
         None
+    }
+
+    fn pressure(&self) -> Pressure {
+        let is_beyond_share = self.is_small_full();
+        let bytes = if is_beyond_share { self.queues.queue(SMALL).bytes } else { self.queues.bytes() };
+        Pressure { is_beyond_share, bytes }
     }
 
     fn memory_bytes(&self) -> usize {

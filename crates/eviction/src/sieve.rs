@@ -5,7 +5,7 @@
 //! Source: Zhang et al., "SIEVE is Simpler than LRU", NSDI 2024.
 
 use crate::entry::{NONE, Queues};
-use crate::{Arrival, Objects, Policy, STEPS_MAX};
+use crate::{Arrival, Objects, Policy, Pressure, STEPS_MAX};
 
 /// See the module header.
 #[derive(Clone, Debug)]
@@ -53,6 +53,10 @@ impl Policy for Sieve {
             self.hand = self.queues.newer(at);
         }
         None
+    }
+
+    fn pressure(&self) -> Pressure {
+        Pressure { is_beyond_share: false, bytes: self.queues.bytes() }
     }
 
     fn memory_bytes(&self) -> usize {

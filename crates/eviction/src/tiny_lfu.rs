@@ -16,7 +16,7 @@
 
 use crate::entry::{NONE, Queues};
 use crate::sketch::{FREQUENCY_MAX, Sketch};
-use crate::{Arrival, Objects, Policy, STEPS_MAX};
+use crate::{Arrival, Objects, Policy, Pressure, STEPS_MAX};
 
 const WINDOW: usize = 0;
 const CANDIDATES: usize = 1;
@@ -144,6 +144,12 @@ impl Policy for TinyLfu {
             return Some(candidate);
         }
         None
+    }
+
+    fn pressure(&self) -> Pressure {
+        let new = self.queues.queue(WINDOW).bytes + self.queues.queue(CANDIDATES).bytes;
+        let is_beyond_share = self.queues.queue(CANDIDATES).count > 0 || self.is_beyond_share(WINDOW);
+        Pressure { is_beyond_share, bytes: if is_beyond_share { new } else { self.queues.bytes() } }
     }
 
     fn memory_bytes(&self) -> usize {

@@ -26,6 +26,7 @@ use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use storage::Storages;
+use surface::eviction::EvictionPolicy;
 use surface::option::{LOG_FORMATS, MEMORY_AUTO};
 use surface::parameter::{Parameters, feature, value};
 use surface::version::VARNISH_BANNER;
@@ -53,9 +54,12 @@ impl Role {
         let stock = Parameters::default();
         match self {
             Role::Varnishd => stock,
-            Role::Copal => {
-                Parameters { http_policy: "rfc".to_owned(), feature: stock.feature | feature::HTTP2, ..stock }
-            }
+            Role::Copal => Parameters {
+                http_policy: "rfc".to_owned(),
+                eviction_policy: EvictionPolicy::S3Fifo.name().to_owned(),
+                feature: stock.feature | feature::HTTP2,
+                ..stock
+            },
         }
     }
 }

@@ -102,6 +102,7 @@ fn bits(kind: ParameterKind) -> Option<&'static [BitRow]> {
         | ParameterKind::LogMask
         | ParameterKind::Encodings
         | ParameterKind::Policy
+        | ParameterKind::EvictionPolicy
         | ParameterKind::Text => None,
     }
 }

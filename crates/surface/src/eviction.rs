@@ -1,8 +1,10 @@
 //! What is evicted from a full storage: the policies that the parameter `eviction_policy`, an option of `-s` and
 //! `copal policy` know.
 
+use serde::{Deserialize, Serialize};
+
 /// Which object goes when a storage is full.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize, Deserialize)]
 pub enum EvictionPolicy {
     /// The one that was used longest ago.
     Lru,

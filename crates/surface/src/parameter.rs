@@ -40,6 +40,8 @@ pub enum ParameterKind {
     Encodings,
     /// One of [`HTTP_POLICIES`].
     Policy,
+    /// One of [`crate::eviction::POLICIES`].
+    EvictionPolicy,
     /// Free text.
     Text,
 }
@@ -194,6 +196,7 @@ parameters! {
     drain_timeout: f64 = 5.0, Float, Seconds, "5.000", Some("0.000"), Some("86400.000"), "seconds", COPAL, "How long a stop of the worker waits for requests in flight before it cuts them; a second SIGTERM waits no longer.";
     esi_parallel: u64 = 16, Number, Unsigned, "16", Some("1"), Some("1000"), "fragments", COPAL, "How many fragments of a page may be under way at once, those of the pages in it included; 1 = one after the other, as in Varnish.";
     event_loops: u64 = 0, Number, Unsigned, "0", Some("0"), Some("256"), "loops", MUST_RESTART | COPAL, "Number of event loops, one thread each; 0 means one for every core the worker may use.";
+    eviction_policy: String = "lru".to_owned(), Text, EvictionPolicy, "lru", None, None, "", COPAL, "Which objects go when a storage is full: lru (the least recently used; the default of varnishd), s3fifo (what is asked for once passes through a small part of the storage; the default of copal daemon), sieve (what was not used since the last round, the oldest first) or tinylfu (what is new stays only if it is asked for more often than what would go). A storage can have its own: -s malloc,8G,policy=sieve. What each would do for a site, copal policy says from its access log.";
     experimental: u64 = 0, Number, ExperimentalBits, "none", None, None, "", ACCEPTED_ONLY, "Experiments, bit by bit; none takes all bits away.";
     feature: u64 = feature::VALIDATE_HEADERS, Number, FeatureBits, "+validate_headers", None, None, "", 0, "Minor features, bit by bit; default gives the default ones, none takes all away.";
     fetch_chunksize: u64 = 16384, Number, Bytes, "16k", Some("4k"), None, "bytes", EXPERIMENTAL | ACCEPTED_ONLY, "Storage chunk for fetches of unknown length: here blocks grow with the body.";

@@ -7,6 +7,7 @@ mod lives;
 mod lookups;
 mod many_bans;
 mod parts;
+mod policies;
 mod random;
 mod tags;
 mod terms;

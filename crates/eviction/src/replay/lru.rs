@@ -1,7 +1,7 @@
 //! Exact LRU, for comparison: a list in which every use moves an object.
 
 use crate::entry::{NONE, Queues};
-use crate::{Arrival, Objects, Policy, Queued};
+use crate::{Arrival, Objects, Policy, Pressure, Queued};
 use surface::eviction::EvictionPolicy;
 
 /// The least recently used goes.
@@ -23,6 +23,10 @@ impl Policy for Lru {
 
     fn victim(&mut self, _: &impl Objects) -> Option<u32> {
         Some(self.0.queue(0).oldest).filter(|slot| *slot != NONE)
+    }
+
+    fn pressure(&self) -> Pressure {
+        Pressure { is_beyond_share: false, bytes: self.0.bytes() }
     }
 
     fn memory_bytes(&self) -> usize {
@@ -67,6 +71,13 @@ impl Rule {
         match self {
             Rule::Lru(lru) => lru.victim(objects),
             Rule::Queued(queued) => queued.victim(objects),
+        }
+    }
+
+    pub(super) fn pressure(&self) -> Pressure {
+        match self {
+            Rule::Lru(lru) => lru.pressure(),
+            Rule::Queued(queued) => queued.pressure(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::lru::Rule;
 use super::{Request, Tally, mix};
-use crate::{Arrival, Objects};
+use crate::{Arrival, Objects, parts_to_draw};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use surface::eviction::EvictionPolicy;
@@ -58,13 +58,12 @@ struct Shard {
     slots: Slots,
     empty: Vec<u32>,
     rule: Rule,
-    bytes: u64,
 }
 
 impl Shard {
     fn new(policy: EvictionPolicy) -> Shard {
         let (table, slots, empty) = (HashMap::default(), Slots::default(), Vec::new());
-        Shard { table, slots, empty, rule: Rule::new(policy), bytes: 0 }
+        Shard { table, slots, empty, rule: Rule::new(policy) }
     }
 
     fn insert(&mut self, request: Request) {
@@ -74,7 +73,6 @@ impl Shard {
         });
         self.slots.0[slot as usize] = Held { key: request.key, bytes: request.bytes, uses: 0 };
         self.table.insert(request.key, slot);
-        self.bytes += request.bytes;
         self.rule.inserted(Arrival { slot, hash: self.slots.hash(slot), bytes: request.bytes, uses: 0 });
     }
 
@@ -83,7 +81,6 @@ impl Shard {
         assert_eq!(self.table.remove(&key), Some(slot), "what goes was held");
         self.rule.removed(slot, &self.slots);
         self.empty.push(slot);
-        self.bytes -= bytes;
         bytes
     }
 }
@@ -96,6 +93,7 @@ pub struct Simulation {
     /// What each object takes beyond its bytes.
     overhead_bytes: u64,
     held_bytes: u64,
+    held_objects: u64,
     /// Evictions so far; they choose the shards.
     evictions: u64,
     tally: Tally,
@@ -108,11 +106,19 @@ impl Simulation {
         Simulation::sharded(policy, capacity_bytes, 1)
     }
 
-    /// An empty cache of several parts, as Copal's: of two parts drawn, the fuller one gives an object.
+    /// An empty cache of several parts, as Copal's: of the parts drawn, the one under most pressure gives an object.
     #[must_use]
     pub fn sharded(policy: EvictionPolicy, capacity_bytes: u64, shards: usize) -> Simulation {
         let shards = vec![Shard::new(policy); shards.max(1)];
-        Simulation { shards, capacity_bytes, overhead_bytes: 0, held_bytes: 0, evictions: 0, tally: Tally::default() }
+        Simulation {
+            shards,
+            capacity_bytes,
+            overhead_bytes: 0,
+            held_bytes: 0,
+            held_objects: 0,
+            evictions: 0,
+            tally: Tally::default(),
+        }
     }
 
     /// The same cache, in which each object takes that much beyond its bytes.
@@ -138,6 +144,7 @@ impl Simulation {
                 }
                 self.shards[at].insert(Request { bytes, ..request });
                 self.held_bytes += bytes;
+                self.held_objects += 1;
             }
             false
         };
@@ -147,13 +154,15 @@ impl Simulation {
 
     fn evict(&mut self) {
         loop {
+            let parts = self.shards.len() as u64;
+            let draws = if parts == 1 { 1 } else { parts_to_draw(self.held_objects, parts) };
+            let drawn = (0..draws).map(|draw| (mix(self.evictions << 3 | draw) % parts) as usize);
+            let at = drawn.max_by_key(|at| self.shards[*at].rule.pressure()).unwrap_or(0);
             self.evictions += 1;
-            let draw = mix(self.evictions) as usize;
-            let (one, other) = (draw % self.shards.len(), (draw >> 32) % self.shards.len());
-            let at = if self.shards[one].bytes >= self.shards[other].bytes { one } else { other };
             let shard = &mut self.shards[at];
             if let Some(slot) = shard.rule.victim(&shard.slots) {
                 self.held_bytes -= shard.remove(slot);
+                self.held_objects -= 1;
                 return;
             }
         }
@@ -180,7 +189,7 @@ impl Simulation {
     /// How many objects are held.
     #[must_use]
     pub fn objects(&self) -> usize {
-        self.shards.iter().map(|shard| shard.table.len()).sum()
+        self.held_objects as usize
     }
 
     /// Whether anything had to go so far: until then the cache is like a larger one.
@@ -211,6 +220,7 @@ impl Simulation {
                 shard.table.iter().filter(|(key, _)| !is_wanted(**key)).map(|(_, slot)| *slot).collect();
             for slot in unwanted {
                 self.held_bytes -= shard.remove(slot);
+                self.held_objects -= 1;
             }
         }
     }

@@ -165,5 +165,7 @@ fn the_name_under_which_it_was_started_decides_the_policy() {
     assert_eq!((builtin(Role::Varnishd).as_str(), builtin(Role::Copal).as_str()), (vcl::BUILTIN, vcl::BUILTIN_RFC));
     let parameters = dump::dump(Role::Copal, "parameter").unwrap();
     assert!(parameters.contains("http_policy\n\t* Default: rfc\n"));
+    assert!(parameters.contains("eviction_policy\n\t* Default: s3fifo\n"));
+    assert!(dump::dump(Role::Varnishd, "parameter").unwrap().contains("eviction_policy\n\t* Default: lru\n"));
     assert!(parameters.contains("feature\n\t* Default: +http2,+validate_headers\n"));
 }

@@ -9,6 +9,7 @@ use super::{
     Parameters, ValueMut, ValueRef, default_log_mask,
 };
 use crate::encoding::Encodings;
+use crate::eviction::POLICIES;
 use crate::tag::TAGS;
 
 /// The largest whole number; shown as `unlimited`, and may be written so.
@@ -254,9 +255,11 @@ fn parse(
             }
             return Ok(());
         }
-        ParameterKind::Policy => {
-            if !HTTP_POLICIES.contains(&text) {
-                return Err(format!("use one of: {}\n", HTTP_POLICIES.join(", ")));
+        ParameterKind::Policy | ParameterKind::EvictionPolicy => {
+            let evictions = POLICIES.map(|row| row.name);
+            let words = if row.kind == ParameterKind::Policy { HTTP_POLICIES } else { &evictions };
+            if !words.contains(&text) {
+                return Err(format!("use one of: {}\n", words.join(", ")));
             }
             if let Some(ValueMut::Text(field)) = parameters.value_mut(row.name) {
                 text.clone_into(field);

@@ -1,0 +1,126 @@
+//! Which objects of a shard go first: the state of the policy of each storage (crate `eviction`), by slot.
+//!
+//! A hit does not come here: a policy reads the count of hits, which is in the object anyway. Storages whose policy is
+//! LRU have nothing here, the times of last use say everything. A body that is still being written has a size that is not
+//! known; such objects are looked at again, a few with each change. *Lock*: the shard's. Next file: `shard.rs`.
+
+use crate::digest::Digest;
+use crate::slots::Slots;
+use eviction::{Arrival, EvictionPolicy, Objects, Policy, Pressure, Queued, mix};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use store::{BodyState, Object};
+
+/// How many objects of unknown size are looked at with each change.
+const RESIZED_AT_ONCE: usize = 4;
+
+/// About how many bytes are freed when an object goes.
+pub(crate) fn weight(object: &Object) -> u64 {
+    object.available_bytes() + (object.head().len() + object.vary().len()) as u64 + 128
+}
+
+/// What a policy sees of the slots.
+struct View<'a> {
+    slots: &'a Slots,
+    seed: &'a [u64; 2],
+}
+
+impl Objects for View<'_> {
+    fn uses(&self, slot: u32) -> u32 {
+        let Some(object) = self.slots.get(slot) else { return 0 };
+        // The count ends at its largest value; the time of last use goes on.
+        Some(object.hits()).filter(|hits| *hits < u32::MAX).unwrap_or_else(|| object.last_use())
+    }
+
+    fn is_free(&self, slot: u32) -> bool {
+        self.slots.get(slot).is_some_and(|object| Arc::strong_count(object) == 1)
+    }
+
+    fn hash(&self, slot: u32) -> u64 {
+        // Of the table's hash, all keys of a shard have some bits in common.
+        self.slots.get(slot).map_or(0, |object| mix(Digest::new(object.key(), self.seed).hash))
+    }
+}
+
+/// See the module header.
+pub(crate) struct Ranking {
+    /// By storage.
+    policies: Box<[Option<Box<Queued>>]>,
+    /// Slots whose objects were being written when they came; the slot may have another object by now.
+    growing: VecDeque<u32>,
+}
+
+impl Ranking {
+    pub(crate) fn new(stores: usize) -> Ranking {
+        Ranking { policies: vec![None; stores].into(), growing: VecDeque::new() }
+    }
+
+    fn policy_of(&mut self, slot: u32, slots: &Slots) -> Option<&mut Queued> {
+        let store = slots.get(slot)?.store_number().unwrap_or(0);
+        self.policies.get_mut(usize::from(store))?.as_deref_mut()
+    }
+
+    /// Changes the policy of a storage; its objects are ranked anew, by the time of their last use and their hits.
+    pub(crate) fn choose(&mut self, store: u8, policy: EvictionPolicy, slots: &Slots, seed: &[u64; 2]) {
+        self.policies[usize::from(store)] = Queued::new(policy).map(Box::new);
+        if self.policies[usize::from(store)].is_none() {
+            return;
+        }
+        let is_its = |slot: &u32| slots.get(*slot).is_some_and(|object| object.store_number().unwrap_or(0) == store);
+        let mut known: Vec<u32> = (0..slots.len()).filter(is_its).collect();
+        known.sort_by_key(|slot| slots.get(*slot).map(|object| object.last_use()));
+        for slot in known {
+            self.inserted(slot, slots, seed);
+        }
+    }
+
+    /// An object has come into a slot.
+    pub(crate) fn inserted(&mut self, slot: u32, slots: &Slots, seed: &[u64; 2]) {
+        self.resize(slots);
+        let Some(object) = slots.get(slot) else { return };
+        let hash = View { slots, seed }.hash(slot);
+        let Some(policy) = self.policy_of(slot, slots) else { return };
+        // Hits from before, of an object that was taken over from an earlier worker, count as if they were new.
+        policy.inserted(Arrival { slot, hash, bytes: weight(object), uses: 0 });
+        if object.state() == BodyState::Writing {
+            self.growing.push_back(slot);
+        }
+    }
+
+    /// An object leaves its slot, where it still is.
+    pub(crate) fn removed(&mut self, slot: u32, slots: &Slots, seed: &[u64; 2]) {
+        if let Some(policy) = self.policy_of(slot, slots) {
+            policy.removed(slot, &View { slots, seed });
+        }
+    }
+
+    /// Tells policies the sizes of bodies that have been written meanwhile.
+    fn resize(&mut self, slots: &Slots) {
+        for _ in 0..RESIZED_AT_ONCE.min(self.growing.len()) {
+            let Some(slot) = self.growing.pop_front() else { return };
+            let Some(object) = slots.get(slot) else { continue };
+            if let Some(policy) = self.policy_of(slot, slots) {
+                policy.resized(slot, weight(object));
+                if object.state() == BodyState::Writing {
+                    self.growing.push_back(slot);
+                }
+            }
+        }
+    }
+
+    /// The object to evict next; `None` if the storage has no policy here, or it names none for now.
+    pub(crate) fn victim(&mut self, store: u8, slots: &Slots, seed: &[u64; 2]) -> Option<u32> {
+        self.resize(slots);
+        self.policies.get_mut(usize::from(store))?.as_mut()?.victim(&View { slots, seed })
+    }
+
+    /// How urgently a storage's objects here should give one; `None` if it has no policy here.
+    pub(crate) fn pressure(&self, store: u8) -> Option<Pressure> {
+        self.policies.get(usize::from(store))?.as_ref().map(|policy| policy.pressure())
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let policies = self.policies.iter().flatten().map(|policy| policy.memory_bytes()).sum::<usize>();
+        policies + self.growing.capacity() * size_of::<u32>()
+    }
+}
