@@ -235,6 +235,7 @@ fn configuration(manager: &Manager) -> Configuration {
             limit_bytes: *limit_bytes,
             grows_to_bytes: grows_to(storage.size, *limit_bytes, machine_bytes),
             is_limit_given: storage.size != Size::Rest,
+            policy: storage.policy,
             descriptor: next,
         });
         next += 1;

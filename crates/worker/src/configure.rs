@@ -150,6 +150,8 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
     let cache = Cache::new(stores, journal, now).map_err(|e| refused(step, "ban journal", &e))?;
     step(Step::Index);
     cache.store().set_transient_limit(configuration.transient_limit_bytes);
+    let policies: Vec<_> = configuration.storages.iter().map(|storage| storage.policy).collect();
+    cache.set_policies(&policies);
     cache.configure(&parameters);
     let of_log = ring.clone();
     cache.set_log_sink(Box::new(move |tag, payload| of_log.write(tag, shm::log::LogId::NONE, payload)));

@@ -10,6 +10,7 @@
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::PathBuf;
+use surface::eviction::EvictionPolicy;
 use surface::parameter::Parameters;
 use tls::secret::Secret;
 use tls::table::TlsTable;
@@ -48,6 +49,8 @@ pub struct StorageConfiguration {
     pub grows_to_bytes: u64,
     /// Whether `-s` set the limit; otherwise the manager chose it.
     pub is_limit_given: bool,
+    /// What is evicted from it; `None` = as the parameter `eviction_policy` says.
+    pub policy: Option<EvictionPolicy>,
     /// Inherited descriptor of the arena (a memfd that the manager holds).
     pub descriptor: i32,
 }

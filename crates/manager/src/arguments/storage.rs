@@ -1,11 +1,16 @@
 //! `-s`: where objects are stored; may be given several times. This build stores in memory; `default` means the same.
+//!
+//! Behind the size, or in its place, may stand `policy=NAME`: what is evicted from this storage. Varnish has no such field.
 
 use super::listen::split_name;
+use surface::eviction::{EvictionPolicy, POLICIES};
 use surface::limits::STORAGES_MAX;
 use surface::parameter::value::parse_bytes;
 
 /// Names that are reserved for short-lived objects and request bodies.
 pub const TRANSIENT: &str = "Transient";
+/// Before the name of an eviction policy.
+const POLICY: &str = "policy=";
 /// Smallest storage that makes sense, in bytes.
 const SIZE_BYTES_MIN: u64 = 4096;
 
@@ -18,6 +23,8 @@ pub struct StorageArgument {
     pub kind: String,
     /// How large it may become.
     pub size: Size,
+    /// What is evicted from it; `None` = as the parameter `eviction_policy` says.
+    pub policy: Option<EvictionPolicy>,
 }
 
 /// The limit of a storage.
@@ -98,7 +105,12 @@ pub fn parse(arguments: &[String]) -> Result<Storages, String> {
             cache.push(storage);
         }
     }
-    let default = |name: &str| StorageArgument { name: name.to_owned(), kind: "default".to_owned(), size: Size::Rest };
+    let default = |name: &str| StorageArgument {
+        name: name.to_owned(),
+        kind: "default".to_owned(),
+        size: Size::Rest,
+        policy: None,
+    };
     if cache.is_empty() {
         cache.push(default("s0"));
     }
@@ -121,7 +133,10 @@ fn parse_one(text: &str, unnamed: &mut usize) -> Result<StorageArgument, String>
         }
         _ => return Err(format!("Unknown storage method \"{kind}\"")),
     }
-    let size = fields.next().filter(|size| !size.is_empty());
+    let mut fields = fields.peekable();
+    let is_size = |field: &&str| !field.starts_with(POLICY);
+    let size = fields.next_if(is_size).filter(|size| !size.is_empty());
+    let policy = fields.next().map(|field| policy_of(text, field)).transpose()?;
     if fields.next().is_some() {
         return Err("(-smalloc) too many arguments".to_owned());
     }
@@ -142,7 +157,20 @@ fn parse_one(text: &str, unnamed: &mut usize) -> Result<StorageArgument, String>
         *unnamed += 1;
         format!("s{}", *unnamed - 1)
     });
-    Ok(StorageArgument { name, kind: kind.to_owned(), size })
+    if name == TRANSIENT && policy.is_some() {
+        // It is a part of the first storage, whose policy ranks its objects too.
+        return Err(format!("(-s {text}) {TRANSIENT} has no policy of its own"));
+    }
+    Ok(StorageArgument { name, kind: kind.to_owned(), size, policy })
+}
+
+/// The policy that a field names.
+fn policy_of(text: &str, field: &str) -> Result<EvictionPolicy, String> {
+    let Some(name) = field.strip_prefix(POLICY) else { return Err("(-smalloc) too many arguments".to_owned()) };
+    EvictionPolicy::named(name).ok_or_else(|| {
+        let names = POLICIES.map(|row| row.name).join(", ");
+        format!("(-s {text}) no policy is called \"{name}\", use one of: {names}")
+    })
 }
 
 fn bytes(size: &str) -> Result<u64, String> {
@@ -183,6 +211,18 @@ mod tests {
     }
 
     #[test]
+    fn a_storage_may_have_an_eviction_policy_of_its_own() {
+        let storages = parse_all(&["a=malloc,1m,policy=sieve", "malloc,policy=tinylfu", "malloc,2m"]).unwrap();
+        let found: Vec<_> = storages.cache.iter().map(|storage| (storage.size, storage.policy)).collect();
+        let expected = [
+            (Size::Bytes(1 << 20), Some(EvictionPolicy::Sieve)),
+            (Size::Rest, Some(EvictionPolicy::TinyLfu)),
+            (Size::Bytes(2 << 20), None),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
     fn only_those_without_a_name_are_numbered_and_transient_comes_last() {
         let many = parse_all(&["x=malloc,1m", "malloc,2m", "Transient=malloc,3m", "y=malloc", "malloc"]).unwrap();
         assert_eq!(many.names(), ["x", "s0", "y", "s1", "Transient"]);
@@ -212,6 +252,14 @@ mod tests {
         refuses(&["malloc,101%"], "(-smalloc) size \"101%\": a share is between 1% and 100%");
         refuses(&["malloc,x%"], "(-smalloc) size \"x%\": a share is between 1% and 100%");
         refuses(&["Transient=malloc,10%"], "(-smalloc) size \"10%\": Transient has no share of the memory");
+        refuses(&["malloc,1m,policy=sieve,2"], "(-smalloc) too many arguments");
+        refuses(&["malloc,policy=sieve,1m"], "(-smalloc) too many arguments");
+        let unknown = "(-s malloc,policy=arc) no policy is called \"arc\", use one of: lru, s3fifo, sieve, tinylfu";
+        refuses(&["malloc,policy=arc"], unknown);
+        refuses(
+            &["Transient=malloc,1m,policy=lru"],
+            "(-s Transient=malloc,1m,policy=lru) Transient has no policy of its own",
+        );
         refuses(&["malloc,1m,2"], "(-smalloc) too many arguments");
         refuses(&["a=malloc", "a=malloc"], "(-s a=malloc) 'a' is already defined");
         refuses(&["malloc", "S0=malloc"], "(-s S0=malloc) 'S0' is already defined");
