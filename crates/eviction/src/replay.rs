@@ -26,7 +26,7 @@ pub struct Tally {
     pub requests: u64,
     /// How many of them were hits.
     pub hits: u64,
-    /// The bytes of all responses.
+    /// The bytes of all responses; no more than fit.
     pub bytes: u64,
     /// The bytes of hits.
     pub hit_bytes: u64,
@@ -35,10 +35,10 @@ pub struct Tally {
 impl Tally {
     pub(crate) fn count(&mut self, request: Request, is_hit: bool) {
         self.requests += 1;
-        self.bytes += request.bytes;
+        self.bytes = self.bytes.saturating_add(request.bytes);
         if is_hit {
             self.hits += 1;
-            self.hit_bytes += request.bytes;
+            self.hit_bytes = self.hit_bytes.saturating_add(request.bytes);
         }
     }
 

@@ -51,7 +51,7 @@ impl TinyLfu {
 
     fn is_beyond_share(&self, queue: usize) -> bool {
         let queue = self.queues.queue(queue);
-        queue.count > 1 && queue.bytes * WINDOW_PART > self.queues.bytes()
+        queue.count > 1 && queue.bytes > self.queues.bytes() / WINDOW_PART
     }
 
     /// The oldest of the main queue that may go, of those that `steps` allow to look at.

@@ -24,8 +24,9 @@ answered with 200 are replayed as if all could be stored and nothing expired.
 
   -s SIZE,…         the sizes, such as 256m,1g; otherwise 16 MiB, 32 MiB and so on until everything fits
       --format WORD combined (also varnishncsa's), common, or vhost (the virtual host comes first)
-      --urls N      how many URLs are kept track of, 131072 if not given. With more of them in the log, only one in 2, 4,
-                    8, … URLs is replayed, by a hash, in caches as much smaller. Memory: at most about 2 KiB for each
+      --urls N      how many URLs are kept track of, 65536 if not given. With more of them in the log, only one in 2, 4,
+                    8, … URLs is replayed, by a hash, in caches as much smaller. Memory: at most 8 KiB for each, and as
+                    a rule less than 1 KiB
       --json        one JSON object (docs/json.md)
   -h, --help        this text
 
@@ -38,10 +39,12 @@ const NOTHING: i32 = 1;
 /// Exit status for a wrong command line, and for files that cannot be read.
 const USAGE_ERROR: i32 = 2;
 /// How many sizes may be asked for.
-const SIZES_MAX: usize = 32;
+const SIZES_MAX: usize = 16;
+/// The range of the sizes: models add up bytes, and must not come near the end of the numbers.
+const SIZE_BYTES: std::ops::RangeInclusive<u64> = 1 << 16..=1 << 50;
 /// The range of `--urls`.
 const URLS: std::ops::RangeInclusive<usize> = 1024..=1 << 26;
-const URLS_DEFAULT: usize = 1 << 17;
+const URLS_DEFAULT: usize = 1 << 16;
 
 #[derive(Debug)]
 struct Options {
@@ -68,8 +71,11 @@ fn parse(args: &[OsString]) -> Result<Option<Options>, String> {
             Short('s') => {
                 for text in value(&mut parser)?.split(',') {
                     let bytes = parse_bytes(text).map_err(|reason| format!("-s: size \"{text}\": {reason}"))?;
-                    if bytes < 1 << 16 {
+                    if bytes < *SIZE_BYTES.start() {
                         return Err(format!("-s: size \"{text}\": too small, did you forget to specify M or G?"));
+                    }
+                    if bytes > *SIZE_BYTES.end() {
+                        return Err(format!("-s: size \"{text}\": too large"));
                     }
                     options.sizes.push(bytes);
                 }

@@ -13,6 +13,7 @@ mod daemon;
 mod dependencies;
 mod early_data;
 mod encodings;
+mod eviction;
 mod file_layers;
 mod front_door;
 mod http2_abuse;

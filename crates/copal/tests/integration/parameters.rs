@@ -48,6 +48,7 @@ const READERS: &[(&str, &str)] = &[
     ("drain_timeout", "worker/src/stopping.rs"),
     ("esi_parallel", "surface/src/parameter.rs"),
     ("event_loops", "manager/src/life.rs"),
+    ("eviction_policy", "cache/src/lib.rs"),
     ("feature", "engine/src/world/messages.rs"),
     ("first_byte_timeout", "engine/src/fetch/send.rs"),
     ("gzip_level", "body/src/filter/gzip.rs"),

@@ -15,8 +15,8 @@ use surface::eviction::POLICIES;
 const OVERHEAD_BYTES: u64 = 600;
 /// The smallest size that nobody named.
 const SMALLEST_BYTES: u64 = 16 << 20;
-/// How many sizes that nobody named there may be.
-const SIZES_MAX: usize = 40;
+/// How many sizes that nobody named there may be: each model may hold every key.
+const SIZES_MAX: usize = 16;
 /// A model that holds fewer objects, in a sample, says little.
 const RELIABLE_OBJECTS: usize = 1000;
 

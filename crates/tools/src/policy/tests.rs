@@ -151,6 +151,7 @@ fn wrong_command_lines_get_one_line_and_status_2() {
         &[][..],
         &["-s", "1", "-"],
         &["-s", "much", "-"],
+        &["-s", "9000P", "-"],
         &["--format", "json", "-"],
         &["--urls", "3", "-"],
         &["--nonsense", "-"],
@@ -162,4 +163,27 @@ fn wrong_command_lines_get_one_line_and_status_2() {
     }
     assert_eq!(run_with(&["-"], b"").0, 1, "nothing to replay");
     assert!(run_with(&["--help"], b"").1.starts_with("Usage: copal policy"));
+}
+
+#[test]
+fn no_log_makes_it_panic_or_grow_without_bounds() {
+    // Responses of a petabyte, of nothing, and of everything between; and lines of which a part is missing.
+    let mut log = Vec::new();
+    let mut number = 5u64;
+    for step in 0..20_000u64 {
+        number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let bytes = 999_999_999_999_999 >> (number >> 58);
+        let whole = line(&format!("/{}", step % 3000), bytes);
+        let cut = if step % 10 == 0 { (number >> 20) as usize % whole.len() } else { whole.len() };
+        log.extend(&whole.as_bytes()[..cut]);
+        log.push(b'\n');
+    }
+    let found = json_with(&["--urls", "1024", "-"], &log);
+    assert_eq!(found["sizes"].as_array().unwrap().len(), 16);
+    assert!(found["urls"].as_u64().unwrap() <= 4096, "{found}");
+    assert!(found["bad_lines"].as_u64().unwrap() > 1000, "{found}");
+    for size in found["sizes"].as_array().unwrap() {
+        let ratio = size["policies"]["tinylfu"]["byte_hit_ratio"].as_f64().unwrap();
+        assert!((0.0..=1.0).contains(&ratio), "{size}");
+    }
 }
