@@ -7,6 +7,7 @@ use crate::departure::Leaving;
 use crate::digest::Digest;
 use crate::removal::dies_at;
 use crate::{Cache, SHARDS};
+use ::eviction::EvictionPolicy;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use store::Object;
@@ -30,11 +31,15 @@ impl Cache {
     pub fn adopt(&self, objects: Vec<Arc<Object>>, now: f64) -> usize {
         let inner = &*self.inner;
         inner.see(now);
+        let followed = inner.followed();
         if let Some(oldest) = objects.iter().map(|object| object.ban()).min() {
             inner.bans.reach_back_to(oldest);
         }
         for shard in &inner.shards {
-            shard.lock().reserve(objects.len() / SHARDS);
+            let mut shard = shard.lock();
+            shard.reserve(objects.len() / SHARDS);
+            // They are ranked when all are there, by their last use rather than by where they lie.
+            (0..).zip(&inner.stores).for_each(|(store, _)| shard.rank_by(store, EvictionPolicy::Lru));
         }
         let mut arrivals = Vec::with_capacity(BATCH.min(objects.len()));
         let (mut objects, mut kept) = (objects.into_iter(), 0);
@@ -50,6 +55,7 @@ impl Cache {
         for shard in &inner.shards {
             let mut shard = shard.lock();
             shard.order_variants();
+            (0..).zip(&followed).for_each(|(store, policy)| shard.rank_by(store, *policy));
             shard.settle(&inner.stores);
         }
         inner.bans.clean_tail();

@@ -286,7 +286,7 @@ impl Shard {
         // A little more, since keys are not spread evenly.
         let objects = objects + objects / 16;
         table.reserve(objects, |entry| hash_of_entry(slots, heads, *entry, seed));
-        slots.slots.reserve_exact(objects);
+        slots.reserve(objects);
     }
 
     /// Puts the variants of every key in the order of their origin, the youngest last: lookups see that one first.
@@ -341,7 +341,7 @@ impl Shard {
         self.wheel.next_tick()
     }
 
-    /// Ranks the objects of a storage by another policy.
+    /// Ranks the objects of a storage anew, by this policy.
     pub(crate) fn rank_by(&mut self, store: u8, policy: EvictionPolicy) {
         self.ranking.choose(store, policy, &self.slots, &self.seed);
     }

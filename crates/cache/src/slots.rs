@@ -82,6 +82,11 @@ impl Slots {
         self.slots.len() as u32
     }
 
+    /// Makes room for this many more objects.
+    pub(crate) fn reserve(&mut self, objects: usize) {
+        self.slots.reserve_exact(objects);
+    }
+
     /// Puts an object into an empty slot.
     pub(crate) fn put(&mut self, object: Arc<Object>) -> u32 {
         let store = object.store_number().unwrap_or(0);

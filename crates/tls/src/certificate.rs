@@ -103,11 +103,11 @@ impl LoadedCertificate {
     /// A certificate with its chain, and its key, both in DER.
     ///
     /// # Errors
-    /// [`CertificateError::NoCertificate`], `LongChain`, `BadCertificate`, `BadKey`, `Mismatch`.
+    /// [`CertificateError::NoCertificate`], `TooMany`, `BadCertificate`, `BadKey`, `Mismatch`.
     pub fn of_der(chain: Vec<Vec<u8>>, key: Secret) -> Result<LoadedCertificate, CertificateError> {
         let first = chain.first().ok_or(CertificateError::NoCertificate)?;
         if chain.len() > CERTIFICATE_CHAIN_MAX {
-            return Err(CertificateError::LongChain);
+            return Err(CertificateError::TooMany(CERTIFICATE_CHAIN_MAX));
         }
         let facts = CertificateFacts::read(first)?;
         certified(&chain, &key)?;
