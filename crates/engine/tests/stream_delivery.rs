@@ -368,3 +368,53 @@ fn a_pass_ends_when_its_client_gives_it_up_and_others_go_on() {
         assert_eq!(connection.get("/small", &[]).await.body, b"small");
     });
 }
+
+#[test]
+fn a_client_that_waits_for_leave_to_send_its_body_gets_it() {
+    let vcl = "import std;
+        sub vcl_recv { if (req.url == \"/no\") { std.late_100_continue(true); return (synth(403)); } }";
+    over_both(vcl, async |world, connection| {
+        world.origin(serve_each(|request| response("", &String::from_utf8_lossy(&request.body))));
+        for (path, is_welcome) in [("/no", false), ("/yes", true)] {
+            let expected = if is_welcome { (200, b"body".to_vec()) } else { (403, Vec::new()) };
+            let seen = match &connection {
+                Connection::Http2(sender) => {
+                    let request = Request::post(format!("https://{AUTHORITY}{path}")).header("expect", "100-continue");
+                    let request = request.header("content-length", 4).body(()).unwrap();
+                    let mut sender = sender.clone().ready().await.unwrap();
+                    let (mut response, mut sending) = sender.send_request(request, false).unwrap();
+                    // What comes first: leave, or an answer that needs no body.
+                    let leave = poll_fn(|task| response.poll_informational(task)).await;
+                    assert_eq!(leave.map(|leave| leave.unwrap().status().as_u16()), is_welcome.then_some(100));
+                    if is_welcome {
+                        sending.send_data(Bytes::from_static(b"body"), true).unwrap();
+                    }
+                    let mut response = response.await.unwrap();
+                    let body = response.body_mut().data().await.unwrap().unwrap();
+                    (response.status().as_u16(), body.to_vec())
+                }
+                Connection::Http3(client) => {
+                    let head = [(":method", "POST"), (":scheme", "https"), (":authority", AUTHORITY), (":path", path)];
+                    let more = [("expect", "100-continue"), ("content-length", "4")];
+                    let id = client.begin(&[&head[..], &more].concat());
+                    if is_welcome {
+                        // Whoever was not asked would wait for ever.
+                        while !client.has_answer(id) {
+                            sleep(Duration::from_millis(1)).await;
+                        }
+                        client.data(id, b"body");
+                        client.finish(id);
+                    }
+                    let outcome = client.outcome(id).await;
+                    let Outcome::Response(fields, body) = outcome else { panic!("{outcome:?}") };
+                    let statuses: Vec<&str> =
+                        fields.iter().filter(|(name, _)| name == ":status").map(|(_, value)| value.as_str()).collect();
+                    assert_eq!(statuses, if is_welcome { vec!["100", "200"] } else { vec!["403"] });
+                    (statuses.last().unwrap().parse().unwrap(), body)
+                }
+            };
+            assert_eq!(seen.0, expected.0, "{path}");
+            assert!(!is_welcome || seen.1 == expected.1, "{path}: {:?}", String::from_utf8_lossy(&seen.1));
+        }
+    });
+}

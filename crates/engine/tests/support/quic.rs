@@ -384,6 +384,11 @@ impl QuicClient {
         .await
     }
 
+    /// Whether something has come on a stream and was not read.
+    pub fn has_answer(&self, id: u64) -> bool {
+        self.wire.borrow().down.get(&id).is_some_and(|pipe| !pipe.bytes.is_empty())
+    }
+
     /// Waits until the connection is closed.
     pub async fn closed(&self) -> u64 {
         poll_fn(|context| {
