@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     fn hash(number: u64) -> u64 {
-        crate::replay::mix(number)
+        crate::hash::mix(number)
     }
 
     #[test]

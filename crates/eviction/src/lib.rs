@@ -8,7 +8,7 @@
 //! *Invariants*: a victim is a slot that is held and free; the sums of the queues are those of their entries; a call of
 //! [`Policy::victim`] looks at no more than [`STEPS_MAX`] objects. *Locks*: none; the owner has one around the policy.
 //!
-//! Reading order: `entry` → `sieve` → `ghost` → `s3_fifo` → `sketch` → `tiny_lfu` → `any`; then `replay`.
+//! Reading order: `hash` → `entry` → `sieve` → `ghost` → `s3_fifo` → `sketch` → `tiny_lfu` → `any`; then `replay`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -16,6 +16,7 @@
 mod any;
 mod entry;
 mod ghost;
+mod hash;
 pub mod replay;
 mod s3_fifo;
 mod sieve;
@@ -23,7 +24,7 @@ mod sketch;
 mod tiny_lfu;
 
 pub use any::Queued;
-pub use replay::mix;
+pub use hash::mix;
 pub use s3_fifo::S3Fifo;
 pub use sieve::Sieve;
 pub use surface::eviction::EvictionPolicy;

@@ -13,7 +13,7 @@ pub use simulation::Simulation;
 /// A request, as a cache sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// The hash of what is asked for; see [`mix`].
+    /// The hash of what is asked for; see [`crate::mix`].
     pub key: u64,
     /// The size of the response.
     pub bytes: u64,
@@ -64,13 +64,4 @@ impl Tally {
             hit_bytes: self.hit_bytes - earlier.hit_bytes,
         }
     }
-}
-
-/// A hash of a number, every bit of which depends on all of the number.
-#[must_use]
-pub fn mix(number: u64) -> u64 {
-    let mut word = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ word >> 31
 }

@@ -4,7 +4,7 @@
 //! been counted, all counters are halved, so that what was popular once does not stay so.
 //! Source: Einziger, Friedman, Manes, "TinyLFU", 2017.
 
-use crate::replay::mix;
+use crate::hash::mix;
 
 const ROWS: u32 = 4;
 /// Largest frequency.

@@ -1,7 +1,7 @@
 //! Policies against naive models, and what they promise about scans, loops and frequencies.
 
 use super::*;
-use crate::replay::{Request, Simulation, mix, optimum};
+use crate::replay::{Request, Simulation, optimum};
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use std::collections::BTreeMap;
 
@@ -314,7 +314,7 @@ fn no_policy_exceeds_the_bounds_and_all_beat_chance() {
         assert_eq!(tally.requests, 60_000);
         assert!(tally.hit_ratio() <= bound && tally.byte_hit_ratio() <= byte_bound, "{policy:?} {tally:?}");
         assert!(tally.hit_ratio() > 0.3 && simulation.objects() > 200, "{policy:?} {}", tally.hit_ratio());
-        assert!(simulation.policy_bytes_per_object() < 34.0, "{}", simulation.policy_bytes_per_object());
+        assert!(simulation.policy_bytes_per_object() < 40.0, "{}", simulation.policy_bytes_per_object());
     }
 }
 

@@ -9,20 +9,29 @@
 //! Frequencies come from a sketch that also knows keys that are not here. Uses of objects that are here get into it when
 //! the policy looks at them, so a hit writes nothing. The main queue gives what was used since another round. *Size*: a
 //! candidate is compared with the sum of as many victims as would make room for it. While nothing has to go,
-//! candidates beyond their share are admitted freely.
+//! candidates beyond their share are admitted freely. *The window's share* grows by an object when one comes back that was
+//! not admitted just before, and shrinks by one when one comes back that just left the main queue (Caffeine climbs hills
+//! for the same end).
 //!
 //! Source: Einziger, Friedman, Manes, "TinyLFU", 2017, and Einziger, Eytan, Friedman, Manes, "Lightweight Robust Size
 //! Aware Cache Management", 2022 (aggregated victims).
 
 use crate::entry::{NONE, Queues};
+use crate::ghost::{Ghost, Memory, SPAN_UNITS};
 use crate::sketch::{FREQUENCY_MAX, Sketch};
 use crate::{Arrival, Objects, Policy, Pressure, STEPS_MAX};
 
 const WINDOW: usize = 0;
 const CANDIDATES: usize = 1;
 const MAIN: usize = 2;
-/// One byte in this many is for the window, and at most as much for candidates.
-const WINDOW_PART: u64 = 50;
+/// The whole of which the window has a share.
+const WHOLE: u32 = 100_000;
+/// The share of the window, at first and at least, and always of the candidates.
+const WINDOW_SHARE: u32 = WHOLE / 50;
+const WINDOW_SHARE_MAX: u32 = WHOLE / 10 * 8;
+/// A key that comes back before as many others have left as this part of those that are held would still be here if its
+/// queue had been a little larger.
+const NEAR: u32 = SPAN_UNITS / 8;
 /// What was asked for no more often than this drives nothing out, even where counts have been halved to nothing.
 const ONCE: u32 = 1;
 /// There is room as long as one byte in this many is free.
@@ -35,6 +44,12 @@ const OPPONENTS_MAX: usize = 8;
 pub struct TinyLfu {
     queues: Queues,
     sketch: Sketch,
+    /// Victims of the main queue, and candidates that were not admitted.
+    ghost: Ghost,
+    /// What the share of the window is beyond [`WINDOW_SHARE`].
+    learnt: u32,
+    /// The victim that was named last.
+    named: Option<u32>,
     /// How much was held when a victim was last sought; 0 = never. Below that there is room.
     full_bytes: u64,
 }
@@ -50,8 +65,10 @@ impl TinyLfu {
     }
 
     fn is_beyond_share(&self, queue: usize) -> bool {
+        let share = WINDOW_SHARE + if queue == WINDOW { self.learnt } else { 0 };
         let queue = self.queues.queue(queue);
-        queue.count > 1 && queue.bytes > self.queues.bytes() / WINDOW_PART
+        queue.count > 1
+            && u128::from(queue.bytes) * u128::from(WHOLE) > u128::from(self.queues.bytes()) * u128::from(share)
     }
 
     /// The oldest of the main queue that may go, of those that `steps` allow to look at.
@@ -84,36 +101,9 @@ impl TinyLfu {
         }
         frequency > against.max(ONCE)
     }
-}
 
-impl Policy for TinyLfu {
-    fn inserted(&mut self, arrival: Arrival) {
-        self.sketch.fit(self.queues.count() as usize);
-        self.sketch.add(arrival.hash, 1);
-        self.queues.enter(WINDOW, arrival.slot, arrival.bytes, arrival.uses);
-        let is_roomy = self.full_bytes == 0 || self.queues.bytes() < self.full_bytes / ROOMY_PART * (ROOMY_PART - 1);
-        for (from, to) in [(WINDOW, CANDIDATES), (CANDIDATES, MAIN)] {
-            // Two at a time: the queues shrink to their share while objects of unlike size come.
-            for _ in 0..2 {
-                if self.is_beyond_share(from) && (to == CANDIDATES || is_roomy) {
-                    self.queues.renew(to, self.queues.queue(from).oldest);
-                }
-            }
-        }
-    }
-
-    fn resized(&mut self, slot: u32, bytes: u64) {
-        self.queues.resize(slot, bytes);
-    }
-
-    fn removed(&mut self, slot: u32, objects: &impl Objects) {
-        if self.queues.queue_of(slot).is_some() {
-            self.count(slot, objects);
-            self.queues.leave(slot);
-        }
-    }
-
-    fn victim(&mut self, objects: &impl Objects) -> Option<u32> {
+    /// Compares candidates with what would have to go for them, until one has to.
+    fn contest(&mut self, objects: &impl Objects) -> Option<u32> {
         let mut steps = STEPS_MAX;
         self.full_bytes = self.queues.bytes();
         while steps > 0 {
@@ -145,6 +135,48 @@ impl Policy for TinyLfu {
         }
         None
     }
+}
+
+impl Policy for TinyLfu {
+    fn inserted(&mut self, arrival: Arrival) {
+        self.sketch.fit(self.queues.count() as usize);
+        self.sketch.add(arrival.hash, 1);
+        if let Some(Memory { kind, age: ..=NEAR }) = self.ghost.recall(arrival.hash) {
+            let step = WHOLE / self.queues.count().max(1);
+            self.learnt = match kind {
+                MAIN => self.learnt.saturating_sub(step),
+                _ => (self.learnt + step).min(WINDOW_SHARE_MAX - WINDOW_SHARE),
+            };
+        }
+        self.queues.enter(WINDOW, arrival.slot, arrival.bytes, arrival.uses);
+        let is_roomy = self.full_bytes == 0 || self.queues.bytes() < self.full_bytes / ROOMY_PART * (ROOMY_PART - 1);
+        for (from, to) in [(WINDOW, CANDIDATES), (CANDIDATES, MAIN)] {
+            // Two at a time: the queues shrink to their share while objects of unlike size come.
+            for _ in 0..2 {
+                if self.is_beyond_share(from) && (to == CANDIDATES || is_roomy) {
+                    self.queues.renew(to, self.queues.queue(from).oldest);
+                }
+            }
+        }
+    }
+
+    fn resized(&mut self, slot: u32, bytes: u64) {
+        self.queues.resize(slot, bytes);
+    }
+
+    fn removed(&mut self, slot: u32, objects: &impl Objects) {
+        let Some(queue) = self.queues.queue_of(slot) else { return };
+        self.count(slot, objects);
+        if self.named.take_if(|named| *named == slot).is_some() {
+            self.ghost.remember(objects.hash(slot), queue, self.queues.count() as usize);
+        }
+        self.queues.leave(slot);
+    }
+
+    fn victim(&mut self, objects: &impl Objects) -> Option<u32> {
+        self.named = self.contest(objects);
+        self.named
+    }
 
     fn pressure(&self) -> Pressure {
         let new = self.queues.queue(WINDOW).bytes + self.queues.queue(CANDIDATES).bytes;
@@ -153,14 +185,14 @@ impl Policy for TinyLfu {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.queues.memory_bytes() + self.sketch.memory_bytes()
+        self.queues.memory_bytes() + self.sketch.memory_bytes() + self.ghost.memory_bytes()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::mix;
+    use crate::hash::mix;
 
     /// Unused objects that are free.
     struct Idle;

@@ -4,7 +4,8 @@
 //! μ = 9.357, σ = 1.318, and seven in a hundred from a Pareto tail with α = 1.1 from 133 KB on. The skews 0.64 and 0.83 are the ends of
 //! what Breslau et al. (1999) found in six proxies.
 
-use eviction::replay::{Request, mix};
+use eviction::mix;
+use eviction::replay::Request;
 
 /// Size of a response where sizes are equal.
 const PAGE_BYTES: u64 = 10_000;

@@ -1,7 +1,8 @@
 //! A cache without contents.
 
 use super::lru::Rule;
-use super::{Request, Tally, mix};
+use super::{Request, Tally};
+use crate::hash::mix;
 use crate::{Arrival, Objects, parts_to_draw};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -6,7 +6,8 @@
 //!
 //! What is behind the size is not looked at. Of the request no more than its hash is kept.
 
-use eviction::replay::{Request, mix};
+use eviction::mix;
+use eviction::replay::Request;
 use std::hash::{DefaultHasher, Hasher};
 
 /// Longer lines are bad.
