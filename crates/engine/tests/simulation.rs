@@ -21,6 +21,7 @@ use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::time::Duration;
 use surface::counter::Main;
+use surface::eviction::POLICIES;
 use surface::parameter::Parameters;
 use surface::tag::Tag;
 use tokio::task::LocalSet;
@@ -209,6 +210,7 @@ fn play(seed: u64, vcl: &str, is_told: bool) -> Outcome {
         rush_exponent: rng.random_range(2..5),
         shortlived: if rng.random_bool(0.5) { 10.0 } else { 0.0 },
         timeout_idle: 30.0,
+        eviction_policy: POLICIES[(seed / 4 % 4) as usize].name.to_owned(),
         ..Parameters::default()
     };
     let storage_bytes: &[u64] = match rng.random_range(0..6) {
