@@ -181,6 +181,47 @@ fn certificates_are_loaded_and_discarded_under_connections_that_go_on() {
     assert_eq!(served.subject(Some("b.example")).as_deref(), SUBJECT_B);
 }
 
+/// A successor, which is not ours to wait for; killed when dropped.
+struct Successor(i32);
+
+impl Drop for Successor {
+    fn drop(&mut self) {
+        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.0), Signal::SIGKILL);
+    }
+}
+
+#[test]
+fn what_is_served_and_what_is_staged_goes_over_in_an_upgrade_without_its_files() {
+    let Some(served) = Served::start(&["-a", "tls=127.0.0.1:@PORT@,https"], |folder| {
+        certificate(folder, "a", "a.example");
+        certificate(folder, "b", "b.example");
+    }) else {
+        return;
+    };
+    served.cli(&["tls.cert.load", &served.path("a.pem")]);
+    served.cli(&["tls.cert.commit"]);
+    served.cli(&["tls.cert.load", "b", &served.path("b.crt"), "-k", &served.path("b.key")]);
+    served.cli(&["tls.cert.discard", "cert0"]);
+    let session = served.path("session");
+    let out = ["-tls1_2", "-sess_out", &session];
+    let first = served.client(Some("a.example"), &out).stdin(Stdio::null()).output().unwrap();
+    assert!(String::from_utf8_lossy(&first.stdout).contains("New, TLSv1.2"));
+    for file in ["a.pem", "a.crt", "a.key", "b.pem", "b.crt", "b.key"] {
+        std::fs::remove_file(served.path(file)).unwrap();
+    }
+    let output = served.daemon.applet("upgrade", &[]);
+    assert!(output.status.success(), "{}", served.daemon.said());
+    let pid = std::fs::read_to_string(served.daemon.folder.path().join("pid")).unwrap();
+    let _successor = Successor(pid.trim().parse().unwrap());
+    assert_eq!(served.subject(Some("a.example")).as_deref(), SUBJECT_A);
+    let again =
+        served.client(Some("a.example"), &["-tls1_2", "-sess_in", &session]).stdin(Stdio::null()).output().unwrap();
+    assert!(String::from_utf8_lossy(&again.stdout).contains("Reused, TLSv1.2"), "the keys of tickets are the same");
+    served.cli(&["tls.cert.commit"]);
+    assert_eq!(served.subject(Some("a.example")).as_deref(), SUBJECT_B);
+    assert!(!served.cli(&["tls.cert.list"]).contains("a.example"));
+}
+
 #[test]
 fn a_frontend_has_its_own_default_and_can_refuse_names() {
     let conf = "frontend = { host = \"127.0.0.1\" port = \"@PORT@\" sni-nomatch-abort = on }\n\

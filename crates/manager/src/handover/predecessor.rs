@@ -30,6 +30,8 @@ pub fn begin(manager: &Rc<Manager>) -> oneshot::Receiver<Result<u32, String>> {
     let manager = manager.clone();
     // A task of its own: it must not end because the client of the command does.
     spawn_local(async move {
+        // Kept until the end: whoever waits for it must not touch sockets that have another owner by then.
+        let _changes = manager.changes.lock().await;
         let result = upgrade(&manager).await;
         let is_done = result.is_ok();
         let is_wanted = answer.send(result).is_ok();
@@ -43,8 +45,8 @@ pub fn begin(manager: &Rc<Manager>) -> oneshot::Receiver<Result<u32, String>> {
     answered
 }
 
+/// The caller must hold `changes`.
 async fn upgrade(manager: &Rc<Manager>) -> Result<u32, String> {
-    let _changes = manager.changes.lock().await;
     let result = match obstacle(manager) {
         Some(why) => Err(why),
         None => {
