@@ -236,8 +236,8 @@ fn commands_that_wait_for_an_upgrade_do_no_harm_to_it() {
     kill(Pid::from_raw(first), Signal::SIGUSR2).unwrap();
     eventually("its connection is there", || {
         let link = |entry: std::io::Result<std::fs::DirEntry>| std::fs::read_link(entry.unwrap().path()).ok();
-        let links = std::fs::read_dir(format!("/proc/{}/fd", stop.id())).unwrap().filter_map(link);
-        links.filter(|link| link.to_string_lossy().starts_with("socket:")).next()
+        let mut links = std::fs::read_dir(format!("/proc/{}/fd", stop.id())).unwrap().filter_map(link);
+        links.find(|link| link.to_string_lossy().starts_with("socket:"))
     });
     assert!(is_whole(&reader.finish()));
     eventually("the old manager is gone", || (!is_alive(first)).then_some(()));

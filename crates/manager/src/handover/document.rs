@@ -306,3 +306,108 @@ fn compile(
     }
     Ok(table)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arguments::{Parsed, Role, parse};
+    use crate::report::{LogFormat, Reporter};
+    use crate::state::Parts;
+    use serde_json::json;
+    use std::ffi::OsString;
+
+    fn arguments(folder: &tempfile::TempDir, options: &[&str]) -> Arguments {
+        let path = folder.path().canonicalize().unwrap().join("v").display().to_string();
+        let first = ["-F", "-j", "none", "-n", &path, "-b", "none", "-T", "none"];
+        let line: Vec<OsString> = first.iter().chain(options).map(OsString::from).collect();
+        match parse(Role::Varnishd, &line) {
+            Ok(Parsed::Run(arguments)) => *arguments,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn manager(folder: &tempfile::TempDir) -> Manager {
+        let arguments = arguments(folder, &["-s", "a=malloc,1m", "-a", "site=127.0.0.1:0"]);
+        let reporter = Reporter::new(false, LogFormat::Plain);
+        reporter.disable_syslog();
+        let parts = Parts {
+            directory: WorkDirectory::open(&arguments.work_directory, &arguments.jail, &[]).unwrap(),
+            listeners: crate::listeners::open(&arguments.listeners, 2, Vec::new(), std::time::Duration::ZERO).unwrap(),
+            tls: tls::open::frontends(&arguments).unwrap(),
+            acme: None,
+            secret: None,
+            storage_limits_bytes: vec![1 << 20],
+            memory: MemoryFiles::create(1).unwrap(),
+            cli_sockets: Vec::new(),
+            program: crate::program::Program::of_process(0, &[]),
+        };
+        let job =
+            Job::of_parameters(&arguments.parameters, &arguments.jail, "x".into(), arguments.vcls[0].text.clone());
+        let loaded = job.run(false).unwrap().loaded;
+        let manager = Manager::new(arguments, reporter, parts).unwrap();
+        manager.vcls.borrow_mut().add("boot", VclState::Warm, loaded);
+        manager.vcls.borrow_mut().set_label("way", "boot");
+        manager.vcls.borrow_mut().set_active("way");
+        manager.parameters.borrow_mut().default_ttl = 0.1 + 0.2;
+        manager
+    }
+
+    #[test]
+    fn what_goes_over_is_what_there_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let manager = manager(&folder);
+        let (document, descriptors) = Document::of(&manager).unwrap();
+        let bytes = serde_json::to_vec(&document).unwrap();
+        let inherited = Inheritance::open(&bytes, descriptors, &manager.arguments).unwrap();
+        assert_eq!(inherited.parameters, *manager.parameters.borrow());
+        assert_eq!(inherited.listeners[0].sockets().len(), 2);
+        assert_eq!((inherited.vcls.active(), inherited.vcls.entries().len()), (Some("way"), 2));
+        assert_eq!(inherited.vcls.entries()[0].state, VclState::Warm);
+        assert!(inherited.remarks.is_empty() && inherited.limits_bytes.is_none() && !inherited.is_serving);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_and_what_is_new_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let manager = manager(&folder);
+        let open = |change: &dyn Fn(&mut Value, &mut Vec<OwnedFd>), options: &[&str]| {
+            let (document, mut descriptors) = Document::of(&manager).unwrap();
+            let mut document = serde_json::to_value(&document).unwrap();
+            change(&mut document, &mut descriptors);
+            let arguments = arguments(&folder, options);
+            Inheritance::open(&serde_json::to_vec(&document).unwrap(), descriptors, &arguments)
+        };
+        let same = ["-s", "a=malloc,1m", "-a", "site=127.0.0.1:0"];
+        let refused = |change: &dyn Fn(&mut Value, &mut Vec<OwnedFd>), said: &str| {
+            let why = open(change, &same).unwrap_err();
+            assert!(why.contains(said), "{said}: {why}");
+        };
+        let nothing = |_: &mut Value, _: &mut Vec<OwnedFd>| {};
+        assert_eq!(
+            open(&nothing, &["-s", "b=malloc", "-s", "a=malloc", "-a", "site=127.0.0.1:0"]).unwrap_err(),
+            "the storages are b, a, and were a"
+        );
+        assert!(
+            open(&nothing, &["-s", "a=malloc", "-a", "127.0.0.1:0"]).unwrap_err().contains("the listener a0 is not")
+        );
+        refused(&|_, descriptors| drop(descriptors.pop()), "the sockets of the listener site are not its own");
+        refused(&|_, descriptors| drop(descriptors.drain(2..)), "2 memory files instead of 4");
+        refused(&|_, descriptors| descriptors.push(descriptors[0].try_clone().unwrap()), "too many descriptors");
+        refused(&|_, descriptors| descriptors.swap(0, 3), "is not the memory file copal-journal");
+        refused(&|document, _| document["vcls"][0]["name"] = json!("other"), "the VCL or label boot is missing");
+        refused(&|document, _| document["active"] = json!("gone"), "No VCL named gone known");
+        refused(
+            &|document, _| document["vcls"][0]["kind"]["Program"]["files"]["main"] = json!({"Text": "vcl 9;"}),
+            "the VCL boot cannot be compiled:",
+        );
+        refused(&|document, _| document["parameters"] = json!({"default_ttl": "x"}), "the parameters cannot be read");
+        refused(&|document, _| document["listeners"] = json!(7), "what is handed over cannot be read");
+        let later = |document: &mut Value, _: &mut Vec<OwnedFd>| {
+            document["of_a_later_version"] = json!([1]);
+            document["parameters"]["of_a_later_version"] = json!(1);
+        };
+        let inherited = open(&later, &same).unwrap();
+        let remark = "the parameter of_a_later_version was set, and this version has none of that name";
+        assert_eq!(inherited.remarks, [remark]);
+    }
+}
