@@ -32,7 +32,7 @@ pub const POLICIES: [PolicyRow; 4] = [
     PolicyRow {
         policy: EvictionPolicy::S3Fifo,
         name: "s3fifo",
-        text: "what is asked for once passes through a tenth of the storage",
+        text: "what is asked for once passes through a small part of the storage",
     },
     PolicyRow {
         policy: EvictionPolicy::Sieve,

@@ -128,7 +128,7 @@ pub fn all(count: usize) -> Vec<Trace> {
         .collect();
     all.push(trace("once", "Zipf 0.9, three in ten are asked for once", requests));
 
-    // One request in twenty belongs to one that reads the whole site again and again.
+    // Half of the requests belong to one that reads the whole site, twice as large as what is hot, again and again.
     let mut chance = Chance(7 << 32);
     let mut at = 0;
     let requests = (0..count)
