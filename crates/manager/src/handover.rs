@@ -7,6 +7,7 @@
 //!  its worker comes to its end (drain_timeout);
 //!  clients that connect wait in the sockets
 //!      ─────────────────────── go ──────────────▶ starts its worker on the same sockets and arenas
+//!      ◀──────────── working, now and then ───────┤
 //!                                                 is seen: index, pid files, CLI
 //!      ◀─────────────────── serving ──────────────┘
 //!  ends, and removes nothing

@@ -64,8 +64,21 @@ const SAID_BYTES_MAX: u64 = 8192;
 /// Starts a worker. The caller must hold `changes`.
 ///
 /// # Errors
-/// Why there is none; the state is then `Stopped`.
+/// Why there is none; the state is then `Stopped`, and connections are turned away.
 pub async fn start(manager: &Rc<Manager>) -> Result<(), String> {
+    let started = begin(manager).await;
+    if started.is_err() {
+        manager.listeners.borrow_mut().iter_mut().for_each(crate::listeners::Listener::refuse);
+        manager.state.set(ChildState::Stopped);
+    }
+    started
+}
+
+/// Starts a worker; if there is none, connections wait: somebody else has the sockets too. The caller must hold `changes`.
+///
+/// # Errors
+/// Why there is none.
+pub async fn begin(manager: &Rc<Manager>) -> Result<(), String> {
     loop {
         let Err(failure) = attempt(manager).await else { return Ok(()) };
         // Content that cannot be taken over is eventually set aside, so this loop ends.
@@ -73,8 +86,6 @@ pub async fn start(manager: &Rc<Manager>) -> Result<(), String> {
             manager.say(Level::Error, failure.text);
             continue;
         }
-        manager.listeners.borrow_mut().iter_mut().for_each(crate::listeners::Listener::refuse);
-        manager.state.set(ChildState::Stopped);
         return Err(failure.text);
     }
 }

@@ -204,14 +204,14 @@ async fn run_as_successor(arguments: Arguments, program: Program, successor: Suc
     let patience = Duration::try_from_secs_f64(arguments.parameters.cli_timeout.max(0.1)).unwrap_or(CHANGE_PATIENCE);
     let inheritance = successor.receive(&arguments, patience).unwrap_or_else(|why| refused(&why));
     inheritance.remarks.iter().for_each(|remark| reporter.say(Level::Warning, remark));
-    let heir = match successor.wait().await {
+    let mut heir = match successor.wait().await {
         Ok(heir) => heir,
         Err(why) => {
             eprintln!("Error: {}", surface::legible::lines(why.as_bytes()));
             handover::leave(FAILED)
         }
     };
-    match succeed(arguments, reporter, program, inheritance, signals).await {
+    match heir.while_working(succeed(arguments, reporter, program, inheritance, signals)).await {
         Ok(manager) => {
             heir.serves().await;
             manager.directory.borrow().forget_other();
@@ -259,7 +259,7 @@ async fn succeed(
     if inheritance.is_serving {
         let _changes = manager.changes.lock().await;
         tokio::select! {
-            started = life::start(&manager) => started?,
+            started = life::begin(&manager) => started?,
             () = manager.end.notified() => return Err("it was told to end".to_owned()),
         }
     }

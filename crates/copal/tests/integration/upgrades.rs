@@ -405,7 +405,20 @@ fn a_successor_whose_worker_does_not_come_up_gives_way_to_the_old_one() {
     assert!(!up.is_hit("/a"));
     let (manager, worker) = (up.manager(), up.daemon.worker());
     std::fs::write(up.in_folder("obstacle"), "").unwrap();
-    let (done, text) = up.upgrade();
+    // Whoever connects while neither has a worker waits.
+    let over = AtomicBool::new(false);
+    let (done, text) = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(SeqCst) {
+                drop(TcpStream::connect(("127.0.0.1", up.daemon.port)).unwrap());
+                // Fewer than may wait.
+                std::thread::park_timeout(Duration::from_millis(20));
+            }
+        });
+        let result = up.upgrade();
+        over.store(true, SeqCst);
+        result
+    });
     assert!(!done && text.contains("Pushing vcls failed"), "{text}");
     // The old one's worker does not come up either as long as that is there; it goes on trying.
     std::fs::remove_file(up.in_folder("obstacle")).unwrap();
@@ -473,6 +486,23 @@ fn successor_goes_on_when_the_old_manager_is_killed() {
     assert!(!is_whole(&reader.finish()), "its worker died");
     assert!(is_whole(&Reader::begin(up.daemon.port).finish()));
     assert_eq!(origin.count(), 2);
+}
+
+#[test]
+fn a_successor_whose_worker_hangs_gives_way_to_the_old_one() {
+    let origin = Origin::start(page);
+    let up = Upgradable::with_vcl(&origin, OBSTACLES);
+    assert!(!up.is_hit("/a"));
+    // The successor has it from us.
+    assert!(up.daemon.cli(&["param.set", "cli_timeout", "4"]).0);
+    std::fs::write(up.in_folder("wait"), "").unwrap();
+    let manager = up.manager();
+    up.begin_upgrade();
+    up.successor();
+    up.said("CLI communication error (timeout)");
+    std::fs::remove_file(up.in_folder("wait")).unwrap();
+    assert!(up.is_hit("/a"));
+    assert_eq!((up.manager(), origin.count()), (manager, 1));
 }
 
 #[test]

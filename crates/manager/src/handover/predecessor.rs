@@ -161,18 +161,23 @@ async fn converse(manager: &Rc<Manager>, ours: StdUnixStream) -> Result<(), Fail
     match hear(&mut stream, patience).await? {
         Some(Said::Ready) => sent.map_err(|error| error.to_string())?,
         Some(Said::Failed(why)) => return Err(Failure::Said(why)),
-        Some(Said::Serving) => return Err(Failure::Said("the new program says that it serves too early".to_owned())),
+        Some(said @ (Said::Serving | Said::Working)) => {
+            return Err(Failure::Said(format!("it says {said:?} too early")));
+        }
         None => return Err(Failure::Gone("before it was ready")),
     }
     life::rest(manager).await;
     if control::send(&mut stream, &Told::Go).await.is_err() {
         return Err(Failure::Gone("when its turn came"));
     }
-    // Its worker may take as long as any other to begin, and then there is some more to do.
-    match hear(&mut stream, patience * 2).await? {
-        Some(Said::Serving) => Ok(()),
-        Some(Said::Failed(why)) => Err(Failure::Said(why)),
-        Some(Said::Ready) => Err(Failure::Said("the new program says that it is ready twice".to_owned())),
-        None => Err(Failure::Gone("before it served")),
+    // It has its own limits for a worker that makes no progress; a large cache takes its time.
+    loop {
+        match hear(&mut stream, patience).await? {
+            Some(Said::Working) => {}
+            Some(Said::Serving) => return Ok(()),
+            Some(Said::Failed(why)) => return Err(Failure::Said(why)),
+            Some(Said::Ready) => return Err(Failure::Said("it says Ready twice".to_owned())),
+            None => return Err(Failure::Gone("before it served")),
+        }
     }
 }

@@ -13,6 +13,9 @@ use worker::control;
 /// Exit status of a successor that gives up.
 const FAILED: i32 = 2;
 
+/// How often the predecessor hears that we are alive; more often than the shortest `cli_timeout` that makes sense.
+const SIGN_OF_LIFE: Duration = Duration::from_millis(250);
+
 /// The connection to the predecessor.
 #[derive(Debug)]
 pub struct Successor(StdUnixStream);
@@ -63,6 +66,19 @@ impl Successor {
 pub struct Heir(UnixStream);
 
 impl Heir {
+    /// Does the work, and says now and then that it is being done.
+    pub async fn while_working<T>(&mut self, work: impl Future<Output = T>) -> T {
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                () = tokio::time::sleep(SIGN_OF_LIFE) => {
+                    let _ = control::send(&mut self.0, &Said::Working).await;
+                }
+            }
+        }
+    }
+
     /// Says that we serve. A predecessor that is dead does not mind.
     pub async fn serves(mut self) {
         let _ = control::send(&mut self.0, &Said::Serving).await;

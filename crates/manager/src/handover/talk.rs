@@ -16,6 +16,8 @@ pub enum Said {
     Serving,
     /// I give up, and have changed nothing that lasts.
     Failed(String),
+    /// My worker is still on its way, and I am alive.
+    Working,
 }
 
 /// Predecessor to successor.
@@ -56,6 +58,7 @@ mod tests {
         assert_eq!(bytes(&Said::Ready), [0]);
         assert_eq!(bytes(&Said::Serving), [1]);
         assert_eq!(bytes(&Said::Failed("x".into())), [2, 1, b'x']);
+        assert_eq!(bytes(&Said::Working), [3]);
         assert_eq!(postcard::to_stdvec(&Told::Go).unwrap(), [0]);
     }
 
