@@ -1,6 +1,7 @@
 //! For tests: a [`Dial`] in memory. Each connect gets the next answer of the script.
 
-use crate::dial::{Dial, DialTarget, Dialling, Ends, Stream};
+use crate::dial::{Dial, DialTarget, Dialling, Ends, Stream, TlsFailure};
+use crate::terms::TlsTerms;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
@@ -26,6 +27,8 @@ pub(crate) struct MemoryDial {
     script: RefCell<VecDeque<Answer>>,
     accepted: RefCell<VecDeque<DuplexStream>>,
     pub(crate) targets: RefCell<Vec<DialTarget>>,
+    /// Why every handshake fails; `None` = the connection breaks.
+    pub(crate) refusal: RefCell<Option<TlsFailure>>,
 }
 
 impl MemoryDial {
@@ -44,6 +47,13 @@ impl MemoryDial {
 }
 
 impl Dial for MemoryDial {
+    /// Shakes no hands.
+    fn secure<'a>(&'a self, _: Box<dyn Stream>, _: &'a TlsTerms, _: &'a [&'static [u8]], _: Duration) -> Dialling<'a> {
+        let refusal = self.refusal.borrow().clone();
+        let broken = || io::ErrorKind::ConnectionReset.into();
+        Box::pin(async move { Err(refusal.map_or_else(broken, io::Error::other)) })
+    }
+
     fn dial<'a>(&'a self, target: &'a DialTarget, timeout: Duration) -> Dialling<'a> {
         Box::pin(async move {
             self.targets.borrow_mut().push(target.clone());

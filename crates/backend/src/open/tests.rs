@@ -327,8 +327,9 @@ async fn a_handshake_comes_after_the_preamble_and_one_that_fails_is_told_counted
     let mut secured = definition("b");
     secured.preamble = b"PRE ".to_vec();
     secured.tls = Some(Box::new(tls("a.example")));
-    // The dial in memory shakes no hands.
-    let scene = Scene::with(secured, []);
+    let scene = Scene::with(secured.clone(), []);
+    let refusal = TlsFailure { text: "the origin refused".to_owned(), is_refusal: true };
+    scene.dial.refusal.replace(Some(refusal));
     let error = scene.open().await.err().unwrap();
     assert!(error.text().starts_with("backend b: TLS: "), "{error}");
     assert!(error.tls_record().is_some_and(|record| record.starts_with("failed: ")));
@@ -337,4 +338,11 @@ async fn a_handshake_comes_after_the_preamble_and_one_that_fails_is_told_counted
     assert_eq!(scene.counters.get(Main::BackendTlsFailed), 1);
     assert_eq!(scene.error().await, OpenError::Failed("b".into(), 0).text());
     assert_eq!(scene.dial.connects(), 1);
+    // A connection that breaks says nothing about the next one.
+    let scene = Scene::with(secured, []);
+    for connects in 1..=2 {
+        let error = scene.open().await.err().unwrap();
+        assert_eq!(error.text(), "backend b: TLS: Connection reset by peer");
+        assert_eq!((scene.vbe(Vbe::Fail), scene.dial.connects()), (connects as u64, connects));
+    }
 }
