@@ -56,6 +56,10 @@ use watch::{Watch, Watched, close_reason};
 static NAMES: StreamNames =
     StreamNames { transport: "HTTP/2", protocol: b"HTTP/2.0", body_source: "H2_BODY", body_sink: "H2B" };
 
+/// How many requests of a connection begin before the others of the event loop have their turn: a client that sends as many as it may,
+/// and resets them, must not hold them up.
+const BEGUN_A_TURN: usize = 32;
+
 /// Serves a session on which the client speaks HTTP/2 until it ends.
 pub(super) fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     context: Rc<Loop>,
@@ -183,14 +187,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
 
     /// Gives everybody a turn. Ready when the connection is over, and all work on its streams.
     fn poll(&mut self, task: &mut Context<'_>) -> Poll<SessionEnd> {
+        let mut begun = 0;
         loop {
-            let has_begun = self.poll_connection(task);
+            let begun_now = self.poll_connection(task, BEGUN_A_TURN - begun);
             let has_ended = self.poll_work(task);
-            if has_begun || has_ended {
+            begun += begun_now;
+            let is_turn_over = begun >= BEGUN_A_TURN;
+            if !is_turn_over && (begun_now > 0 || has_ended) {
                 continue;
             }
             let is_flushed = self.socket.poll_flush_collected(task).is_ready();
             self.lane.is_blocked.set(!is_flushed);
+            if is_turn_over {
+                task.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             if matches!(self.phase, Phase::Gone) && self.work.is_empty() {
                 return Poll::Ready(self.end.unwrap_or(SessionEnd::waiting(CloseReason::RemClose)));
             }
@@ -204,10 +215,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
         }
     }
 
-    /// Lets the library read and write. Returns whether a request has begun.
-    fn poll_connection(&mut self, task: &mut Context<'_>) -> bool {
-        let mut has_begun = false;
-        loop {
+    /// Lets the library read and write, until so many requests have begun. Returns how many have.
+    fn poll_connection(&mut self, task: &mut Context<'_>, most: usize) -> usize {
+        let mut begun = 0;
+        while begun < most {
             let polled = match &mut self.phase {
                 Phase::Handshake(handshake) => match Pin::new(handshake).poll(task) {
                     Poll::Ready(Ok(connection)) => {
@@ -219,22 +230,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
                 },
                 Phase::Open(connection) if self.streams.len() < self.streams_max => connection.poll_accept(task),
                 Phase::Open(connection) => connection.poll_closed(task).map(|closed| closed.err().map(Err)),
-                Phase::Gone => return has_begun,
+                Phase::Gone => return begun,
             };
             match polled {
                 Poll::Ready(Some(Ok((request, respond)))) => {
                     self.begin(request, respond);
-                    has_begun = true;
+                    begun += 1;
                 }
                 Poll::Ready(None) => self.lost(CloseReason::RemClose),
                 Poll::Ready(Some(Err(error))) => self.failed(&error),
                 Poll::Pending => {
                     if !self.obey_watch() {
-                        return has_begun;
+                        return begun;
                     }
                 }
             }
         }
+        begun
     }
 
     /// Ends the connection if the guard says so. Returns whether that is new.
