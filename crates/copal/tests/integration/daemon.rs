@@ -26,7 +26,10 @@ pub fn needs(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// A port that nothing listens on.
+/// A port that nothing listens on, now and later: the system hands it to nobody.
+pub const CLOSED_PORT: u16 = 1;
+
+/// A port that nothing listens on yet. Another test may get the same, so it is for those who listen there at once.
 pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

@@ -2,7 +2,7 @@
 //! one in the foreground on a port chosen by the system, with a generated configuration; if the program is missing the
 //! test says so.
 
-use crate::daemon::{Daemon, PATIENCE, Process, eventually, exchange, free_port, needs};
+use crate::daemon::{CLOSED_PORT, Daemon, PATIENCE, Process, eventually, exchange, free_port, needs};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
@@ -370,7 +370,7 @@ fn an_origin_that_misbehaves_gives_a_503_with_the_reason_in_the_log() {
         let text = String::from_utf8_lossy(&log.stdout).into_owned();
         assert!(text.contains(reason), "{name}: {text}");
     }
-    let refused = Daemon::in_front_of(free_port(), &[]);
+    let refused = Daemon::in_front_of(CLOSED_PORT, &[]);
     assert_eq!(refused.get("/").status, 503);
     // A body shorter than its length is never kept: the next client does not get the truncated one from the cache.
     let origin = TornOrigin::start();

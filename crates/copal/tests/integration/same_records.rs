@@ -318,7 +318,7 @@ fn records_and_counters_are_those_of_the_stock_daemon() {
     let origin = Origin::start(answer);
     let folder = tempfile::tempdir().unwrap();
     let vcl = folder.path().join("policy.vcl");
-    let closed = crate::daemon::free_port().to_string();
+    let closed = crate::daemon::CLOSED_PORT.to_string();
     std::fs::write(&vcl, POLICY.replace("@PORT@", &origin.port.to_string()).replace("@CLOSED@", &closed)).unwrap();
     let vcl = vcl.to_str().unwrap();
     let mask = "vsl_mask=+Hash,+ObjProtocol,+ObjStatus,+ObjReason,+ObjHeader,+Debug,-VfpAcct,-VdpAcct";

@@ -1,6 +1,6 @@
 //! `copal why`: what it says about actual requests.
 
-use crate::daemon::{Daemon, Origin, eventually, free_port, ok};
+use crate::daemon::{CLOSED_PORT, Daemon, Origin, eventually, ok};
 
 const VCL: &str = "vcl 4.1;
 backend b { .host = \"127.0.0.1\"; .port = \"@PORT@\"; }
@@ -36,7 +36,7 @@ fn why(daemon: &Daemon, words: &[&str]) -> String {
 #[test]
 fn why_names_the_line_of_vcl_the_cookie_and_the_layer_that_failed() {
     let origin = Origin::start(page);
-    let daemon = Daemon::with_vcl(&VCL.replace("@DEAD@", &free_port().to_string()), origin.port, &[]);
+    let daemon = Daemon::with_vcl(&VCL.replace("@DEAD@", &CLOSED_PORT.to_string()), origin.port, &[]);
     let miss = daemon.get("/page");
     daemon.get("/page");
     daemon.get("/admin/x");
