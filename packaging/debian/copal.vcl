@@ -1,0 +1,21 @@
+# What Copal serves with. copal-reload reads this file anew; copal vcl check says whether it is right.
+
+vcl 4.1;
+
+# The web server that Copal stands in front of.
+backend default {
+    .host = "127.0.0.1";
+    .port = "8080";
+}
+
+sub vcl_recv {
+    # A request has been read: change it, or return (pass), (synth(404)) and so on.
+}
+
+sub vcl_backend_response {
+    # The origin has answered: set beresp.ttl, beresp.grace or beresp.uncacheable.
+}
+
+sub vcl_deliver {
+    # The response is about to be sent.
+}
