@@ -5,12 +5,14 @@
 //! it is thrown out, and gives way to the calm client. Printed are the 99th percentiles, how many connections the attacker lost, and the
 //! memory of the server, in which the log's ring fills up (80 MiB).
 
-use crate::bench;
 use crate::frontdoor::servers::{Certificates, Door, Peer, origin};
-use std::io::{Read as _, Write as _};
+use crate::measure::{hits, lasting, measure};
+use crate::place;
+use load::plan::{Pace, Plan};
+use std::io::Write as _;
 use std::net::{TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The pause between two connections of an attacker.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -78,15 +80,15 @@ fn continuation(number: u32) -> Vec<u8> {
 /// `attack [--seconds S] [--as-built]`
 pub fn main(arguments: &[String]) -> Result<(), String> {
     if !arguments.iter().any(|argument| argument == "--as-built") {
-        bench::build()?;
+        place::build()?;
     }
     let seconds: f64 = crate::number(arguments, "--seconds", 3.0)?;
-    let (server_core, load_core) = bench::cores();
-    let folder = bench::folder()?;
+    let (server_core, load_core) = place::cores();
+    let folder = place::folder()?;
     let certificates = Certificates::make(folder.path())?;
     let (_origin, origin_port) = origin(folder.path(), server_core)?;
     let door = Door::open(Peer::Copal, origin_port, folder.path(), &certificates, server_core)?;
-    bench::pin(load_core)?;
+    place::pin(load_core)?;
     println!(
         "| attack | p99 before, µs | p99 under it, µs | times | connections lost | resident before, MiB | after |"
     );
@@ -129,35 +131,10 @@ fn give_way() {
 
 /// A thousand hits a second over one connection. Returns the 99th percentile of their latency, in microseconds.
 fn calm(port: u16, seconds: f64) -> Result<f64, String> {
-    let failed = |error: std::io::Error| format!("the calm client: {error}");
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(failed)?;
-    stream.set_nodelay(true).map_err(failed)?;
-    stream.set_read_timeout(Some(Duration::from_secs(10))).map_err(failed)?;
-    let mut latencies = Vec::new();
-    let mut buffer = [0; 16 << 10];
-    let start = Instant::now();
-    let mut due = start;
-    while start.elapsed().as_secs_f64() < seconds {
-        due += Duration::from_millis(1);
-        std::thread::sleep(due.saturating_duration_since(Instant::now()));
-        // Counted from when it was due, so that a stall is not overlooked.
-        stream.write_all(b"GET /b0 HTTP/1.1\r\nHost: calm\r\n\r\n").map_err(failed)?;
-        let mut received = 0;
-        loop {
-            let count = stream.read(&mut buffer[received..]).map_err(failed)?;
-            received += count;
-            if count == 0 {
-                return Err("the calm client was thrown out".into());
-            }
-            // One byte of body.
-            if memchr::memmem::find(&buffer[..received], b"\r\n\r\n").is_some_and(|end| received > end + 4) {
-                break;
-            }
-        }
-        latencies.push(due.elapsed().as_secs_f64() * 1e6);
-    }
-    latencies.sort_by(f64::total_cmp);
-    latencies.get(latencies.len() * 99 / 100).copied().ok_or_else(|| "no time".into())
+    let pace = Pace::Open { per_second: 1_000.0, burst: 1 };
+    let plan = lasting(Plan { pace, ..hits("/b0", 1) }, seconds);
+    let measured = measure(&plan, port, &[])?;
+    if measured.errors > 0 { Err(format!("the calm client: {:?}", measured.notes)) } else { Ok(measured.p99) }
 }
 
 impl Attack {

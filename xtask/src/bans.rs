@@ -4,8 +4,8 @@
 //! object is asked for once: every lookup meets all bans at once, the worst that can happen. At last the lurker gets as many
 //! bans to work on, and its CPU time is measured.
 
-use crate::bench::{build, folder, free_port};
-use crate::memory::sized_origin;
+use crate::origin::sized_origin;
+use crate::place::{build, folder, free_port};
 use crate::process::{Server, cpu_microseconds, memory_bytes};
 use crate::servers::Kind;
 use std::fmt::Write as _;

@@ -1,257 +1,182 @@
-//! `cargo xtask bench`: CPU microseconds per request of whole process trees, as ratios to the bare epoll floor.
+//! `cargo xtask bench`: the whole table, beside peers and the bare epoll floor.
 //!
-//! All servers run at once, pinned to one core, and only the one under load is busy; the load runs on another core.
-//! Rounds are interleaved over the servers, and the median of each cell is divided by the floor's median of the same
-//! cell, so that a noisy neighbour affects all alike. Writes `bench.md` and `bench.json`.
+//! All servers of a scene run at once, pinned to one core, and only the one under load is busy; the load runs on another core.
+//! Rounds are interleaved over the servers, and medians are compared, so that a noisy neighbour affects all alike. CPU is that of whole
+//! process trees. Writes `bench.md`, `bench.json` and plots, and with `--write` the page `docs/performance.md`. Next files:
+//! `bench/rows.rs`, `bench/standing.rs`, `bench/report.rs`.
 
-use crate::floor::BODIES;
-use crate::load::{Load, Outcome};
-use crate::process::Server;
-use crate::servers::{self, Kind};
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+mod report;
+pub mod rows;
+pub mod standing;
 
-/// A folder for the servers' files, in memory if there is such a file system: on a disk, the log that Copal and varnishd
-/// write through a mapping causes page faults that an installation (with its state directory on tmpfs) does not have.
-pub fn folder() -> Result<tempfile::TempDir, String> {
-    let memory = Path::new("/dev/shm");
-    let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
-    made.map_err(|error| error.to_string())
-}
+use crate::measure::{Measured, hits, lasting, measure};
+use crate::place::{self, cores, folder, pin};
+use load::choice::Choice;
+use load::plan::Plan;
+use report::{Report, Results};
+use rows::{FULL, QUICK, Row, Scene, Size};
+use standing::Standing;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-struct Running {
-    kind: Kind,
-    port: u16,
-    server: Server,
-}
+/// Where `--write` writes.
+const PAGE: &str = "docs/performance.md";
+/// A load that has a number of requests has this long for them.
+const LONGEST: Duration = Duration::from_secs(1800);
 
-#[derive(Clone, Copy)]
-struct Cell {
-    body: usize,
-    connections: usize,
-    close: bool,
-}
-
-impl Cell {
-    fn title(self) -> String {
-        let size = match BODIES[self.body] {
-            1 => "1 B".to_owned(),
-            n if n < 1 << 20 => format!("{} KiB", n >> 10),
-            n => format!("{} MiB", n >> 20),
-        };
-        let kind = if self.close { ", close" } else { "" };
-        format!("{size}, {}{kind}", self.connections)
-    }
-}
-
-/// A free port on loopback.
-pub fn free_port() -> Result<u16, String> {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
-    listener.local_addr().map(|address| address.port()).map_err(|error| error.to_string())
-}
-
-/// The core of the servers and that of the load; one is all there may be.
-pub fn cores() -> (usize, usize) {
-    let cores = std::thread::available_parallelism().map(usize::from).unwrap_or(1);
-    if cores > 1 { (0, 1) } else { (0, 0) }
-}
-
-/// Pins this thread to one core.
-pub fn pin(core: usize) -> Result<(), String> {
-    let mut set = nix::sched::CpuSet::new();
-    set.set(core).map_err(|error| error.to_string())?;
-    nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set).map_err(|error| error.to_string())
-}
-
-/// Builds the release binary of Copal, so that it lies next to this program.
-pub fn build() -> Result<(), String> {
-    let status = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["build", "--release", "--package", "copal"])
-        .status()
-        .map_err(|error| error.to_string())?;
-    if status.success() { Ok(()) } else { Err("building copal failed".into()) }
-}
-
-/// `bench [--seconds S] [--rounds N] [--only NAME,…] [--bodies …] [--connections …] [--out DIR] [--memory]`
+/// `bench [--rows NAME,…] [--only SERVER,…] [--quick] [--seeds] [--rounds N] [--seconds S] [--memory] [--write] [--out DIR] [--as-built]`
 pub fn main(arguments: &[String]) -> Result<(), String> {
-    build()?;
-    let seconds: f64 = crate::number(arguments, "--seconds", 1.0)?;
-    let rounds: usize = crate::number(arguments, "--rounds", 5)?;
-    let bodies = crate::numbers(arguments, "--bodies", &BODIES[..4])?;
-    let connections = crate::numbers(arguments, "--connections", &[50, 500])?;
-    let only = crate::option(arguments, "--only");
-    let out = PathBuf::from(crate::option(arguments, "--out").unwrap_or("target"));
-    let (server_core, load_core) = cores();
-    let folder = folder()?;
-    let kinds: Vec<Kind> = servers::ALL
-        .into_iter()
-        .filter(|kind| *kind == Kind::Floor || only.is_none_or(|only| only.split(',').any(|n| n == kind.name())))
-        .filter(|kind| {
-            let there = kind.program().is_some();
-            if !there {
-                println!("skipped: needs {}", kind.name());
-            }
-            there
-        })
-        .collect();
-    let mut running = Vec::new();
-    let origin = free_port()?;
-    for kind in kinds {
-        let port = if kind == Kind::Floor { origin } else { free_port()? };
-        running.push(start(kind, port, origin, folder.path(), server_core)?);
+    let has = |name: &str| arguments.iter().any(|argument| argument == name);
+    if !has("--as-built") {
+        place::build()?;
     }
+    let (size, seconds, rounds) = if has("--quick") { (QUICK, 0.1, 1) } else { (FULL, 1.0, 5) };
+    let seconds: f64 = crate::number(arguments, "--seconds", seconds)?;
+    let rounds: usize = crate::number(arguments, "--rounds", rounds)?;
+    let listed = |name: &str| crate::option(arguments, name).map(|names| names.split(',').collect::<Vec<_>>());
+    let (wanted, only) = (listed("--rows"), listed("--only"));
+    let out = PathBuf::from(crate::option(arguments, "--out").unwrap_or("target/bench"));
+    load::drive::raise_descriptor_limit(200_000);
+    let size = Size { idle: size.idle.min(place::connections_max() - 200), ..size };
+    let mut scenes = if has("--seeds") { crate::seeds::scenes(has("--quick")) } else { rows::scenes(&size) };
+    for scene in &mut scenes {
+        scene.rows.retain(|row| wanted.as_ref().is_none_or(|names| names.iter().any(|name| matches(name, &row.name))));
+    }
+    scenes.retain(|scene| !scene.rows.is_empty());
+    if scenes.is_empty() {
+        return Err("--rows: there are no such rows".to_owned());
+    }
+    let (server_core, load_core) = cores();
+    // What an origin of this process does is no work of the load's core.
+    let sized = crate::origin::sized_origin()?;
     pin(load_core)?;
-    let mut cells = Vec::new();
-    for close in [false, true] {
-        for body in &bodies {
-            let body = BODIES.iter().position(|n| n == body).ok_or(format!("--bodies: one of {BODIES:?}"))?;
-            cells.extend(connections.iter().map(|c| Cell { body, connections: *c, close }));
+    let mut results = Results::default();
+    for (number, scene) in scenes.iter().enumerate() {
+        eprintln!("scene {} of {}: {}", number + 1, scenes.len(), names(scene));
+        let folder = folder()?;
+        let (standing, missing) = standing::start(scene, sized, folder.path(), server_core, only.as_deref())?;
+        results.missing(&missing);
+        if let Err(error) = one_scene(scene, &standing, rounds, seconds, &mut results) {
+            // What one scene cannot do is told, and the others are measured.
+            eprintln!("scene {}: {error}", names(scene));
+            results.failed(&format!("{}: {error}", names(scene)));
         }
     }
-    // One request per connection gives the same result for every number of connections: keep the first.
-    cells.retain(|cell| !cell.close || cell.connections == connections[0]);
-    warm(&running, &cells)?;
-    let mut results: Vec<Vec<Vec<Outcome>>> = vec![vec![Vec::new(); running.len()]; cells.len()];
+    let memory = if has("--memory") { Some(crate::memory::measure(folder()?.path())?) } else { None };
+    let report = Report::new(&scenes, &results, memory, arguments);
+    println!("{}", report.text);
+    report.write(&out, if has("--seeds") { "seeds" } else { "bench" })?;
+    if has("--write") {
+        report.write_page(std::path::Path::new(PAGE), has("--seeds"))?;
+    }
+    Ok(())
+}
+
+/// A name of a row, or its beginning followed by `*`.
+fn matches(pattern: &str, name: &str) -> bool {
+    pattern.strip_suffix('*').map_or(pattern == name, |begin| name.starts_with(begin))
+}
+
+fn names(scene: &Scene) -> String {
+    scene.rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// A number that no other measurement has, in place of `@`.
+fn unique(plan: &Plan) -> Plan {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed).to_string();
+    let mut plan = plan.clone();
+    if let Choice::Counted { pattern, .. } | Choice::Zipf { pattern, .. } = &mut plan.choice {
+        *pattern = pattern.replace('@', &number);
+    }
+    plan
+}
+
+fn one_scene(
+    scene: &Scene,
+    standing: &[Standing],
+    rounds: usize,
+    seconds: f64,
+    results: &mut Results,
+) -> Result<(), String> {
+    for one in standing {
+        if let Some((pattern, count)) = scene.fill.as_ref().filter(|_| one.fills()) {
+            let choice = Choice::Counted { pattern: pattern.clone(), numbers: *count };
+            let plan =
+                Plan { choice, requests_max: Some(*count), duration: LONGEST, ..hits("/", 50.min(*count as usize)) };
+            let filled = measure(&Plan { timeout: LONGEST, ..plan }, one.port_in_clear(), &[])?;
+            if filled.requests < *count {
+                return Err(format!("{}: {} of {count} objects came: {:?}", one.name(), filled.requests, filled.notes));
+            }
+        }
+    }
     for round in 1..=rounds {
-        for (at, cell) in cells.iter().enumerate() {
-            for (number, one) in running.iter().enumerate() {
-                if BODIES[cell.body] > one.kind.body_bytes_max() {
-                    continue;
-                }
-                let outcome = measure(one, *cell, seconds)?;
+        for row in &scene.rows {
+            for one in standing.iter().filter(|_| round == 1 || !row.is_long) {
+                let Some(port) = one.port(row) else { continue };
+                let outcome = one_measurement(row, one, port, seconds);
+                let outcome = outcome.map_err(|error| format!("{}, {}: {error}", one.name(), row.name))?;
                 eprintln!(
-                    "round {round}/{rounds}  {:<22} {:<8} {:>8.2} µs/request {:>9.0}/s p99 {:>6.0} µs{}",
-                    cell.title(),
-                    one.kind.name(),
+                    "round {round}/{rounds}  {:<16} {:<8} {:>9.2} µs/request {:>9.0}/s p99 {:>8.0} µs{}",
+                    row.name,
+                    one.name(),
                     outcome.cpu,
                     outcome.per_second,
                     outcome.p99,
                     if outcome.errors > 0 { format!("  {} errors", outcome.errors) } else { String::new() }
                 );
-                results[at][number].push(outcome);
+                for note in &outcome.notes {
+                    eprintln!("    note: {note}");
+                }
+                if outcome.requests > 0 {
+                    results.add(row, one.name(), outcome);
+                } else {
+                    results.failed(&format!("{}, {}: nothing was answered in time", row.name, one.name()));
+                }
             }
-        }
-    }
-    let mut report = table(&cells, &running, &results);
-    let mut json = json(&cells, &running, &results);
-    drop(running);
-    if arguments.iter().any(|argument| argument == "--memory") {
-        let (text, value) = crate::memory::measure(folder.path())?;
-        report.push_str(&text);
-        json["memory"] = value;
-    }
-    println!("{report}");
-    std::fs::create_dir_all(&out).map_err(|error| error.to_string())?;
-    std::fs::write(out.join("bench.md"), &report).map_err(|error| error.to_string())?;
-    let text = serde_json::to_string_pretty(&json).map_err(|error| error.to_string())?;
-    std::fs::write(out.join("bench.json"), text).map_err(|error| error.to_string())?;
-    println!("written: {0}/bench.md, {0}/bench.json", out.display());
-    Ok(())
-}
-
-fn start(kind: Kind, port: u16, origin: u16, folder: &Path, core: usize) -> Result<Running, String> {
-    let launch = kind.launch(port, origin, folder, 256)?;
-    let log = folder.join(format!("{}.log", kind.name()));
-    let mut server = Server::start(&core.to_string(), &launch.program, &launch.arguments, &log)?;
-    server.wait_for_port(port, &log).map_err(|error| format!("{}: {error}", kind.name()))?;
-    Ok(Running { kind, port, server })
-}
-
-/// Requests every object once before anything is measured, so that the caches answer from memory.
-fn warm(running: &[Running], cells: &[Cell]) -> Result<(), String> {
-    for one in running {
-        for cell in cells {
-            let load = Load {
-                port: one.port,
-                path: format!("/b{}", cell.body),
-                connections: 1,
-                seconds: 0.05,
-                close: cell.close,
-                pids: Vec::new(),
-            };
-            load.run().map_err(|error| format!("{}: {error}", one.kind.name()))?;
         }
     }
     Ok(())
 }
 
-fn measure(one: &Running, cell: Cell, seconds: f64) -> Result<Outcome, String> {
-    Load {
-        port: one.port,
-        path: format!("/b{}", cell.body),
-        connections: cell.connections,
-        seconds,
-        close: cell.close,
-        pids: one.server.tree(),
-    }
-    .run()
-    .map_err(|error| format!("{}: {error}", one.kind.name()))
+fn one_measurement(row: &Row, one: &Standing, port: u16, seconds: f64) -> Result<Measured, String> {
+    let plan = unique(&row.plan);
+    let plan = match row.is_long {
+        true => Plan { duration: LONGEST, ..plan },
+        false => lasting(plan, seconds),
+    };
+    let pids = one.pids();
+    let Some(beside) = &row.beside else { return measure(&plan, port, &pids) };
+    // It begins before and ends behind the other; what comes of it is not asked.
+    let beside = lasting(unique(beside), seconds + 1.0);
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| measure(&beside, port, &[]));
+        let measured = measure(&plan, port, &pids);
+        let misses = other.join().map_err(|_| "the load beside it panicked")??;
+        if misses.requests == 0 { Err(format!("nothing was answered beside it: {:?}", misses.notes)) } else { measured }
+    })
 }
 
-/// The value in the middle; `None` without any.
-pub fn median<T>(outcomes: &[T], value: impl Fn(&T) -> f64) -> Option<f64> {
-    let mut values: Vec<f64> = outcomes.iter().map(value).collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn table(cells: &[Cell], running: &[Running], results: &[Vec<Vec<Outcome>>]) -> String {
-    let mut text = String::from(
-        "CPU per request as a ratio to the floor (whole process tree; medians of interleaved rounds)\n\n| server |",
-    );
-    for cell in cells {
-        let _ = write!(text, " {} |", cell.title());
+    #[test]
+    fn rows_are_named_whole_or_by_their_beginning() {
+        assert!(matches("hit-1k", "hit-1k") && !matches("hit-1k", "hit-1k-500"));
+        assert!(matches("hit-*", "hit-1k-500") && matches("*", "esi") && !matches("hit-*", "esi"));
     }
-    text.push_str("\n| --- |");
-    text.push_str(&" --- |".repeat(cells.len()));
-    text.push('\n');
-    for (number, one) in running.iter().enumerate() {
-        let _ = write!(text, "| {} |", one.kind.name());
-        for result in results {
-            let floor = median(&result[0], |o| o.cpu);
-            let own = median(&result[number], |o| o.cpu);
-            match (floor, own, number) {
-                (Some(floor), Some(_), 0) => {
-                    let _ = write!(text, " 1.00 ({floor:.2} µs) |");
-                }
-                (Some(floor), Some(own), _) if floor > 0.0 => {
-                    let _ = write!(text, " {:.2} |", own / floor);
-                }
-                _ => text.push_str(" – |"),
-            }
-        }
-        text.push('\n');
-    }
-    text.push_str("\n99th percentile of latency, µs\n\n");
-    for (number, one) in running.iter().enumerate() {
-        let _ = write!(text, "| {} |", one.kind.name());
-        for result in results {
-            match median(&result[number], |o| o.p99) {
-                Some(p99) => {
-                    let _ = write!(text, " {p99:.0} |");
-                }
-                None => text.push_str(" – |"),
-            }
-        }
-        text.push('\n');
-    }
-    text
-}
 
-fn json(cells: &[Cell], running: &[Running], results: &[Vec<Vec<Outcome>>]) -> serde_json::Value {
-    let mut rows = Vec::new();
-    for (cell, result) in cells.iter().zip(results) {
-        for (one, outcomes) in running.iter().zip(result) {
-            rows.push(serde_json::json!({
-                "server": one.kind.name(), "body_bytes": BODIES[cell.body], "connections": cell.connections,
-                "close": cell.close,
-                "cpu_us": median(outcomes, |o| o.cpu), "user_us": median(outcomes, |o| o.user),
-                "per_second": median(outcomes, |o| o.per_second), "p50_us": median(outcomes, |o| o.p50),
-                "p99_us": median(outcomes, |o| o.p99),
-                "ratio": median(outcomes, |o| o.cpu).zip(median(&result[0], |o| o.cpu)).map(|(own, floor)| own / floor),
-                "errors": outcomes.iter().map(|o| o.errors).sum::<u64>(),
-            }));
-        }
+    #[test]
+    fn a_miss_is_one_in_every_round() {
+        let plan = |plan: Plan| match unique(&plan).choice {
+            Choice::Counted { pattern, .. } => pattern,
+            Choice::Zipf { .. } | Choice::InTurn(_) => String::new(),
+        };
+        let choice = Choice::Counted { pattern: "/b1?@-{}".to_owned(), numbers: 9 };
+        let (one, other) =
+            (plan(Plan { choice: choice.clone(), ..hits("/", 1) }), plan(Plan { choice, ..hits("/", 1) }));
+        assert!(one != other && one.ends_with("-{}") && !one.contains('@'), "{one} {other}");
     }
-    serde_json::json!({ "rows": rows })
 }

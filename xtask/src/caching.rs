@@ -5,7 +5,7 @@
 //! tests that fail are compared with those that the engine's own version of the suite expects
 //! (`crates/engine/tests/caching/expected.txt`): any difference is an error.
 
-use crate::bench::{build, folder, free_port};
+use crate::place::{build, folder, free_port};
 use crate::process::Server;
 use crate::servers::Kind;
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@
 //! packs it once for each coding, in the background; nginx, which caches what its origin sends, packs each response anew
 //! (its module for brotli files packed beforehand does not work with its cache). All use the same levels.
 
-use crate::bench::{build, folder, free_port, pin};
+use crate::place::{build, folder, free_port, pin};
 use crate::process::{Server, cpu_microseconds};
 use crate::servers::{Kind, Launch};
 use std::fmt::Write as _;

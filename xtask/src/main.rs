@@ -1,7 +1,8 @@
 //! Chores of the project: `cargo xtask bench` measures Copal and its peers, `cargo xtask vcl` its VCL, `cargo xtask bans`
-//! its bans, `cargo xtask policy` its eviction, `cargo xtask compress` its compressed copies, `cargo xtask soak` checks a long mixed load.
+//! its bans, `cargo xtask policy` its eviction, `cargo xtask compress` its compressed copies, `cargo xtask soak` checks a long mixed load,
+//! `cargo xtask hit-cost` counts the instructions of a hit, `cargo xtask package` makes packages.
 //!
-//! `floor` and `load` are the two ends of a measurement and run as separate processes.
+//! `floor` is the server that the others are compared with, and runs as a process of its own. Loads are those of the crate `load`.
 
 #![forbid(unsafe_code)]
 
@@ -12,12 +13,19 @@ mod caching;
 mod compress;
 mod floor;
 mod frontdoor;
-mod load;
+mod hit_cost;
+mod measure;
 mod memory;
+mod origin;
+mod package;
+mod place;
+mod plot;
 mod policy;
 mod process;
+mod seeds;
 mod servers;
 mod soak;
+mod sound;
 mod store;
 mod vcl;
 
@@ -27,8 +35,9 @@ const HELP: &str = "\
 usage: cargo xtask <task> [options]
 
 tasks:
-  bench   CPU per request of Copal and its peers as a ratio to a bare epoll loop
-          [--seconds S] [--rounds N] [--only NAME,…] [--bodies 1,1024,…] [--connections 50,500] [--out DIR] [--memory]
+  bench   the table of docs/performance.md: Copal and its peers beside a bare epoll loop; --write writes it
+          [--rows NAME,NAME*,…] [--only SERVER,…] [--quick] [--seeds] [--rounds N] [--seconds S] [--memory] [--write] [--out DIR]
+          [--as-built]
   attack  latency of a calm client while others flood HTTP/2, TLS handshakes and QUIC
           [--seconds S] [--as-built]
   bans    what bans and lookups cost with many bans that were not tested yet, beside varnishd
@@ -39,16 +48,21 @@ tasks:
           --suite DIR [--leniencies] [--as-built]
   compress  bytes on the wire and CPU of a page in gzip and brotli, beside nginx
           [--requests N] [--seconds S] [--no-peer] [--as-built]
-  frontdoor CPU of handshakes and of hits over TLS, HTTP/2 and HTTP/3, beside nginx, HAProxy, hitch + varnishd
-          [--memory] [--seconds S] [--rounds N] [--only NAME,…] [--out DIR] [--as-built]
+  frontdoor memory of connections over TLS, HTTP/2 and HTTP/3, beside nginx, HAProxy, hitch + varnishd
+          [--only NAME,…] [--as-built]
+  package Debian packages of a release build, or of the program that --binary names
+          [--binary FILE] [--version V] [--out DIR] [--compression xz|gzip|none]
+  hit-cost  instructions of a hit under callgrind, against the budget in crates/engine/tests/hit_cost.budget
+          [--write]
   policy  how often each eviction policy hits, over made traces, and the plots of that
           [--requests N] [--bot N] [--shards N] [--out DIR] [--no-plots]
   store   a storage when it is large, full, or begun again; when much dies at once; objects of changing sizes; beside varnishd
           [--objects N] [--no-peer] [--as-built]
-  soak    a mixed load against Copal for a time, every body checked by content
-          [--seconds S] [--connections N]
+  sound   the unsafe code and the threads: Miri over store and shm, ThreadSanitizer over store and cache (nightly)
+          [--miri] [--tsan] [FILTER]
+  soak    a mixed load over every transport for a time, every body checked; plots of memory, descriptors, threads, latency
+          [--hours H | --seconds S] [--connections N] [--kill-every S] [--out DIR] [--as-built]
   floor   the bare epoll server: floor PORT THREADS
-  load    the load generator: load --port P --path /b1 --connections C --seconds S [--close] [--pids P,P]
 ";
 
 fn main() -> ExitCode {
@@ -64,13 +78,15 @@ fn main() -> ExitCode {
         "bans" => bans::main(&arguments),
         "caching" => caching::main(&arguments),
         "compress" => compress::main(&arguments),
+        "package" => package::main(&arguments),
         "policy" => policy::main(&arguments),
         "vcl" => vcl::main(&arguments),
         "store" => store::main(&arguments),
+        "sound" => sound::main(&arguments),
         "soak" => soak::main(&arguments),
         "frontdoor" => frontdoor::main(&arguments),
+        "hit-cost" => hit_cost::main(&arguments),
         "floor" => floor::main(&arguments),
-        "load" => load::main(&arguments),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(())
@@ -97,15 +113,5 @@ fn number<T: std::str::FromStr>(arguments: &[String], name: &str, default: T) ->
     match option(arguments, name) {
         None => Ok(default),
         Some(text) => text.parse().map_err(|_| format!("{name}: '{text}' is not a number")),
-    }
-}
-
-/// Like [`option`], parsed as a comma-separated list of numbers.
-fn numbers(arguments: &[String], name: &str, default: &[usize]) -> Result<Vec<usize>, String> {
-    match option(arguments, name) {
-        None => Ok(default.to_vec()),
-        Some(text) => {
-            text.split(',').map(|n| n.parse().map_err(|_| format!("{name}: '{n}' is not a number"))).collect()
-        }
     }
 }

@@ -3,12 +3,13 @@
 //!
 //! Sizes are proportional set sizes of the whole process tree, so that memory shared by manager and worker counts once.
 
-use crate::bench::free_port;
+use crate::origin::sized_origin;
+use crate::place::free_port;
 use crate::process::{Server, memory_bytes};
 use crate::servers::Kind;
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 
 /// Number of objects stored to measure one.
@@ -144,50 +145,4 @@ fn get(stream: &mut TcpStream, path: &str) -> Result<(), String> {
         missing -= count.min(missing);
     }
     Ok(())
-}
-
-/// An origin in this process: `/name/SIZE` has a body of that many bytes, which may be kept for an hour, or
-/// `/until-TIME/name/SIZE` until that many seconds after 1970.
-pub fn sized_origin() -> Result<u16, String> {
-    let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
-    let port = listener.local_addr().map_err(|error| error.to_string())?.port();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            std::thread::spawn(move || serve_sized(stream));
-        }
-    });
-    Ok(port)
-}
-
-/// How long a body may be kept, in seconds.
-fn lifetime(path: &str) -> u64 {
-    let deadline = path.strip_prefix("/until-").and_then(|rest| rest.split('/').next()?.parse().ok());
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_secs());
-    deadline.map_or(3600, |deadline: u64| deadline.saturating_sub(now))
-}
-
-fn serve_sized(mut stream: TcpStream) {
-    let _ = stream.set_nodelay(true);
-    let mut received = Vec::new();
-    let mut buffer = [0; 8192];
-    loop {
-        while let Some(end) = memchr::memmem::find(&received, b"\r\n\r\n") {
-            let head = String::from_utf8_lossy(&received[..end]).into_owned();
-            received.drain(..end + 4);
-            let path = head.split(' ').nth(1).unwrap_or("/");
-            let size: usize = path.rsplit('/').next().and_then(|n| n.parse().ok()).unwrap_or(0);
-            let seconds = lifetime(path);
-            let answer =
-                format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\nCache-Control: max-age={seconds}\r\n\r\n");
-            let mut bytes = answer.into_bytes();
-            bytes.extend(crate::soak::body(path, size));
-            if stream.write_all(&bytes).is_err() {
-                return;
-            }
-        }
-        match stream.read(&mut buffer) {
-            Ok(0) | Err(_) => return,
-            Ok(count) => received.extend_from_slice(&buffer[..count]),
-        }
-    }
 }

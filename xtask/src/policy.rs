@@ -4,9 +4,9 @@
 //! those of the cache, in as many shards as it has. `best` evicts what is asked for again last, knowing the future; no
 //! cache exceeds `bound`. Prints the tables of `docs/measurements.md` and writes the plots beside it.
 
-mod plot;
 mod traces;
 
+use crate::plot::{Frame, draw};
 use eviction::EvictionPolicy;
 use eviction::replay::{Request, Simulation, Tally, optimum};
 use std::fmt::Write as _;
@@ -165,6 +165,18 @@ fn bot_table(requests: usize, pages: usize, shards: usize) -> String {
     text
 }
 
+/// Shares over shares, the latter in equal factors.
+fn frame(title: &str) -> Frame<'_> {
+    Frame {
+        title,
+        below: "size of the cache, in parts of all that is asked for; hits by requests",
+        is_logarithmic: true,
+        top: 1.0,
+        height: |share| format!("{:.0} %", share * 100.0),
+        place: |size| format!("{} %", size * 100.0),
+    }
+}
+
 fn plots(traces: &[Trace], shards: usize, folder: &Path) -> Result<(), String> {
     std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
     for trace in traces {
@@ -180,7 +192,7 @@ fn plots(traces: &[Trace], shards: usize, folder: &Path) -> Result<(), String> {
             .collect();
         lines.push(("best", sized(&|capacity| optimum::belady(&trace.requests, capacity, from).hit_ratio())));
         let path = folder.join(format!("eviction-{}.svg", trace.file));
-        std::fs::write(&path, plot::draw(&trace.name, &lines)).map_err(|error| error.to_string())?;
+        std::fs::write(&path, draw(&frame(&trace.name), &lines)).map_err(|error| error.to_string())?;
         println!("{}", path.display());
     }
     Ok(())

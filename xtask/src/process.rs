@@ -104,6 +104,8 @@ struct Stat {
     parent: u32,
     ticks: u64,
     user_ticks: u64,
+    /// Of children that have ended and were waited for.
+    ended_ticks: u64,
 }
 
 fn stat(pid: u32) -> Option<Stat> {
@@ -112,17 +114,19 @@ fn stat(pid: u32) -> Option<Stat> {
     let fields: Vec<&str> = rest.split(' ').collect();
     let user: u64 = fields.get(11)?.parse().ok()?;
     let system: u64 = fields.get(12)?.parse().ok()?;
-    Some(Stat { parent: fields.get(1)?.parse().ok()?, ticks: user + system, user_ticks: user })
+    let ended = fields.get(13)?.parse::<u64>().ok()? + fields.get(14)?.parse::<u64>().ok()?;
+    Some(Stat { parent: fields.get(1)?.parse().ok()?, ticks: user + system, user_ticks: user, ended_ticks: ended })
 }
 
 /// CPU time used so far by the processes, in microseconds: total, and in user mode.
 ///
 /// Taken from `schedstat` of every thread (nanoseconds) where the kernel has it, since clock ticks are too coarse for short
-/// rounds; the user share comes from the ticks.
+/// rounds; the user share comes from the ticks, and so does the time of children that have ended, such as CGI programs.
 pub fn cpu_microseconds(pids: &[u32]) -> (f64, f64) {
     let mut all = 0.0;
     let mut ticks = 0;
     let mut user_ticks = 0;
+    let mut ended_ticks = 0;
     for pid in pids {
         for thread in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
             let text = std::fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
@@ -131,11 +135,13 @@ pub fn cpu_microseconds(pids: &[u32]) -> (f64, f64) {
         if let Some(fields) = stat(*pid) {
             ticks += fields.ticks;
             user_ticks += fields.user_ticks;
+            ended_ticks += fields.ended_ticks;
         }
     }
     if all == 0.0 {
         all = ticks as f64 * 10_000.0;
     }
+    all += ended_ticks as f64 * 10_000.0;
     let share = if ticks == 0 { 0.0 } else { user_ticks as f64 / ticks as f64 };
     (all, all * share)
 }

@@ -1,5 +1,6 @@
 //! The measured servers: how each is started in front of the same origin, with its cache in memory and one core.
 
+use crate::place::connections_max;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,7 @@ pub enum Kind {
     Copal,
     /// Debian's varnishd.
     Varnish,
-    /// Debian's nginx with proxy_cache on a memory file system.
+    /// Debian's nginx with proxy_cache, whose files lie in `folder`.
     Nginx,
     /// Debian's haproxy with its small-object cache.
     Haproxy,
@@ -41,11 +42,6 @@ impl Kind {
         }
     }
 
-    /// Largest body that it can store, in bytes; HAProxy's cache accepts no object above its buffer size.
-    pub fn body_bytes_max(self) -> usize {
-        if self == Kind::Haproxy { 1 << 20 } else { usize::MAX }
-    }
-
     /// Path of the program; `None` when it is not installed.
     pub fn program(self) -> Option<PathBuf> {
         match self {
@@ -59,32 +55,92 @@ impl Kind {
 
     /// How to start it on a port, in front of the origin's port, with `folder` for its files.
     pub fn launch(self, port: u16, origin: u16, folder: &Path, cache_mebibytes: u32) -> Result<Launch, String> {
+        self.launch_with(port, origin, folder, &Setting { cache_mebibytes, ..Setting::default() })
+    }
+
+    /// The same, with a setting of one's own.
+    pub fn launch_with(self, port: u16, origin: u16, folder: &Path, setting: &Setting) -> Result<Launch, String> {
         let program = self.program().ok_or_else(|| format!("{} is not installed", self.name()))?;
         let words = |text: String| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let at = folder.display();
+        let Setting { cache_mebibytes, loops, .. } = *setting;
+        let source = match &setting.vcl {
+            None => format!("-b 127.0.0.1:{origin}"),
+            Some(text) => {
+                let path = folder.join(format!("{}.vcl", self.name()));
+                let backend = format!("vcl 4.1;\nbackend default {{ .host = \"127.0.0.1\"; .port = \"{origin}\"; }}\n");
+                write(&path, &(backend + text))?;
+                format!("-f {}", path.display())
+            }
+        };
         let arguments = match self {
-            Kind::Floor => words(format!("floor {port} 1")),
+            Kind::Floor => words(format!("floor {port} {loops}")),
             Kind::Copal => words(format!(
-                "daemon -F -j none -n {at}/copal -a 127.0.0.1:{port} -b 127.0.0.1:{origin} -T none \
-                 -s malloc,{cache_mebibytes}m -p event_loops=1"
+                "daemon -F -j none -n {at}/copal -a 127.0.0.1:{port} {source} -T none \
+                 -s malloc,{cache_mebibytes}m -p event_loops={loops}"
             )),
             Kind::Varnish => words(format!(
-                "-F -j none -n {at}/varnish -a 127.0.0.1:{port} -b 127.0.0.1:{origin} -T none \
+                "-F -j none -n {at}/varnish -a 127.0.0.1:{port} {source} -T none \
                  -s malloc,{cache_mebibytes}m"
             )),
             Kind::Nginx => {
                 let configuration = folder.join("nginx.conf");
-                write(&configuration, &nginx(port, origin, folder, cache_mebibytes))?;
+                write(&configuration, &nginx(port, origin, folder, setting))?;
                 words(format!("-c {} -p {at}", configuration.display()))
             }
             Kind::Haproxy => {
                 let configuration = folder.join("haproxy.cfg");
-                write(&configuration, &haproxy(port, origin, cache_mebibytes))?;
+                write(&configuration, &haproxy(port, origin, setting))?;
                 words(format!("-db -f {}", configuration.display()))
             }
         };
         Ok(Launch { program, arguments })
     }
+}
+
+/// What differs from one measurement to another.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setting {
+    /// The cache.
+    pub cache_mebibytes: u32,
+    /// Event loops, worker processes, threads.
+    pub loops: usize,
+    /// VCL without its first line and its backend; for Copal and varnishd.
+    pub vcl: Option<String>,
+    /// Requests with a cookie go past the cache; for nginx and HAProxy.
+    pub passes_cookies: bool,
+    /// What has expired is served while it is fetched anew, as Copal and varnishd do anyway.
+    pub refreshes: bool,
+}
+
+impl Default for Setting {
+    fn default() -> Setting {
+        Setting { cache_mebibytes: 256, loops: 1, vcl: None, passes_cookies: false, refreshes: false }
+    }
+}
+
+impl Launch {
+    /// Gives it a port for commands, which [`Kind::launch`] does not.
+    pub fn administered(&mut self) -> Result<(), String> {
+        let at = self.arguments.iter().position(|argument| argument == "-T").ok_or("no -T")?;
+        self.arguments[at + 1] = format!("127.0.0.1:{}", crate::place::free_port()?);
+        Ok(())
+    }
+}
+
+/// One CLI command to Copal or varnishd with that work directory, through our own `varnishadm`.
+pub fn administer(state: &Path, words: &[&str]) -> Result<(), String> {
+    let program = beside().ok_or("copal is not built")?;
+    let output = std::process::Command::new(program)
+        .args(["adm", "-t", "300", "-n"])
+        .arg(state)
+        .args(words)
+        .output()
+        .map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("{}: {}", words.join(" "), String::from_utf8_lossy(&output.stdout).trim()))
 }
 
 /// Copal, as it was built beside this program.
@@ -107,31 +163,38 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
         .map_err(|error| format!("{}: {error}", path.display()))
 }
 
-fn nginx(port: u16, origin: u16, folder: &Path, cache_mebibytes: u32) -> String {
-    let cache = if Path::new("/dev/shm").is_dir() {
-        format!("/dev/shm/copal-bench-{}", std::process::id())
-    } else {
-        folder.join("nginx-cache").display().to_string()
-    };
+fn nginx(port: u16, origin: u16, folder: &Path, setting: &Setting) -> String {
+    let cookies =
+        if setting.passes_cookies { "proxy_cache_bypass $http_cookie; proxy_no_cache $http_cookie;" } else { "" };
+    let refresh =
+        if setting.refreshes { "proxy_cache_use_stale updating; proxy_cache_background_update on;" } else { "" };
     format!(
-        "daemon off; worker_processes 1; pid {at}/nginx.pid; error_log {at}/nginx-error.log;\n\
-         events {{ worker_connections 4096; }}\n\
+        "daemon off; worker_processes {loops}; pid {at}/nginx.pid; error_log {at}/nginx-error.log; \n\
+         events {{ worker_connections {connections}; }}\n\
          http {{ access_log off; sendfile on; keepalive_requests 100000000; client_body_temp_path {at}/cb;\n\
          proxy_temp_path {at}/pt; fastcgi_temp_path {at}/ft; uwsgi_temp_path {at}/ut; scgi_temp_path {at}/st;\n\
-         proxy_cache_path {cache} keys_zone=c:64m max_size={cache_mebibytes}m inactive=1h;\n\
-         server {{ listen 127.0.0.1:{port} backlog=4096; location / {{ proxy_pass http://127.0.0.1:{origin}; proxy_cache c;\n\
-         add_header Age 1; add_header X-Cache $upstream_cache_status; }} }} }}\n",
-        at = folder.display()
+         proxy_cache_path {at}/nginx-cache keys_zone=c:64m max_size={mebibytes}m inactive=1h;\n\
+         upstream o {{ server 127.0.0.1:{origin}; keepalive 64; }}\n\
+         server {{ listen 127.0.0.1:{port} backlog=4096; location / {{ proxy_pass http://o; proxy_cache c; {cookies} {refresh}\n\
+         proxy_http_version 1.1; proxy_set_header Connection \"\"; add_header Age 1;\n\
+         add_header X-Cache $upstream_cache_status; }} }} }}\n",
+        at = folder.display(),
+        loops = setting.loops,
+        mebibytes = setting.cache_mebibytes,
+        connections = connections_max() * 2,
     )
 }
 
-fn haproxy(port: u16, origin: u16, cache_mebibytes: u32) -> String {
+fn haproxy(port: u16, origin: u16, setting: &Setting) -> String {
+    let unless = if setting.passes_cookies { "unless { req.hdr(cookie) -m found }" } else { "" };
     format!(
-        "global\n  maxconn 8192\n  nbthread 1\n  tune.bufsize 1100000\n\
-         cache c\n  total-max-size {}\n  max-object-size 1090000\n  max-age 3600\n\
-         defaults\n  mode http\n  timeout connect 5s\n  timeout client 60s\n  timeout server 60s\n\
-         frontend f\n  bind 127.0.0.1:{port} backlog 4096\n  http-request cache-use c\n  default_backend b\n\
+        "global\n  maxconn {connections}\n  nbthread {loops}\n  tune.bufsize 1100000\n\
+         cache c\n  total-max-size {mebibytes}\n  max-object-size 1090000\n  max-age 3600\n\
+         defaults\n  mode http\n  timeout connect 5s\n  timeout client 600s\n  timeout server 60s\n\
+         frontend f\n  bind 127.0.0.1:{port} backlog 4096\n  http-request cache-use c {unless}\n  default_backend b\n\
          backend b\n  http-response cache-store c\n  server o 127.0.0.1:{origin}\n",
-        cache_mebibytes.min(4095)
+        loops = setting.loops,
+        mebibytes = setting.cache_mebibytes.min(4095),
+        connections = connections_max(),
     )
 }

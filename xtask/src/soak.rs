@@ -1,233 +1,164 @@
-//! `cargo xtask soak`: a mixed load against Copal for a given time. Every body is a function of its path and is checked
-//! byte by byte; the worker is killed now and then; memory use is printed regularly.
+//! `cargo xtask soak`: a mixed load for minutes or days, over every transport at once, while VCLs are exchanged, bans come, the origin fails
+//! and the worker is killed now and then.
+//!
+//! Every body is a function of its path and is checked byte by byte (`soak/clients.rs`). Memory, descriptors, threads, latency
+//! and the length of the daemon's own messages are sampled (`soak/samples.rs`), drawn into `docs/plots` and judged at the end. The clock
+//! of the machine is left alone: jumps of it are a matter of the engine's simulation.
 
-use crate::bench::{build, folder, free_port};
-use crate::memory::sized_origin;
-use crate::process::{Server, memory_bytes};
-use crate::servers::Kind;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+mod clients;
+mod samples;
+
+use crate::frontdoor::servers::{Certificates, Key};
+use crate::origin::sized_origin;
+use crate::place::{build, folder, free_port};
+use crate::process::Server;
+use crate::servers::{Kind, Setting};
+use clients::{Account, TRANSPORTS};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use samples::Samples;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// The body that belongs to a path: no two paths share a byte sequence of any length for long.
-pub fn body(path: &str, size: usize) -> Vec<u8> {
-    let mut state = path
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
-    let mut bytes = Vec::with_capacity(size + 8);
-    while bytes.len() < size {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        bytes.extend_from_slice(&state.to_le_bytes());
-    }
-    bytes.truncate(size);
-    bytes
-}
+/// What the daemon runs besides the built-in VCL; the number makes each text another one.
+const VCL: &str = "sub vcl_recv { if (req.http.X-Pass) { return (pass); } }\nsub vcl_backend_response {\n    if (bereq.url ~ \"^/page-\") { set beresp.do_esi = true; }\n    \
+                   if (bereq.url ~ \"^/text/\") { set beresp.do_gzip = true; }\n    set beresp.grace = 5s;\n}\n";
+/// Samples of a run.
+const SAMPLES: f64 = 400.0;
+/// Pauses between what an operator does.
+const OPERATIONS: Duration = Duration::from_secs(3);
+/// The part of a run in which workers are killed.
+const KILLING_SHARE: f64 = 0.5;
+/// Loops of the daemon.
+const LOOPS: usize = 2;
+/// The cache: small, so that much is evicted.
+const CACHE_MEBIBYTES: u32 = 64;
 
-#[derive(Default)]
-struct Tally {
-    answers: AtomicU64,
-    hits: AtomicU64,
-    broken: AtomicU64,
-    wrong: AtomicU64,
-}
-
-/// `soak [--seconds S] [--connections N] [--kill-every S]`
+/// `soak [--hours H | --seconds S] [--connections N] [--kill-every S] [--out DIR] [--as-built]`
 pub fn main(arguments: &[String]) -> Result<(), String> {
-    build()?;
-    let seconds: f64 = crate::number(arguments, "--seconds", 60.0)?;
-    let connections: usize = crate::number(arguments, "--connections", 16)?;
-    let kill_every: f64 = crate::number(arguments, "--kill-every", 0.0)?;
+    if !arguments.iter().any(|argument| argument == "--as-built") {
+        build()?;
+    }
+    let hours: f64 = crate::number(arguments, "--hours", 0.0)?;
+    let seconds: f64 = crate::number(arguments, "--seconds", if hours > 0.0 { hours * 3600.0 } else { 60.0 })?;
+    let connections: usize = crate::number(arguments, "--connections", 4)?;
+    let kill_every: f64 = crate::number(arguments, "--kill-every", (seconds / 12.0).max(20.0))?;
+    let out = PathBuf::from(crate::option(arguments, "--out").unwrap_or("docs/plots"));
     let folder = folder()?;
-    let origin = sized_origin()?;
-    let port = free_port()?;
-    let launch = Kind::Copal.launch(port, origin, folder.path(), 64)?;
-    let log = folder.path().join("log");
-    let mut server = Server::start("0-1", &launch.program, &launch.arguments, &log)?;
-    server.wait_for_port(port, &log)?;
-    let tally = Arc::new(Tally::default());
-    let stop = Arc::new(AtomicBool::new(false));
-    let clients: Vec<_> = (0..connections)
-        .map(|number| {
-            let (tally, stop) = (Arc::clone(&tally), Arc::clone(&stop));
-            std::thread::spawn(move || client(port, number as u64, &tally, &stop))
+    let daemon = Daemon::start(folder.path())?;
+    let account = Arc::new(Account::default());
+    let clients: Vec<_> = TRANSPORTS
+        .iter()
+        .enumerate()
+        .map(|(number, transport)| {
+            let (account, port) = (Arc::clone(&account), if transport.tls { daemon.secured } else { daemon.clear });
+            std::thread::spawn(move || clients::run(transport, port, connections, number as u64 + 1, &account))
         })
         .collect();
-    let start = Instant::now();
-    let mut last_kill = start;
-    let mut last_answers = (0, 0);
-    while start.elapsed().as_secs_f64() < seconds {
-        std::thread::sleep(Duration::from_secs_f64((seconds / 20.0).clamp(0.5, 30.0)));
-        let (answers, hits) = (tally.answers.load(Ordering::Relaxed), tally.hits.load(Ordering::Relaxed));
-        let (new, new_hits) = (answers - last_answers.0, hits - last_answers.1);
-        last_answers = (answers, hits);
-        println!(
-            "{:>6.0} s  {answers:>10} answers  {:>5.1} % hits  {:>6} broken  {} wrong  {:>7.1} MiB",
-            start.elapsed().as_secs_f64(),
-            100.0 * new_hits as f64 / new.max(1) as f64,
-            tally.broken.load(Ordering::Relaxed),
-            tally.wrong.load(Ordering::Relaxed),
-            memory_bytes(&server.tree()) as f64 / f64::from(1 << 20)
-        );
-        if kill_every > 0.0 && last_kill.elapsed().as_secs_f64() >= kill_every {
-            last_kill = Instant::now();
-            if let Some(worker) = server.tree().get(1) {
-                println!("killing worker {worker}");
-                let _ = nix::sys::signal::kill(
-                    nix::unistd::Pid::from_raw(*worker as i32),
-                    nix::sys::signal::Signal::SIGKILL,
-                );
+    let mut samples = Samples::default();
+    let (start, interval) = (Instant::now(), Duration::from_secs_f64((seconds / SAMPLES).max(0.5)));
+    let (mut next_sample, mut next_operation) = (start + interval, start + OPERATIONS);
+    let mut next_kill = start + Duration::from_secs_f64(kill_every);
+    let mut operations = 0;
+    let end = start + Duration::from_secs_f64(seconds);
+    while Instant::now() < end {
+        let now = Instant::now();
+        if now >= next_sample {
+            next_sample += interval;
+            samples.take(start.elapsed(), &daemon.server.tree(), &daemon.log, &account);
+        }
+        if now >= next_operation {
+            next_operation += OPERATIONS;
+            operations += 1;
+            if let Err(error) = daemon.operate(operations) {
+                account.operation_failures.fetch_add(1, Ordering::Relaxed);
+                account.say(&error);
             }
         }
+        // In the second half one worker lives on, so that what grows is seen.
+        if now >= next_kill && start.elapsed().as_secs_f64() < seconds * KILLING_SHARE {
+            next_kill += Duration::from_secs_f64(kill_every);
+            if daemon.kill_worker() {
+                account.kills.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let next = next_sample.min(next_operation).min(end);
+        std::thread::sleep(next.saturating_duration_since(Instant::now()));
     }
-    stop.store(true, Ordering::Relaxed);
+    account.stop.store(true, Ordering::Relaxed);
     for client in clients {
-        let _ = client.join();
+        client.join().map_err(|_| "a client panicked")??;
     }
-    let wrong = tally.wrong.load(Ordering::Relaxed);
-    if wrong > 0 {
-        return Err(format!("{wrong} answers had the wrong body"));
-    }
-    println!("every body was right");
-    Ok(())
+    let title = format!("{:.1} hours of mixed load", seconds / 3600.0);
+    samples.draw(&title, &out)?;
+    println!("{}", samples.table(&account, operations));
+    samples.judge(&account)
 }
 
-fn client(port: u16, seed: u64, tally: &Tally, stop: &AtomicBool) {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut random = move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
-    let mut stream: Option<BufReader<TcpStream>> = None;
-    while !stop.load(Ordering::Relaxed) {
-        let ask = Ask::random(&mut random);
-        let connection = match stream.take() {
-            Some(connection) => connection,
-            None => match TcpStream::connect(("127.0.0.1", port)) {
-                Ok(fresh) => BufReader::new(fresh),
-                Err(_) => {
-                    tally.broken.fetch_add(1, Ordering::Relaxed);
-                    std::thread::sleep(Duration::from_millis(5));
-                    continue;
-                }
-            },
-        };
-        match exchange(connection, &ask) {
-            Ok((connection, hit, right)) => {
-                tally.answers.fetch_add(1, Ordering::Relaxed);
-                tally.hits.fetch_add(u64::from(hit), Ordering::Relaxed);
-                if !right {
-                    tally.wrong.fetch_add(1, Ordering::Relaxed);
-                    eprintln!("wrong answer to {ask:?}");
-                }
-                // A new connection now and then, as from browsers.
-                if !random().is_multiple_of(50) {
-                    stream = Some(connection);
-                }
-            }
-            Err(_) => {
-                tally.broken.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-    }
+/// The daemon that is soaked.
+struct Daemon {
+    server: Server,
+    log: PathBuf,
+    state: PathBuf,
+    folder: PathBuf,
+    origin: u16,
+    clear: u16,
+    secured: u16,
 }
 
-/// One request of the mix.
-#[derive(Debug)]
-struct Ask {
-    kind: Question,
-    path: String,
-    size: usize,
-}
+impl Daemon {
+    fn start(folder: &Path) -> Result<Daemon, String> {
+        let (clear, secured, origin) = (free_port()?, free_port()?, sized_origin()?);
+        let certificates = Certificates::make(folder)?;
+        let doors = folder.join("tls.conf");
+        let pem = certificates.pem(Key::Ecdsa);
+        let frontend =
+            format!("frontend = {{ host = \"127.0.0.1\" port = \"{secured}\" pem-file = \"{pem}\" h3 = on }}\n");
+        std::fs::write(&doors, frontend).map_err(|error| error.to_string())?;
+        let vcl = Some(VCL.to_owned());
+        let setting = Setting { vcl, loops: LOOPS, cache_mebibytes: CACHE_MEBIBYTES, ..Setting::default() };
+        let mut launch = Kind::Copal.launch_with(clear, origin, folder, &setting)?;
+        launch.administered()?;
+        // The log's ring is full soon, so that it does not look like growth.
+        let more = ["-A", &doors.display().to_string(), "-p", "feature=+http2", "-l", "8m"].map(str::to_owned);
+        launch.arguments.extend(more);
+        let log = folder.join("messages");
+        let mut server = Server::start("0-1", &launch.program, &launch.arguments, &log)?;
+        server.wait_for_port(clear, &log)?;
+        server.wait_for_port(secured, &log)?;
+        let (state, folder) = (folder.join(Kind::Copal.name()), folder.to_owned());
+        Ok(Daemon { server, log, state, folder, origin, clear, secured })
+    }
 
-/// How a path is requested.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Question {
-    Get,
-    Head,
-    /// With a cookie: passed to the origin.
-    Pass,
-    /// First and last byte.
-    Range(usize, usize),
-}
-
-impl Ask {
-    /// Few paths are requested often and many seldom, one in twenty only once; sizes from nothing to 200 KiB.
-    fn random(random: &mut impl FnMut() -> u64) -> Ask {
-        let (name, rank) = if random().is_multiple_of(20) {
-            ("once", random() % 1_000_000_007)
-        } else {
-            ("page", (random() % 100) * (random() % 100) * (random() % 40) / 100)
-        };
-        let size = (rank.wrapping_mul(7919) % if rank.is_multiple_of(10) { 200_000 } else { 20_000 }) as usize;
-        let kind = match random() % 20 {
-            0 => Question::Head,
-            1 => Question::Pass,
-            2 | 3 if size > 0 => {
-                let first = random() as usize % size;
-                Question::Range(first, first + random() as usize % (size - first))
+    /// What an operator does, one thing after the other: another VCL, bans of several kinds.
+    fn operate(&self, number: u64) -> Result<(), String> {
+        let command = |words: &[&str]| crate::servers::administer(&self.state, words);
+        match number % 4 {
+            0 => {
+                let path = self.folder.join("next.vcl");
+                let text = format!(
+                    "vcl 4.1;\nbackend default {{ .host = \"127.0.0.1\"; .port = \"{}\"; }}\n{VCL}\
+                     sub vcl_deliver {{ set resp.http.X-Generation = \"{number}\"; }}\n",
+                    self.origin
+                );
+                std::fs::write(&path, text).map_err(|error| error.to_string())?;
+                let name = format!("soak-{number}");
+                command(&["vcl.load", &name, &path.display().to_string()])?;
+                command(&["vcl.use", &name])?;
+                // The one before goes when nobody uses it any more.
+                let before = number.checked_sub(4).filter(|before| *before > 0).map(|before| format!("soak-{before}"));
+                before.map_or(Ok(()), |before| command(&["vcl.discard", &before]))
             }
-            _ => Question::Get,
-        };
-        Ask { kind, path: format!("/{name}-{rank}/{size}"), size }
-    }
-
-    fn request(&self) -> String {
-        let (method, more) = match self.kind {
-            Question::Get => ("GET", String::new()),
-            Question::Head => ("HEAD", String::new()),
-            Question::Pass => ("GET", "Cookie: a=b\r\n".to_owned()),
-            Question::Range(first, last) => ("GET", format!("Range: bytes={first}-{last}\r\n")),
-        };
-        format!("{method} {} HTTP/1.1\r\nHost: soak\r\n{more}\r\n", self.path)
-    }
-
-    /// Whether status, announced length and body are correct.
-    fn is_answered(&self, status: &str, length: usize, bytes: &[u8], hit: bool) -> bool {
-        match self.kind {
-            Question::Get => status == "200" && length == self.size && bytes == body(&self.path, self.size),
-            Question::Head => status == "200" && length == self.size && bytes.is_empty(),
-            Question::Pass => status == "200" && !hit && bytes == body(&self.path, self.size),
-            Question::Range(first, last) => {
-                status == "206" && length == last - first + 1 && bytes == &body(&self.path, self.size)[first..=last]
-            }
+            1 => command(&["ban", &format!("req.url ~ ^/item-{}[0-9]/", number % 10)]),
+            2 => command(&["ban", &format!("obj.http.Content-Type == text/html && req.url ~ {}/", number % 100)]),
+            _ => command(&["ban", &format!("req.url == /item-{number}/{number}")]),
         }
     }
-}
 
-type Exchanged = (BufReader<TcpStream>, bool, bool);
-
-fn exchange(mut connection: BufReader<TcpStream>, ask: &Ask) -> std::io::Result<Exchanged> {
-    connection.get_mut().write_all(ask.request().as_bytes())?;
-    let mut line = String::new();
-    let mut length = None;
-    let mut hit = false;
-    let mut status = String::new();
-    loop {
-        line.clear();
-        if connection.read_line(&mut line)? == 0 {
-            return Err(std::io::ErrorKind::UnexpectedEof.into());
-        }
-        let text = line.trim_end();
-        if text.is_empty() {
-            break;
-        }
-        if status.is_empty() {
-            status = text.to_owned();
-        } else if let Some((name, value)) = text.split_once(':') {
-            if name.eq_ignore_ascii_case("content-length") {
-                length = value.trim().parse::<usize>().ok();
-            } else if name.eq_ignore_ascii_case("x-varnish") {
-                hit = value.trim().contains(' ');
-            }
-        }
+    fn kill_worker(&self) -> bool {
+        let worker = self.server.tree().get(1).and_then(|worker| i32::try_from(*worker).ok());
+        worker.is_some_and(|worker| kill(Pid::from_raw(worker), Signal::SIGKILL).is_ok())
     }
-    let length = length.ok_or(std::io::ErrorKind::InvalidData)?;
-    let mut bytes = vec![0; if ask.kind == Question::Head { 0 } else { length }];
-    connection.read_exact(&mut bytes)?;
-    let right = ask.is_answered(status.get(9..12).unwrap_or(""), length, &bytes, hit);
-    Ok((connection, hit, right))
 }

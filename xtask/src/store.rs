@@ -4,8 +4,10 @@
 //! worker is killed; all objects die at one moment while others are asked for; and a full storage gets objects of other
 //! sizes and back. Each server runs alone; times are wall-clock unless CPU is said.
 
-use crate::bench::{build, folder, free_port};
-use crate::memory::sized_origin;
+mod files;
+
+use crate::origin::sized_origin;
+use crate::place::{build, folder, free_port};
 use crate::process::{Server, cpu_microseconds, memory_bytes};
 use crate::servers::Kind;
 use std::fmt::Write as _;
@@ -31,7 +33,7 @@ const SPARE_SECONDS: u64 = 4;
 /// `default_grace`: how long objects live beyond their time to live.
 const GRACE_SECONDS: u64 = 10;
 
-/// `store [--objects N] [--no-peer] [--as-built]`
+/// `store [--objects N] [--files] [--no-peer] [--as-built]`
 pub fn main(arguments: &[String]) -> Result<(), String> {
     let has = |name: &str| arguments.iter().any(|argument| argument == name);
     if !has("--as-built") {
@@ -46,11 +48,18 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
             continue;
         }
         let scene = Scene { kind, origin, folder: folder.path(), objects };
-        let _ = writeln!(report, "\n{}, {objects} objects of {SMALL_BYTES} bytes", kind.name());
+        let what =
+            if has("--files") { "files".to_owned() } else { format!("{objects} objects of {SMALL_BYTES} bytes") };
+        let _ = writeln!(report, "\n{}, {what}", kind.name());
         // What a peer cannot do is told, and the rest measured.
         let told = |what: &str, result: Result<String, String>| {
             result.unwrap_or_else(|error| format!("{what}: failed: {error}\n"))
         };
+        if has("--files") {
+            report += &told("traversal", scene.traversal());
+            report += &told("cold pages", scene.cold());
+            continue;
+        }
         report += &told("size", scene.size());
         report += &told("death", scene.death());
         report += &told("mixture", scene.mixture());

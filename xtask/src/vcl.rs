@@ -3,13 +3,12 @@
 //! Copal and, where installed, varnishd run side by side; texts are generated, so that both get the same. The cost for a
 //! request is the difference between two VCLs on one running server, switched with `vcl.use` from round to round.
 
-use crate::bench::{folder, free_port};
-use crate::load::{Load, Outcome};
+use crate::measure::{hits, lasting, measure};
+use crate::place::{folder, free_port};
 use crate::process::Server;
 use crate::servers::Kind;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Instant;
 
 /// Line counts of the texts to load.
@@ -21,7 +20,7 @@ const ACL_ENTRIES: usize = 100_000;
 
 /// `vcl [--rounds N] [--seconds S] [--no-peer]`
 pub fn main(arguments: &[String]) -> Result<(), String> {
-    crate::bench::build()?;
+    crate::place::build()?;
     let rounds: usize = crate::number(arguments, "--rounds", 5)?;
     let seconds: f64 = crate::number(arguments, "--seconds", 1.0)?;
     let alone = arguments.iter().any(|argument| argument == "--no-peer");
@@ -57,9 +56,7 @@ impl Running {
     fn start(kind: Kind, origin: u16, folder: &Path) -> Result<Running, String> {
         let port = free_port()?;
         let mut launch = kind.launch(port, origin, folder, 64)?;
-        // The bench's command line has no CLI port.
-        let at = launch.arguments.iter().position(|argument| argument == "-T").ok_or("no -T")?;
-        launch.arguments[at + 1] = format!("127.0.0.1:{}", free_port()?);
+        launch.administered()?;
         let log = folder.join(format!("{}.log", kind.name()));
         let mut server = Server::start("0", &launch.program, &launch.arguments, &log)?;
         server.wait_for_port(port, &log).map_err(|error| format!("{}: {error}", kind.name()))?;
@@ -68,18 +65,7 @@ impl Running {
 
     /// One CLI command, through our own `varnishadm`, which works with both.
     fn command(&self, words: &[&str]) -> Result<(), String> {
-        let program = Kind::Copal.program().ok_or("copal is not built")?;
-        let output = Command::new(program)
-            .args(["adm", "-t", "300", "-n"])
-            .arg(&self.state)
-            .args(words)
-            .output()
-            .map_err(|error| error.to_string())?;
-        if output.status.success() {
-            return Ok(());
-        }
-        let said = String::from_utf8_lossy(&output.stdout);
-        Err(format!("{}: {}: {}", self.kind.name(), words.join(" "), said.trim()))
+        crate::servers::administer(&self.state, words).map_err(|error| format!("{}: {error}", self.kind.name()))
     }
 }
 
@@ -120,24 +106,25 @@ fn long_acl(entries: usize) -> String {
     text
 }
 
-/// vcl_recv with 300 statements, 30 of them with a regular expression that is tried for every request.
-fn long_recv(origin: u16) -> String {
-    let mut text = backend(&origin.to_string());
-    text.push_str("sub vcl_recv {\n");
-    for at in 0..30 {
+/// vcl_recv with so many statements, a tenth of them with a regular expression that is tried for every request.
+pub fn receive_of(statements: usize) -> String {
+    let (patterns, comparisons, sets) = (statements / 10, statements / 3, statements / 60);
+    let mut text = String::from("sub vcl_recv {\n");
+    for at in 0..patterns {
         let _ = writeln!(
             text,
             "    if (req.url ~ \"^/(shop|blog)/{at}/[a-z]+\\.html$\") {{ set req.http.X-R = \"{at}\"; }}"
         );
     }
-    for at in 0..100 {
+    for at in 0..comparisons {
         let _ =
             writeln!(text, "    if (req.http.X-Device-{} == \"d{at}\") {{ set req.http.X-D = \"{at}\"; }}", at % 10);
     }
-    for at in 0..35 {
+    // Each condition is two statements.
+    for at in 0..statements - 2 * (patterns + comparisons) - sets {
         let _ = writeln!(text, "    unset req.http.X-Gone-{};", at % 7);
     }
-    for at in 0..5 {
+    for at in 0..sets {
         let _ = writeln!(text, "    set req.http.X-Set = \"{at}\" + req.url;");
     }
     text.push_str("}\n");
@@ -174,7 +161,7 @@ fn loads(running: &Running, folder: &Path, rounds: usize, report: &mut String) -
 
 fn requests(running: &Running, folder: &Path, rounds: usize, seconds: f64, report: &mut String) -> Result<(), String> {
     let origin = running.origin;
-    let texts = [("plain", backend(&origin.to_string())), ("long", long_recv(origin))];
+    let texts = [("plain", backend(&origin.to_string())), ("long", backend(&origin.to_string()) + &receive_of(300))];
     for (name, text) in &texts {
         let path = folder.join(format!("{}-{name}.vcl", running.kind.name()));
         std::fs::write(&path, text).map_err(|error| error.to_string())?;
@@ -184,16 +171,7 @@ fn requests(running: &Running, folder: &Path, rounds: usize, seconds: f64, repor
     for round in 0..rounds {
         for (at, (name, _)) in texts.iter().enumerate() {
             running.command(&["vcl.use", name])?;
-            let outcome: Outcome = Load {
-                port: running.port,
-                path: "/b1".into(),
-                connections: 50,
-                seconds,
-                close: false,
-                pids: running.server.tree(),
-            }
-            .run()
-            .map_err(|error| error.to_string())?;
+            let outcome = measure(&lasting(hits("/b1", 50), seconds), running.port, &running.server.tree())?;
             eprintln!("{} round {round} {name}: {:.2} µs", running.kind.name(), outcome.cpu);
             costs[at].push(outcome.cpu);
         }

@@ -3,12 +3,15 @@
 //! Shared by all event loops in an `Arc`; everything that changes is atomic. A fetch keeps the `Arc` while it uses a
 //! connection, so discarding a VCL leaves no count wrong. Next file: `open.rs`.
 
+use crate::addresses::{Addresses, Route};
 use crate::dial::{DialTarget, TlsFailure};
 use crate::health::Health;
 use crate::pool_key::{PoolKey, SharedKey};
 use crate::probe::ProbeState;
+use crate::retry_budget::RetryBudget;
 use crate::saint_mode::TroubleList;
 use crate::terms::TlsTerms;
+use crate::trust::{Leave, Trust, Turn};
 use shm::counters::SharedCounters;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -17,6 +20,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64, fence};
 use std::time::Duration;
 use surface::counter::{VBE, Vbe};
+use surface::limits::SLOW_START_SHARE_MIN;
 use surface::parameter::Parameters;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -33,6 +37,12 @@ pub struct Backend {
     tls: Option<TlsTerms>,
     probe: Option<ProbeState>,
     health: Health,
+    /// What its fetches say about it; `None` = they never set it aside.
+    trust: Option<Trust>,
+    /// `None` = any number of fetches may be repeated.
+    retries: Option<RetryBudget>,
+    /// `None` = its address stays as it is.
+    addresses: Option<Addresses>,
     counters: SharedCounters<VBE_COUNT>,
     connections: AtomicU32,
     /// Number of fetches that wait for a connection.
@@ -54,12 +64,19 @@ impl Backend {
         let probe = probe.map(|probe| ProbeState::new(probe.clone()));
         if let Some(probe) = &probe {
             let window = probe.window();
-            health.set_probed(window.is_healthy(), now);
+            if !window.is_healthy() {
+                health.set_probed(false, now);
+            }
             counters.set(Vbe::Happy as usize, window.happy());
         }
+        let addresses = definition.follows.is_some().then(|| Addresses::new(&definition, tls.as_ref()));
+        counters.set(Vbe::Addresses as usize, addresses.as_ref().map_or(0, |addresses| addresses.list().len() as u64));
         Arc::new(Backend {
             display_name: format!("{vcl}.{}", definition.name),
             pool_key: SharedKey::new(&definition, tls.as_ref()),
+            trust: definition.trust.as_deref().cloned().map(Trust::new),
+            retries: definition.retry_budget.map(RetryBudget::new),
+            addresses,
             tls,
             probe,
             health,
@@ -122,10 +139,103 @@ impl Backend {
         &self.health
     }
 
-    /// Whether it may be used, according to its health.
+    /// Whether it may be used: the operator's word if there is one, else its probe's and that of its fetches.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
-        self.health.is_healthy()
+        self.health.overridden().unwrap_or_else(|| self.is_good())
+    }
+
+    /// The same, whatever the operator says.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        self.health.probed() && self.trust.as_ref().is_none_or(Trust::is_usable)
+    }
+
+    /// What its fetches say about it; `None` if they never set it aside.
+    #[must_use]
+    pub fn trust(&self) -> Option<&Trust> {
+        self.trust.as_ref()
+    }
+
+    /// Leave for one fetch, from those before it; the operator's word is above theirs.
+    pub(crate) fn ask(&self) -> Leave {
+        match &self.trust {
+            Some(trust) if self.health.overridden().is_none() => trust.ask(),
+            _ => Leave::Granted,
+        }
+    }
+
+    /// The origin has begun to answer a fetch. `now`: seconds since 1970.
+    pub fn note_answer(&self, now: f64) -> Option<Turn> {
+        let is_back = self.trust.as_ref()?.answered();
+        is_back.then(|| {
+            self.health.note_trust(true, now);
+            Turn::Back
+        })
+    }
+
+    /// A fetch was answered completely.
+    pub fn note_success(&self) {
+        if let Some(trust) = &self.trust {
+            trust.succeeded();
+        }
+    }
+
+    /// A fetch has failed by the origin's fault. `now`: seconds since 1970.
+    pub fn note_fault(&self, now: f64) -> Option<Turn> {
+        let turn = self.trust.as_ref()?.failed()?;
+        self.count(Vbe::Aside, 1);
+        self.health.note_trust(false, now);
+        Some(turn)
+    }
+
+    /// Whether a fetch may be repeated; if so, that is counted.
+    #[must_use]
+    pub fn may_repeat(&self) -> bool {
+        let may = self.retries.as_ref().is_none_or(RetryBudget::spend);
+        self.count(Vbe::RetryRefused, u64::from(!may));
+        may
+    }
+
+    /// The share of its load that it gets: less than 1 for a while after it has recovered. `now`: seconds since 1970.
+    #[must_use]
+    pub fn warmth(&self, now: f64) -> f64 {
+        let time = self.definition.slow_start;
+        let since = now - self.health.recovered();
+        if (0.0..time).contains(&since) { (since / time).max(SLOW_START_SHARE_MIN) } else { 1.0 }
+    }
+
+    /// The addresses that are used, if its name is followed.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.addresses.as_ref().map(Addresses::list).unwrap_or_default()
+    }
+
+    /// Replaces them; returns whether they differ from those before. An empty list changes nothing.
+    pub fn set_addresses(&self, found: &[SocketAddr]) -> bool {
+        let Some(addresses) = &self.addresses else { return false };
+        let is_news = addresses.set(found, &self.definition, self.tls.as_ref());
+        self.counters.set(Vbe::Addresses as usize, addresses.list().len() as u64);
+        is_news
+    }
+
+    /// Whether a connection that was opened for it still leads to it: its name may have moved.
+    #[must_use]
+    pub fn leads_to(&self, remote: Option<SocketAddr>) -> bool {
+        match (&self.addresses, remote) {
+            (Some(addresses), Some(remote)) => addresses.has(remote),
+            (Some(_), None) | (None, _) => true,
+        }
+    }
+
+    /// All ways to it, the one to take first first. `now`: seconds since 1970.
+    pub(crate) fn routes(&self, prefer_v6: bool, now: f64) -> Vec<Route> {
+        match &self.addresses {
+            Some(addresses) => addresses.routes(prefer_v6, now),
+            None => {
+                self.fixed_target(prefer_v6).map(|target| Route::fixed(target, self.pool_key())).into_iter().collect()
+            }
+        }
     }
 
     /// The requests for which it counts as sick, for code that respects saint mode.
@@ -151,9 +261,21 @@ impl Backend {
         self.connections.load(Relaxed)
     }
 
-    /// Where to connect to; `None` for `backend x none`.
+    /// Where to connect to at `now` (seconds since 1970); `None` for `backend x none`.
     #[must_use]
-    pub fn target(&self, prefer_v6: bool) -> Option<DialTarget> {
+    pub fn target(&self, prefer_v6: bool, now: f64) -> Option<DialTarget> {
+        match &self.addresses {
+            Some(addresses) => addresses.routes(prefer_v6, now).into_iter().next().map(|route| route.target),
+            None => self.fixed_target(prefer_v6),
+        }
+    }
+
+    /// Whether it leads anywhere: `backend x none` does not.
+    pub(crate) fn has_address(&self) -> bool {
+        self.fixed_target(false).is_some()
+    }
+
+    fn fixed_target(&self, prefer_v6: bool) -> Option<DialTarget> {
         match self.definition.via.as_ref().map_or(&self.definition.endpoint, |via| &via.endpoint) {
             Endpoint::None => None,
             Endpoint::Ip { v4, v6 } => Some(DialTarget::Ip { v4: *v4, v6: *v6, prefer_v6 }),
@@ -175,19 +297,24 @@ impl Backend {
         out.extend_from_slice(&self.definition.preamble);
     }
 
-    /// Takes one of the `max_connections` places, waiting for one if that is allowed; false if there is none or the backend
-    /// has become sick meanwhile.
-    pub(crate) async fn enter_or_wait(&self, parameters: &Parameters) -> bool {
-        if self.enter() {
-            return true;
+    /// Takes one of the `max_connections` places, waiting for one if that is allowed. `clock`: seconds since 1970.
+    ///
+    /// # Errors
+    /// Why it got none.
+    pub(crate) async fn enter_or_wait(&self, parameters: &Parameters, clock: &dyn Fn() -> f64) -> Result<(), NoPlace> {
+        // Whoever waits already comes first.
+        let mut is_turn = self.waiting.load(Relaxed) == 0;
+        if is_turn && self.enter(clock()) {
+            return Ok(());
         }
         let limit = self.definition.wait_limit.map_or(parameters.backend_wait_limit, u64::from);
         let seconds = self.definition.wait_timeout.unwrap_or(parameters.backend_wait_timeout);
-        let Some(patience) = Duration::try_from_secs_f64(seconds).ok().filter(|patience| !patience.is_zero()) else {
-            return false;
-        };
-        let Some(_waiter) = Waiter::enter(&self.waiting, limit) else { return false };
-        let due = Instant::now() + patience.min(WAIT_MAX);
+        let patience = Duration::try_from_secs_f64(seconds).unwrap_or(WAIT_MAX).min(WAIT_MAX);
+        if limit == 0 || patience.is_zero() {
+            return Err(NoPlace::Busy);
+        }
+        let Some(_waiter) = Waiter::enter(self, limit) else { return Err(NoPlace::QueueFull) };
+        let due = Instant::now() + patience;
         loop {
             let freed = self.freed.notified();
             let changed = self.health.changes().notified();
@@ -196,24 +323,36 @@ impl Backend {
             freed.as_mut().enable();
             changed.as_mut().enable();
             if !self.is_healthy() {
-                break;
+                if is_turn {
+                    // The place stays free for others, should it recover at once.
+                    self.freed.notify_one();
+                }
+                return Err(NoPlace::Sick);
             }
-            if self.enter() {
-                return true;
+            if is_turn && self.enter(clock()) {
+                return Ok(());
             }
+            // While the limit rises after a recovery, nobody need leave for a place to become free.
+            let rising = if self.warmth(clock()) < 1.0 { Instant::now() + RISING_INTERVAL } else { due };
             tokio::select! {
-                () = freed => {}
+                () = freed => is_turn = true,
                 () = changed => {}
-                () = tokio::time::sleep_until(due) => break,
+                () = tokio::time::sleep_until(rising.min(due)) => {
+                    if Instant::now() >= due {
+                        return Err(NoPlace::TimedOut);
+                    }
+                    is_turn = true;
+                }
             }
         }
-        false
     }
 
-    /// Takes one of the `max_connections` places; false if there is none.
-    pub(crate) fn enter(&self) -> bool {
+    /// Takes one of the `max_connections` places; false if there is none. There are fewer of them while it starts slowly. `now`:
+    /// seconds since 1970.
+    pub(crate) fn enter(&self, now: f64) -> bool {
         let limit = match self.definition.max_connections {
             0 => u32::MAX,
+            limit if self.definition.slow_start > 0.0 => (f64::from(limit) * self.warmth(now)).ceil() as u32,
             limit => limit,
         };
         let entered = self
@@ -222,6 +361,9 @@ impl Backend {
             .is_ok();
         if entered {
             self.counters.add(Vbe::Conn as usize, 1);
+            if let Some(retries) = &self.retries {
+                retries.earn();
+            }
         }
         entered
     }
@@ -274,22 +416,41 @@ impl Backend {
 /// The longest time that a fetch may wait for a connection.
 const WAIT_MAX: Duration = Duration::from_secs(86_400);
 
+/// How often a fetch that waits looks whether the limit has risen.
+const RISING_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Why a fetch got no place among the connections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NoPlace {
+    /// All are in use, and nobody may wait.
+    Busy,
+    /// All are in use, and as many wait as may.
+    QueueFull,
+    /// None became free in time.
+    TimedOut,
+    /// The backend has become sick meanwhile.
+    Sick,
+}
+
 /// A place among the fetches that wait for a connection, released when dropped.
-struct Waiter<'a>(&'a AtomicU32);
+struct Waiter<'a>(&'a Backend);
 
 impl<'a> Waiter<'a> {
-    fn enter(waiting: &'a AtomicU32, limit: u64) -> Option<Waiter<'a>> {
-        waiting
+    fn enter(backend: &'a Backend, limit: u64) -> Option<Waiter<'a>> {
+        backend
+            .waiting
             .fetch_update(Relaxed, Relaxed, |count| (u64::from(count) < limit).then(|| count.saturating_add(1)))
             .ok()?;
+        backend.counters.add(Vbe::Waiting as usize, 1);
         fence(SeqCst);
-        Some(Waiter(waiting))
+        Some(Waiter(backend))
     }
 }
 
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
+        self.0.waiting.fetch_sub(1, Relaxed);
+        self.0.counters.sub(Vbe::Waiting as usize, 1);
     }
 }
 

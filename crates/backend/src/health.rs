@@ -53,6 +53,9 @@ pub struct Health {
     probed: AtomicBool,
     /// Seconds since 1970, as bits.
     changed: AtomicU64,
+    /// When it last recovered after having been good and then sick, seconds since 1970, as bits; 0 = never.
+    recovered: AtomicU64,
+    has_been_good: AtomicBool,
     /// Notified whenever `changed` moves.
     changes: Notify,
 }
@@ -65,6 +68,8 @@ impl Health {
             admin: AtomicU8::new(0),
             probed: AtomicBool::new(true),
             changed: AtomicU64::new(now.to_bits()),
+            recovered: AtomicU64::new(0f64.to_bits()),
+            has_been_good: AtomicBool::new(false),
             changes: Notify::new(),
         }
     }
@@ -103,7 +108,24 @@ impl Health {
         if is_news {
             self.note_change(now);
         }
+        // What was sick from the beginning has nothing to recover from.
+        if healthy && self.has_been_good.swap(true, Relaxed) && is_news {
+            self.recovered.store(now.to_bits(), Relaxed);
+        }
         is_news
+    }
+
+    /// Fetches have set it aside, or found that it has recovered.
+    pub(crate) fn note_trust(&self, is_back: bool, now: f64) {
+        self.note_change(now);
+        if is_back {
+            self.recovered.store(now.to_bits(), Relaxed);
+        }
+    }
+
+    /// When it last recovered, seconds since 1970; 0 = never.
+    pub(crate) fn recovered(&self) -> f64 {
+        f64::from_bits(self.recovered.load(Relaxed))
     }
 
     fn note_change(&self, now: f64) {

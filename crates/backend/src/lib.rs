@@ -4,6 +4,10 @@
 //! | --- | --- |
 //! | [`mod@backend`] | one backend: definition, counters, health, limits |
 //! | [`health`] | the operator's setting and the probe's result |
+//! | [`trust`] | what the fetches say: failures set it aside |
+//! | `retry_budget` | how many fetches may be repeated |
+//! | `addresses` | where it is, if its name is followed |
+//! | [`follow`] | the task that looks up its name |
 //! | [`probe`] | the probe's results so far: its window |
 //! | [`probing`] | the task that repeats the check |
 //! | [`dial`] | the traits behind which `net` opens sockets |
@@ -23,10 +27,12 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod addresses;
 pub mod backend;
 pub mod dial;
 pub mod director;
 pub mod dns_names;
+pub mod follow;
 pub mod health;
 pub mod listing;
 #[cfg(test)]
@@ -37,8 +43,10 @@ pub mod pool_key;
 pub mod probe;
 pub mod probing;
 pub mod random;
+mod retry_budget;
 pub mod saint_mode;
 pub mod terms;
+pub mod trust;
 
 pub use backend::Backend;
 pub use dial::{Dial, DialTarget, Dialling, Ends, Stream, TlsFailure};
@@ -47,9 +55,11 @@ pub use director::kind::DirectorKind;
 pub use director::table::Directors;
 pub use director::table::resolve::NoBackend;
 pub use dns_names::DnsNames;
+pub use follow::{FollowTerms, follow_name};
 pub use open::{BackendConnection, OpenError, OpenRequest, open};
 pub use pool::Pool;
 pub use probing::run_probe;
 pub use random::TestableRandom;
 pub use saint_mode::TroubleList;
 pub use terms::TlsTerms;
+pub use trust::{Trust, TrustFacts, Turn};

@@ -10,7 +10,9 @@ use crate::dns_names::item;
 use crate::dns_names::settings::MakerSettings;
 use crate::health::AdminHealth;
 use crate::probe::window::Window;
+use crate::trust::{Trust, TrustFacts};
 use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use vcl_run::value::DirectorId;
 
@@ -31,8 +33,34 @@ pub struct Listed {
     pub is_healthy: bool,
     /// When that changed last, seconds since 1970.
     pub changed: f64,
+    /// How a backend is treated, if more was asked for and its VCL says anything about that.
+    pub care: Option<CareFacts>,
     /// More, if it was asked for.
     pub details: Option<Details>,
+}
+
+/// How a backend is treated that fails, starts slowly, is waited for or moves.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CareFacts {
+    /// What its fetches say about it; `None` if they never set it aside.
+    pub trust: Option<TrustFacts>,
+    /// The share of its load that it gets; `None` if it does not start slowly.
+    pub warmth: Option<f64>,
+    /// The name that is followed, and the addresses in use.
+    pub follows: Option<(String, Vec<SocketAddr>)>,
+}
+
+impl CareFacts {
+    fn of(backend: &Backend, now: f64) -> Option<CareFacts> {
+        let definition = backend.definition();
+        let facts = CareFacts {
+            trust: backend.trust().map(Trust::facts),
+            warmth: (definition.slow_start > 0.0).then(|| backend.warmth(now)),
+            follows: definition.follows.as_ref().map(|name| (name.host.clone(), backend.addresses())),
+        };
+        let is_any = facts.trust.is_some() || facts.warmth.is_some() || facts.follows.is_some();
+        is_any.then_some(facts)
+    }
 }
 
 /// More facts about one of them.
@@ -150,6 +178,7 @@ impl<'a> Item<'a> {
             all,
             is_healthy,
             changed,
+            care: self.backend().filter(|_| with_details).and_then(|backend| CareFacts::of(&backend, now)),
             details: with_details.then(|| self.details(now)),
         }
     }
@@ -157,7 +186,7 @@ impl<'a> Item<'a> {
     /// Whether a probe or members decide: backends without a probe and hash directors are always healthy.
     fn is_judged(&self) -> bool {
         match (self.backend(), self.director()) {
-            (Some(backend), _) => backend.probe().is_some(),
+            (Some(backend), _) => backend.probe().is_some() || backend.trust().is_some(),
             (None, Some(DirectorKind::Hash(_) | DirectorKind::Dns(_))) => false,
             (None, Some(_)) => true,
             (None, None) => self.named().is_some(),

@@ -6,10 +6,13 @@
 //! the preamble and the PROXY header; only then hands are shaken, if the backend speaks TLS ([`secured`]). If all of a backend's connections are in use, some fetches may wait (`.wait_limit`).
 //! Compat: FetchError texts of Varnish 7.1.1. Next file: `pool.rs`.
 
-use crate::backend::{Backend, error_number, error_text};
+use crate::addresses::Route;
+use crate::backend::{Backend, NoPlace, error_number, error_text};
 use crate::dial::{Dial, Ends, Stream, TlsFailure};
 use crate::pool::Pool;
+use crate::pool_key::PoolKey;
 use crate::terms::TlsTerms;
+use crate::trust::Leave;
 use shm::counters::MainCounters;
 use std::fmt;
 use std::net::SocketAddr;
@@ -23,6 +26,9 @@ use vcl_run::tls::TlsFacts;
 
 /// The timeout that stands for "no limit".
 const UNLIMITED: Duration = Duration::from_secs(366 * 86_400);
+
+/// How long an address that could not be reached comes after the others, in seconds.
+const ADDRESS_FAILED_SECONDS: f64 = 10.0;
 
 /// A request for a connection.
 pub struct OpenRequest<'a> {
@@ -55,8 +61,14 @@ pub enum OpenError {
     None,
     /// The backend is sick.
     Unhealthy(String),
+    /// Its last fetches failed, so it was set aside.
+    Aside(String),
     /// `max_connections` are in use.
     Busy(String),
+    /// … and as many fetches wait as may.
+    QueueFull(String),
+    /// … and none became free in time.
+    WaitTimeout(String),
     /// The connect failed, with this error number; 0 = not tried, because another one failed recently.
     Failed(String, i32),
     /// The PROXY header could not be sent.
@@ -87,7 +99,10 @@ impl fmt::Display for OpenError {
         match self {
             OpenError::None => f.write_str("No backend"),
             OpenError::Unhealthy(name) => write!(f, "backend {name}: unhealthy"),
+            OpenError::Aside(name) => write!(f, "backend {name}: set aside"),
             OpenError::Busy(name) => write!(f, "backend {name}: busy"),
+            OpenError::QueueFull(name) => write!(f, "backend {name}: busy (queue full)"),
+            OpenError::WaitTimeout(name) => write!(f, "backend {name}: busy (waited too long)"),
             OpenError::Failed(name, errno) => write!(f, "backend {name}: fail errno {errno} ({})", error_text(*errno)),
             OpenError::ProxyWrite(name, errno) => {
                 write!(f, "backend {name}: proxy write errno {errno} ({})", error_text(*errno))
@@ -102,25 +117,34 @@ impl std::error::Error for OpenError {}
 /// A place among the backend's connections in use, released when dropped. A request on a connection that others share holds one
 /// too, so `max_connections` bounds the requests in flight.
 #[derive(Debug)]
-pub struct Place(Arc<Backend>);
+pub struct Place {
+    backend: Arc<Backend>,
+    leave: Leave,
+    /// The ways to it, the one whose turn it is first; empty once one was taken, so that nobody keeps an address that leaves.
+    routes: Vec<Route>,
+}
 
 impl Place {
     /// The backend.
     #[must_use]
     pub fn backend(&self) -> &Arc<Backend> {
-        &self.0
+        &self.backend
     }
 
     /// Counts a request that is sent on a connection opened for another one.
-    pub fn count_shared(&self, counters: &MainCounters) {
+    pub fn count_shared(&mut self, counters: &MainCounters) {
+        self.routes = Vec::new();
         counters.add(Main::BackendReuse, 1);
-        self.0.count(Vbe::Req, 1);
+        self.backend.count(Vbe::Req, 1);
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.leave();
+        self.backend.leave();
+        if let (Leave::Trial(number), Some(trust)) = (self.leave, self.backend.trust()) {
+            trust.end_trial(number);
+        }
     }
 }
 
@@ -133,6 +157,8 @@ pub struct BackendConnection {
     /// Length of the PROXY header that was sent, which counts as request header bytes.
     pub proxy_header_bytes: u64,
     recyclable: bool,
+    /// Where it leads to.
+    key: Arc<PoolKey>,
     place: Place,
 }
 
@@ -140,7 +166,7 @@ impl BackendConnection {
     /// The backend it leads to.
     #[must_use]
     pub fn backend(&self) -> &Arc<Backend> {
-        &self.place.0
+        &self.place.backend
     }
 
     /// Its addresses and descriptor.
@@ -179,20 +205,21 @@ impl BackendConnection {
         (self.stream, self.place)
     }
 
-    /// Whether [`BackendConnection::recycle`] would keep it; a connection that began with a PROXY header is closed.
+    /// Whether [`BackendConnection::recycle`] would keep it; a connection that began with a PROXY header is closed, and one to an
+    /// address that the backend no longer has.
     #[must_use]
     pub fn is_recyclable(&self) -> bool {
-        self.recyclable
+        self.recyclable && self.key.is_used()
     }
 
     /// Returns it to the pool for the next request. Call this only when both messages are complete and neither side asked to
     /// close. Returns whether it was kept.
     pub fn recycle(self, pool: &Pool, counters: &MainCounters, now: f64) -> bool {
-        if !self.recyclable {
+        if !self.is_recyclable() {
             return false;
         }
         counters.add(Main::BackendRecycle, 1);
-        pool.put(self.place.0.pool_key(), self.stream, now);
+        pool.put(&self.key, self.stream, now, self.place.backend.definition().idle_timeout);
         true
     }
 }
@@ -243,53 +270,68 @@ pub async fn open(request: &OpenRequest<'_>) -> Result<BackendConnection, OpenEr
 pub async fn admit(request: &OpenRequest<'_>) -> Result<Place, OpenError> {
     let backend = request.backend;
     let name = || backend.name().to_owned();
-    backend.target(request.parameters.prefer_ipv6).ok_or(OpenError::None)?;
-    let unhealthy = || {
-        backend.count(Vbe::Unhealthy, 1);
-        request.counters.add(Main::BackendUnhealthy, 1);
-        OpenError::Unhealthy(name())
+    let refused = |of_backend: Vbe, counter: Main, error: OpenError| {
+        backend.count(of_backend, 1);
+        request.counters.add(counter, 1);
+        error
     };
+    let unhealthy = || match backend.health().is_healthy() {
+        // Its fetches say so, rather than its probe or the operator.
+        true => refused(Vbe::AsideRefused, Main::BackendAside, OpenError::Aside(name())),
+        false => refused(Vbe::Unhealthy, Main::BackendUnhealthy, OpenError::Unhealthy(name())),
+    };
+    if !backend.has_address() {
+        return Err(OpenError::None);
+    }
     if !backend.is_healthy() {
         return Err(unhealthy());
     }
-    if !backend.enter_or_wait(request.parameters).await {
-        if !backend.is_healthy() {
-            return Err(unhealthy());
-        }
-        backend.count(Vbe::Busy, 1);
-        request.counters.add(Main::BackendBusy, 1);
-        return Err(OpenError::Busy(name()));
+    backend.enter_or_wait(request.parameters, request.clock).await.map_err(|why| {
+        let error = match why {
+            NoPlace::Sick => return unhealthy(),
+            NoPlace::Busy => OpenError::Busy(name()),
+            NoPlace::QueueFull => refused(Vbe::QueueFull, Main::BackendQueueFull, OpenError::QueueFull(name())),
+            NoPlace::TimedOut => refused(Vbe::WaitTimeout, Main::BackendWaitTimeout, OpenError::WaitTimeout(name())),
+        };
+        // Compat: that counts all of them.
+        refused(Vbe::Busy, Main::BackendBusy, error)
+    })?;
+    let routes = backend.routes(request.parameters.prefer_ipv6, (request.clock)());
+    let place = Place { backend: Arc::clone(backend), leave: backend.ask(), routes };
+    if place.leave == Leave::Refused {
+        return Err(unhealthy());
     }
-    Ok(Place(Arc::clone(backend)))
+    Ok(place)
 }
 
 /// Takes an idle connection, if the request allows that and there is one.
 ///
 /// # Errors
 /// The place: there is none.
-pub fn reuse(request: &OpenRequest<'_>, place: Place) -> Result<BackendConnection, Place> {
+pub fn reuse(request: &OpenRequest<'_>, mut place: Place) -> Result<BackendConnection, Place> {
     let backend = request.backend;
     if request.fresh || backend.definition().proxy_header != 0 {
         return Err(place);
     }
+    let now = (request.clock)();
     let idle_timeout = request.parameters.backend_idle_timeout;
-    let Some(stream) = request.pool.take(backend.pool_key(), (request.clock)(), idle_timeout) else {
-        return Err(place);
-    };
+    // Only where it would connect to: all addresses of a name get their share.
+    let Some(key) = place.routes.first().map(|route| Arc::clone(&route.key)) else { return Err(place) };
+    let Some(stream) = request.pool.take(&key, now, idle_timeout) else { return Err(place) };
+    place.routes = Vec::new();
     request.counters.add(Main::BackendReuse, 1);
     count_request(request);
-    Ok(BackendConnection { stream, reused: true, proxy_header_bytes: 0, recyclable: true, place })
+    Ok(BackendConnection { stream, reused: true, proxy_header_bytes: 0, recyclable: true, key, place })
 }
 
 /// Opens a new connection.
 ///
 /// # Errors
 /// See [`OpenError`]; the failure is already counted.
-pub async fn connect(request: &OpenRequest<'_>, place: Place) -> Result<BackendConnection, OpenError> {
+pub async fn connect(request: &OpenRequest<'_>, mut place: Place) -> Result<BackendConnection, OpenError> {
     let backend = request.backend;
     let parameters = request.parameters;
     let name = || backend.name().to_owned();
-    let target = backend.target(parameters.prefer_ipv6).ok_or(OpenError::None)?;
     let now = (request.clock)();
     let is_proxied = backend.definition().proxy_header != 0;
     if backend.is_held_down(now) {
@@ -304,7 +346,9 @@ pub async fn connect(request: &OpenRequest<'_>, place: Place) -> Result<BackendC
         request.counters.add(Main::BackendFail, 1);
         OpenError::Failed(name(), errno)
     };
-    let mut stream = request.dial.dial(&target, limit).await.map_err(|error| failed(error_number(&error)))?;
+    let routes = std::mem::take(&mut place.routes);
+    let (mut stream, key) = dial(request, &routes, deadline).await.map_err(failed)?;
+    drop(routes);
     let mut opening = Vec::new();
     backend.write_opening(parameters.prefer_ipv6, &mut opening);
     if !opening.is_empty() {
@@ -338,8 +382,37 @@ pub async fn connect(request: &OpenRequest<'_>, place: Place) -> Result<BackendC
         reused: false,
         proxy_header_bytes: header.len() as u64,
         recyclable: !is_proxied,
+        key,
         place,
     })
+}
+
+/// Connects to the first address that can be reached before the deadline.
+///
+/// # Errors
+/// The error number of the last attempt.
+async fn dial(
+    request: &OpenRequest<'_>,
+    routes: &[Route],
+    deadline: Instant,
+) -> Result<(Box<dyn Stream>, Arc<PoolKey>), i32> {
+    let mut last = 0;
+    for (index, route) in routes.iter().enumerate() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() && index > 0 {
+            break;
+        }
+        // One that does not answer must leave time for the others.
+        let limit = left / (routes.len() - index) as u32;
+        match request.dial.dial(&route.target, limit).await {
+            Ok(stream) => return Ok((stream, Arc::clone(&route.key))),
+            Err(error) => {
+                last = error_number(&error);
+                route.note_failure((request.clock)() + ADDRESS_FAILED_SECONDS);
+            }
+        }
+    }
+    Err(last)
 }
 
 /// Shakes hands over a new connection before the deadline, offering these protocols.

@@ -21,6 +21,14 @@ struct Idle {
     stream: Box<dyn Stream>,
     /// Seconds since 1970.
     since: f64,
+    /// The idle timeout of its backend, if that has its own, in seconds.
+    own_timeout: Option<f64>,
+}
+
+impl Idle {
+    fn is_over(&self, now: f64, idle_timeout: f64) -> bool {
+        now - self.since >= self.own_timeout.unwrap_or(idle_timeout)
+    }
 }
 
 /// The idle connections of one event loop.
@@ -48,12 +56,7 @@ impl Pool {
         let mut pools = self.idle.borrow_mut();
         let queue = &mut pools.get_mut(key.place())?.queue;
         while let Some(mut idle) = queue.pop_back() {
-            if now - idle.since >= idle_timeout {
-                // The others have been idle for even longer.
-                queue.clear();
-                return None;
-            }
-            if is_quiet(idle.stream.as_mut()) {
+            if !idle.is_over(now, idle_timeout) && is_quiet(idle.stream.as_mut()) {
                 return Some(idle.stream);
             }
         }
@@ -61,7 +64,8 @@ impl Pool {
     }
 
     /// Keeps a connection on which nothing will happen before our next request. If there are too many, the oldest is closed.
-    pub fn put(&self, key: &Arc<PoolKey>, stream: Box<dyn Stream>, now: f64) {
+    /// `own_timeout`: the idle timeout of its backend, if that has its own, in seconds.
+    pub fn put(&self, key: &Arc<PoolKey>, stream: Box<dyn Stream>, now: f64, own_timeout: Option<f64>) {
         let mut pools = self.idle.borrow_mut();
         let kept = match pools.get_mut(key.place()) {
             Some(kept) => kept,
@@ -74,7 +78,7 @@ impl Pool {
         if queue.len() >= IDLE_BACKEND_CONNECTIONS_MAX {
             queue.pop_front();
         }
-        queue.push_back(Idle { stream, since: now });
+        queue.push_back(Idle { stream, since: now, own_timeout });
     }
 
     /// Closes connections that have been idle for `idle_timeout` seconds, that the peer has closed, or that no backend leads to
@@ -87,7 +91,7 @@ impl Pool {
             if !key.is_used() {
                 queue.clear();
             }
-            queue.retain_mut(|idle| now - idle.since < idle_timeout && is_quiet(idle.stream.as_mut()));
+            queue.retain_mut(|idle| !idle.is_over(now, idle_timeout) && is_quiet(idle.stream.as_mut()));
             closed += before - queue.len();
             !queue.is_empty()
         });

@@ -17,6 +17,8 @@ use vcl_run::program::{BackendDefinition, Endpoint, ViaDefinition};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
     endpoint: Endpoint,
+    /// The name that connections follow; where they lead changes with its addresses.
+    follows: Option<(String, u16)>,
     preamble: Vec<u8>,
     /// The proxy that the connections go through.
     via: Option<ViaDefinition>,
@@ -59,8 +61,24 @@ pub(crate) struct SharedKey(Arc<PoolKey>);
 impl SharedKey {
     /// The key of this backend. `tls` are its terms.
     pub(crate) fn new(definition: &BackendDefinition, tls: Option<&TlsTerms>) -> SharedKey {
+        let follows = definition.follows.as_ref().map(|name| (name.host.clone(), name.port));
+        SharedKey::of(definition.endpoint.clone(), follows, definition, tls)
+    }
+
+    /// The key of one of the addresses of a backend.
+    pub(crate) fn at(endpoint: Endpoint, definition: &BackendDefinition, tls: Option<&TlsTerms>) -> SharedKey {
+        SharedKey::of(endpoint, None, definition, tls)
+    }
+
+    fn of(
+        endpoint: Endpoint,
+        follows: Option<(String, u16)>,
+        definition: &BackendDefinition,
+        tls: Option<&TlsTerms>,
+    ) -> SharedKey {
         let place = Place {
-            endpoint: definition.endpoint.clone(),
+            endpoint,
+            follows,
             preamble: definition.preamble.clone(),
             via: definition.via.clone(),
             tls: tls.map(TlsTerms::identity),

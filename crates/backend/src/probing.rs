@@ -40,7 +40,7 @@ pub async fn run_probe(
     let interval = bounded(probe.definition().interval);
     loop {
         let start = Instant::now();
-        let outcome = check::check(&backend, probe.definition(), dial.as_ref(), prefer_v6()).await;
+        let outcome = check::check(&backend, probe.definition(), dial.as_ref(), (prefer_v6(), clock())).await;
         note(&backend, probe, &outcome, clock(), &ring);
         tokio::time::sleep_until(start + interval).await;
     }

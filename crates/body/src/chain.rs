@@ -137,6 +137,20 @@ impl Chain {
         self.stages.iter().map(|stage| stage.machine.missing_bytes()).sum()
     }
 
+    /// How many bytes of the input to come are of no use: [`Chain::skip`] leaves them out.
+    #[must_use]
+    pub fn unwanted_bytes(&self) -> u64 {
+        let first = self.stages.first().filter(|first| !first.has_ended && !self.has_ended());
+        first.map_or(0, |first| first.machine.unwanted_bytes())
+    }
+
+    /// Goes on as if that many bytes had come in and been dropped: at most [`Chain::unwanted_bytes`].
+    pub fn skip(&mut self, bytes: u64) {
+        if let Some(first) = self.stages.first_mut() {
+            first.machine.skip(bytes.min(first.machine.unwanted_bytes()));
+        }
+    }
+
     /// What has passed through a filter, and its totals if it packs, unpacks or checks gzip.
     #[must_use]
     pub fn passed(&self, index: usize) -> (Passed, Option<GzipTotals>) {

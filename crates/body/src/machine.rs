@@ -59,6 +59,15 @@ pub trait Machine {
         0
     }
 
+    /// How many bytes of the input to come are of no use: whoever can leave them out does so, and tells it with
+    /// [`Machine::skip`]. 0 where that is not known.
+    fn unwanted_bytes(&self) -> u64 {
+        0
+    }
+
+    /// That many of the unwanted bytes have been left out.
+    fn skip(&mut self, _bytes: u64) {}
+
     /// The totals of a machine that packs, unpacks or checks gzip.
     fn totals(&self) -> Option<GzipTotals> {
         None

@@ -71,3 +71,22 @@ fn as_many_parts_as_may_be_need_little_memory() {
     assert_eq!((text.len() as u64, missing), (length, 0));
     assert_eq!(text.matches("\r\n\r\nxx\r\n--").count(), RANGES_MAX);
 }
+
+#[test]
+fn what_lies_between_the_parts_may_be_left_out() {
+    let spans = [(2, 4), (10, 10), (17, 19)];
+    let expect = pulled(machine(&spans, 0), BODY, 3).0;
+    let mut chain = Chain::default();
+    assert!(chain.push(Box::new(machine(&spans, 0))));
+    let (mut out, mut at, mut shown) = (Vec::new(), 0, 0);
+    while !chain.has_ended() {
+        let unwanted = chain.unwanted_bytes();
+        // More than is unwanted is never left out.
+        chain.skip(unwanted.saturating_mul(2));
+        at += unwanted as usize;
+        let step = chain.step(Some(&BODY[at..(at + 2).min(BODY.len())])).unwrap_or_else(|error| panic!("{error:?}"));
+        out.extend_from_slice(step.bytes);
+        (at, shown) = (at + step.taken, shown + step.taken);
+    }
+    assert_eq!((String::from_utf8(out).unwrap(), shown, chain.missing_bytes()), (expect, 7, 0));
+}

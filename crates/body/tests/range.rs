@@ -1,6 +1,6 @@
 //! A range cut out of a stream is the same however the stream comes.
 
-use body::{Machine, RangeCut};
+use body::{Chain, Machine, RangeCut};
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 
 #[test]
@@ -38,4 +38,20 @@ fn extreme_ranges_do_not_overflow() {
     assert_eq!(RangeCut::new(0, u64::MAX).cut(b"abc"), b"abc");
     assert_eq!(RangeCut::new(u64::MAX, u64::MAX).cut(b"abc"), b"");
     assert_eq!(RangeCut::new(5, 3).remaining(), 0);
+}
+
+#[test]
+fn what_comes_before_the_range_may_be_left_out() {
+    let mut chain = Chain::default();
+    assert!(chain.push(Box::new(RangeCut::new(1 << 50, (1 << 50) + 3))));
+    assert_eq!(chain.unwanted_bytes(), 1 << 50);
+    chain.skip(1 << 40);
+    chain.skip((1 << 50) - (1 << 40));
+    assert_eq!((chain.unwanted_bytes(), chain.missing_bytes()), (0, 4));
+    let step = chain.step(Some(b"abcdef")).unwrap_or_else(|error| panic!("{error:?}"));
+    assert_eq!(step.bytes, b"abcd");
+    assert_eq!((chain.unwanted_bytes(), chain.missing_bytes(), chain.has_ended()), (0, 0, true));
+    let mut nothing = Chain::default();
+    assert!(nothing.push(Box::new(RangeCut::new(1, 0))));
+    assert_eq!(nothing.unwanted_bytes(), 0);
 }

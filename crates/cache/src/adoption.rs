@@ -75,7 +75,7 @@ impl Cache {
             inner.lock(&digest).departures.note(&digest, Leaving::As(Departure::Expired), dies_at);
             return None;
         }
-        inner.bans.refer(object.ban());
+        inner.bans.adopt(&object);
         let (shard, is_tagged) = (digest.shard(SHARDS), crate::tag::is_tagged(&object));
         Some(Arrival { object, digest, shard, due: inner.tick_of(dies_at), is_tagged })
     }

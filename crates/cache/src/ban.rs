@@ -5,6 +5,9 @@
 //! reference are no longer needed and are dropped. A fetch under way refers to the ban that was newest when it began.
 //! After a restart objects are tested against the bans that are newer than their mark, so nothing banned comes back.
 //!
+//! A journal on a disk lies beside objects on a disk, and the two are written at different times. So an entry leaves it only when the
+//! disk knows what else is gone ([`Cache::trim_bans`]), and an object never has a mark newer than the journal ([`BanList::adopt`]).
+//!
 //! *Lock*: one read-write lock around the list, taken inside a shard's; in it a short one around the fetches. The number of the newest ban is an atomic, so
 //! the lookup of an object that is already tested takes no lock. *Invariants*: adding or dropping a ban costs the same,
 //! however many there are; so does testing an object against those that are in the index. Next files:
@@ -79,6 +82,12 @@ pub(crate) struct BanList {
     /// How many fetches under way began when a ban was the newest.
     fetches: Mutex<BTreeMap<u64, usize>>,
     journal: Journal,
+    /// Whether the journal lies on a disk.
+    pub(crate) is_on_disk: bool,
+    /// A ban waits for [`Cache::sync_bans`], which somebody has taken on.
+    is_sync_ordered: AtomicBool,
+    /// Up to here the journal has been cut.
+    trimmed: AtomicU64,
     totals: Arc<Totals>,
 }
 
@@ -101,6 +110,9 @@ impl BanList {
             newest: AtomicU64::new(newest),
             fetches: Mutex::default(),
             journal,
+            is_on_disk: false,
+            is_sync_ordered: AtomicBool::new(false),
+            trimmed: AtomicU64::new(0),
             totals,
         };
         bans.publish_gauges(&bans.list.read());
@@ -151,7 +163,7 @@ impl BanList {
             list.forget_oldest();
             self.totals.add(Main::BansDeleted, 1);
         }
-        if let Some(oldest) = list.oldest() {
+        if let Some(oldest) = list.oldest().filter(|_| !self.is_on_disk) {
             // If this fails, the journal stays larger than necessary; the next call tries again.
             let _ = self.journal.drop_older_than(oldest.sequence);
         }
@@ -170,10 +182,33 @@ impl BanList {
     }
 
     /// Adds the reference of an object that was tested up to `sequence`.
-    pub(crate) fn refer(&self, sequence: u64) {
+    fn refer(&self, sequence: u64) {
         if let Some(ban) = self.list.read().at(sequence) {
             ban.references.fetch_add(1, Ordering::AcqRel);
         }
+    }
+
+    /// Adds the reference of an object that an earlier process stored. If its mark is newer than every ban, those were lost with
+    /// the power before the disk had them: their numbers will be used again, for bans that it has not been tested against.
+    pub(crate) fn adopt(&self, object: &Object) {
+        let (mark, newest) = (object.ban(), self.newest());
+        if mark > newest {
+            object.set_ban(newest);
+        }
+        self.refer(mark.min(newest));
+    }
+
+    /// The oldest ban, if the journal has older ones.
+    fn untrimmed(&self) -> Option<u64> {
+        let oldest = self.list.read().oldest()?.sequence;
+        (self.is_on_disk && oldest > self.trimmed.load(Ordering::Relaxed)).then_some(oldest)
+    }
+
+    fn trim(&self, oldest: u64) -> io::Result<()> {
+        self.journal.drop_older_than(oldest)?;
+        self.trimmed.fetch_max(oldest, Ordering::Relaxed);
+        self.publish_gauges(&self.list.read());
+        Ok(())
     }
 
     /// Adds the reference of a fetch that begins now; returns the number for [`BanList::release_fetch`].
@@ -197,7 +232,7 @@ impl BanList {
         self.release(sequence);
     }
 
-    /// Undoes [`BanList::refer`].
+    /// Undoes [`BanList::adopt`].
     pub(crate) fn release(&self, sequence: u64) {
         if let Some(ban) = self.list.read().at(sequence) {
             ban.references.fetch_sub(1, Ordering::AcqRel);
@@ -259,7 +294,8 @@ impl BanList {
 }
 
 impl Cache {
-    /// Adds a ban. Durable on return.
+    /// Adds a ban. Durable on return in the sense of the worker's death; if the journal lies on a disk, a loss of power may
+    /// undo it until [`Cache::sync_bans`].
     ///
     /// # Errors
     /// The journal cannot be written; the text is for the CLI.
@@ -267,5 +303,35 @@ impl Cache {
         self.inner.see(now);
         let drop_equal = self.inner.parameters.ban_dups.load(Ordering::Relaxed);
         self.inner.bans.add(specification, now, drop_equal).map_err(|error| format!("Cannot record the ban: {error}"))
+    }
+
+    /// Whether a ban has been added that the disk need not have yet, and nobody has taken that on: whoever gets `true` calls
+    /// [`Cache::sync_bans`] soon.
+    #[must_use]
+    pub fn orders_sync(&self) -> bool {
+        self.inner.bans.is_on_disk && !self.inner.bans.is_sync_ordered.swap(true, Ordering::AcqRel)
+    }
+
+    /// Waits until no loss of power can undo the bans that were added before the call. Blocks.
+    ///
+    /// # Errors
+    /// Whatever the disk reports.
+    pub fn sync_bans(&self) -> io::Result<()> {
+        self.inner.bans.is_sync_ordered.store(false, Ordering::Release);
+        self.inner.bans.journal.sync()
+    }
+
+    /// Cuts off the bans that nobody needs any more, for a journal on a disk: what they removed has to be gone from the disk
+    /// first, or it would come back with nothing against it. Call it now and then.
+    pub async fn trim_bans(&self) {
+        let Some(oldest) = self.inner.bans.untrimmed() else { return };
+        for store in self.stores() {
+            if !store.settle().await {
+                return;
+            }
+        }
+        let inner = Arc::clone(&self.inner);
+        // If it fails, the journal stays larger than necessary; the next call tries again.
+        let _ = tokio::task::spawn_blocking(move || inner.bans.trim(oldest)).await;
     }
 }

@@ -226,6 +226,7 @@ pub struct Waiter {
     cache: Cache,
     digest: Digest,
     waiting: Arc<Waiting>,
+    stale: Option<Arc<Object>>,
 }
 
 impl std::fmt::Debug for Waiter {
@@ -235,12 +236,12 @@ impl std::fmt::Debug for Waiter {
 }
 
 impl Waiter {
-    pub(crate) fn new(cache: &Cache, shard: &mut Shard, digest: &Digest) -> Waiter {
+    pub(crate) fn new(cache: &Cache, shard: &mut Shard, digest: &Digest, stale: Option<Arc<Object>>) -> Waiter {
         let number = cache.inner.next_busy.fetch_add(1, Ordering::Relaxed);
         let (state, granted) = (AtomicU8::new(PARKED), AtomicU32::new(0));
         let waiting = Arc::new(Waiting { number, state, granted, wake: Notify::new() });
         shard.make_head(digest).0.waiting.push_back(Arc::clone(&waiting));
-        Waiter { cache: cache.clone(), digest: *digest, waiting }
+        Waiter { cache: cache.clone(), digest: *digest, waiting, stale }
     }
 
     /// Returns when it is worth looking up again. Keep the waiter until that lookup is done, then drop it.
@@ -249,6 +250,12 @@ impl Waiter {
             // The waker leaves a permit, so a wake cannot be missed.
             self.waiting.wake.notified().await;
         }
+    }
+
+    /// What is stored of it, stale and past its grace; it may have been removed meanwhile.
+    #[must_use]
+    pub fn stale(&self) -> Option<&Arc<Object>> {
+        self.stale.as_ref()
     }
 
     /// The transaction id of the object that was fetched or validated meanwhile, or may be used in its place; 0 = none.

@@ -201,6 +201,22 @@ impl Inner {
         Some(weight(&object))
     }
 
+    /// Evicts an object that has to make room in its storage's file; its readers keep it until they are done.
+    pub(crate) fn sweep(&self, object: &Arc<Object>) {
+        let digest = self.digest_of_object(object);
+        let mut shard = self.lock(&digest);
+        if !shard.holds(object) {
+            return;
+        }
+        let swept = self.discard(&mut shard, &digest, object.slot(), Leaving::As(Departure::Evicted));
+        shard.settle(&self.stores);
+        drop(shard);
+        if let Some(swept) = swept {
+            self.totals.add(Main::NLruNuked, 1);
+            self.log_eviction(&swept);
+        }
+    }
+
     /// The objects of a storage to evict next; empty when none may be evicted.
     fn candidates(&self, store: u8, what: Evictable) -> Vec<Candidate> {
         let count = self.objects[usize::from(store)].load(Relaxed);

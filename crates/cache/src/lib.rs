@@ -5,13 +5,13 @@
 //! allocates nothing, and reads the body without a lock. What the index costs is charged to the stores' limits, to each
 //! in proportion to its objects. The cache knows only as much of requests as Vary and bans need.
 //!
-//! *Locks*, in the order in which they may nest: policies → shard → tags or ban list → the store's heap. The evictor runs inside
+//! *Locks*, in the order in which they may nest: policies → shard → tags, orphans or ban list → the store's heap. The evictor runs inside
 //! `Store::create` and `Object::append`, so these must not be called with a shard locked. *Invariants*: an object in the
 //! index has a slot in the shard of its key; what was removed, purged or banned is marked in the arena before it leaves
 //! the index; as long as requests wait under a key, somebody will wake one of them.
 //!
 //! Reading order: `shard` (table, heads) → `slots` → `ranking` → `wheel` → `question` → `parts` → `terms` → `lookup` → `busy` → `removal` → `copies` → `departure`
-//! → `tag` → `eviction` → `adoption` → `upkeep`; then `ban` and in it `pattern`, `specification`, `index`, `catalogue`, `listing`, `lurker`.
+//! → `tag` → `slices` → `eviction` → `adoption` → `upkeep`; then `ban` and in it `pattern`, `specification`, `index`, `catalogue`, `listing`, `lurker`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -31,6 +31,7 @@ mod question;
 mod ranking;
 mod removal;
 mod shard;
+mod slices;
 mod slots;
 mod tag;
 mod terms;
@@ -47,7 +48,8 @@ pub use lookup::{Lookup, MissCause};
 pub use parts::may_ask_for_part;
 pub use question::{LookupRequest, Terms};
 pub use removal::Purge;
-pub use tag::{TagPurge, TagUsage};
+pub use slices::SliceLookup;
+pub use tag::{PINNED_NOTE, TagPurge, TagUsage};
 
 use ::eviction::EvictionPolicy;
 use ban::BanList;
@@ -58,6 +60,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use shard::Shard;
 use shm::counters::{MAIN_COUNT, SharedCounters};
 use shm::locks::CountedMutex;
+use shm::own_line::OwnLine;
 use std::hash::BuildHasher;
 use std::io;
 use std::sync::Arc;
@@ -104,6 +107,9 @@ const OWN_COUNTERS: [Main; 25] = [
     Main::BansPersistedBytes,
 ];
 
+/// How precisely the time of the latest request is known, in seconds.
+const SEEN_SECONDS: f64 = 0.001;
+
 /// Counters written by any thread.
 #[derive(Default)]
 pub(crate) struct Totals(SharedCounters<MAIN_COUNT>);
@@ -137,11 +143,12 @@ pub(crate) struct Inner {
     /// The time from which ticks count, in seconds since 1970.
     base: f64,
     /// The latest time seen, as the bits of an `f64`, seconds since 1970, for callers that are not given the time.
-    recent: AtomicU64,
-    next_busy: AtomicU64,
+    recent: OwnLine<AtomicU64>,
+    next_busy: OwnLine<AtomicU64>,
     bans: BanList,
     lurker: Mutex<Lurker>,
     tags: tag::Tags,
+    orphans: slices::Orphans,
     totals: Arc<Totals>,
     parameters: CacheParameters,
     log_sink: RwLock<Option<LogSink>>,
@@ -178,8 +185,10 @@ impl Cache {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let totals = Arc::new(Totals::default());
+        let mut bans = BanList::open(journal, now, Arc::clone(&totals))?;
+        bans.is_on_disk = stores.iter().any(Store::is_filed);
         let inner = Arc::new(Inner {
-            bans: BanList::open(journal, now, Arc::clone(&totals))?,
+            bans,
             policies: eviction::Policies::new(stores.len()),
             objects: stores.iter().map(|_| AtomicU64::new(0)).collect(),
             shards: (0..SHARDS)
@@ -188,10 +197,11 @@ impl Cache {
             stores: stores.into(),
             hash_seed,
             base: now,
-            recent: AtomicU64::new(now.to_bits()),
-            next_busy: AtomicU64::new(1),
+            recent: OwnLine(AtomicU64::new(now.to_bits())),
+            next_busy: OwnLine(AtomicU64::new(1)),
             lurker: Mutex::new(Lurker::default()),
             tags: tag::Tags::default(),
+            orphans: slices::Orphans::default(),
             totals,
             parameters: CacheParameters::default(),
             log_sink: RwLock::new(None),
@@ -202,6 +212,12 @@ impl Cache {
             let weak = Arc::downgrade(&inner);
             store.set_evictor(Box::new(move |bytes, what| {
                 weak.upgrade().is_some_and(|inner| inner.evict(number, bytes, what))
+            }));
+            let weak = Arc::downgrade(&inner);
+            store.set_sweeper(Box::new(move |objects| {
+                if let Some(inner) = weak.upgrade() {
+                    objects.iter().for_each(|object| inner.sweep(object));
+                }
             }));
         }
         let cache = Cache { inner };
@@ -307,9 +323,10 @@ impl Inner {
         &self.objects[usize::from(object.store_number().unwrap_or(0))]
     }
 
-    /// Notes the time. A request that waited brings an old time, so only later ones count.
+    /// Notes the time, to a millisecond: every request comes here, and all event loops would write the same cache line for each. A
+    /// request that waited brings an old time, so only later ones count.
     pub(crate) fn see(&self, now: f64) {
-        if now > self.recent() {
+        if now >= self.recent() + SEEN_SECONDS {
             self.recent.store(now.to_bits(), Relaxed);
         }
     }

@@ -221,9 +221,10 @@ impl Cache {
                 let fetch = (!is_busy).then(|| Busy::new(self, shard, digest, vary()).bounded(request.terms.is_some()));
                 Lookup::Grace { object, fetch }
             }
-            (_, _, true) => {
+            (stale, _, true) => {
                 counters.add(Main::BusySleep, 1);
-                Lookup::Wait(Waiter::new(self, shard, digest))
+                let stale = stale.filter(|stale| crate::removal::dies_at(stale) >= request.now);
+                Lookup::Wait(Waiter::new(self, shard, digest, stale))
             }
             (stale, _, false) => {
                 let is_ignored =

@@ -149,6 +149,9 @@ impl Inner {
         let (object, key_is_gone) = shard.remove(digest, slot)?;
         shard.departures.note(digest, leaving, self.recent());
         self.untag(&object, digest.shard(SHARDS), slot);
+        if object.flags().is_sliced() {
+            self.orphan(&object);
+        }
         self.bans.release(object.ban());
         self.objects_of(&object).fetch_sub(1, Relaxed);
         self.totals.sub(Main::NObject, 1);

@@ -80,6 +80,10 @@ pub(crate) struct Tags {
     entries: AtomicU64,
 }
 
+/// A note behind a stored head (`message::encode_note`) that names no group, and could not be the digest of one but by a miracle:
+/// VCL has chosen the storage, so the body stays where it is.
+pub const PINNED_NOTE: [u8; message::NOTE_BYTES - 1] = *b"chosen by VCL...";
+
 /// The names in a list, separated by blanks and commas.
 fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|byte| matches!(byte, b' ' | b'\t' | b',')).filter(|name| !name.is_empty())
@@ -90,7 +94,7 @@ fn names_of(object: &Object) -> impl Iterator<Item = &[u8]> {
     message::stored_headers(object.head())
         .filter(|header| TAG_HEADERS.iter().any(|name| header.is(name)))
         .flat_map(|header| names(header.value()))
-        .chain(message::stored_notes(object.head()))
+        .chain(message::stored_notes(object.head()).filter(|note| note[1..] != PINNED_NOTE))
 }
 
 /// Whether an object has any tag or group.
@@ -158,6 +162,27 @@ impl Inner {
     }
 }
 
+impl Inner {
+    /// Whether any object with this tag is as asked; looks at `batch` of them at a time.
+    pub(crate) fn any_tagged(&self, name: &[u8], batch: usize, is_it: impl Fn(&Object) -> bool) -> bool {
+        let hash = self.tag_hash(name);
+        let (mut from, mut entries) = (*range(hash).start(), Vec::new());
+        loop {
+            entries.clear();
+            self.tags.next(hash, from, batch, &mut entries);
+            for entry in &entries {
+                let shard = self.shards[entry.shard()].lock();
+                let object = shard.slots.get(entry.slot);
+                if object.is_some_and(|object| is_it(object) && names_of(object).any(|tag| tag == name)) {
+                    return true;
+                }
+            }
+            let Some(last) = entries.last().filter(|_| entries.len() == batch) else { return false };
+            from = Entry { slot: last.slot.saturating_add(1), ..*last };
+        }
+    }
+}
+
 impl Cache {
     /// Starts a purge of the objects that carry any of the tags in a list (separated by blanks and commas). Nothing
     /// happens before [`TagPurge::step`]. Hard: they are removed, durably. Soft: their lives are shortened, durably;
@@ -172,6 +197,11 @@ impl Cache {
     pub fn invalidate_groups(&self, groups: &[u8], except: u32, now: f64) -> TagPurge {
         let names = groups.chunks_exact(message::NOTE_BYTES).map(Arc::from).collect();
         TagPurge { except: Some(except), ..self.purge_names(names, Purge::Hard, Departure::Invalidated, now) }
+    }
+
+    /// Starts to remove what carries a note, because whatever led to it has gone.
+    pub(crate) fn purge_orphans(&self, note: Arc<[u8]>, now: f64) -> TagPurge {
+        self.purge_names(vec![note], Purge::Hard, Departure::Dropped, now)
     }
 
     fn purge_names(&self, names: Vec<Arc<[u8]>>, purge: Purge, departure: Departure, now: f64) -> TagPurge {

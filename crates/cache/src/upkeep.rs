@@ -1,4 +1,4 @@
-//! Periodic work: expired objects are removed, the ban lurker takes its steps.
+//! Periodic work: expired objects are removed, and slices without a head; the ban lurker takes its steps.
 
 use crate::departure::Leaving;
 use crate::{Cache, Inner};
@@ -18,12 +18,13 @@ const CALL_INTERVAL_MIN: f64 = 0.005;
 const EXPIRY_BATCH: usize = 32;
 
 impl Cache {
-    /// Does what is due: expiry, ban lurker. Returns when to call again, seconds since 1970. Any thread may call it, one
+    /// Does what is due: expiry, slices without a head, ban lurker. Returns when to call again, seconds since 1970. Any thread may call it, one
     /// at a time.
     pub fn tick(&self, now: f64) -> f64 {
         let inner = &*self.inner;
         inner.see(now);
         let due = inner.expire(now).min(inner.lurk(now));
+        self.sweep_slices(now);
         due.clamp(now + CALL_INTERVAL_MIN, now + CALL_INTERVAL_MAX)
     }
 }

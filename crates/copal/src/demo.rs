@@ -27,15 +27,6 @@ const MEASURED: Duration = Duration::from_secs(8);
 /// How long Copal may take to start.
 const START: Duration = Duration::from_secs(20);
 
-const HELP: &str = "\
-usage: copal demo [--once]
-
-Starts a slow blog and Copal in front of it, measures both, prints the difference, and goes on serving until Ctrl-C:
-over http, and over https (HTTP/2, HTTP/3) with a certificate made on the spot.
-
-  --once   end after the measurement
-";
-
 /// Runs the demo; returns the exit status.
 pub fn run(arguments: &[OsString]) -> i32 {
     let mut once = false;
@@ -43,7 +34,7 @@ pub fn run(arguments: &[OsString]) -> i32 {
         match argument.to_str() {
             Some("--once") => once = true,
             Some("--help" | "-h") => {
-                return crate::print(HELP);
+                return crate::print(&surface::program::program("demo").usage());
             }
             _ => {
                 let shown = surface::legible::line(argument.as_encoded_bytes());

@@ -7,7 +7,9 @@
 //! | `varnishstat`, `varnishtop`, `varnishhist` | `stat`, `top`, `hist` | the tools: full screens |
 //! | | `why` | explains requests in plain words |
 //! | | `policy` | what hit ratios an access log would have had, by eviction policy and size |
+//! | | `bench` | makes load on a server and says how it fared |
 //! | | `vcl` | checks and explains VCL |
+//! | | `preflight` | what of an installation of Varnish works as it is, changes or blocks |
 //! | `varnishtest` | `test` | the runner of test scripts |
 //! | | `demo` | a slow blog, Copal in front of it, and the difference |
 //! | | `upgrade` | lets a new program take over from a running server |
@@ -25,35 +27,35 @@ use manager::Role;
 use nix::sys::prctl;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
+use surface::program::{Program, parts};
 
 /// Exit status for an unknown name or argument.
 const USAGE_ERROR: i32 = 2;
 
-const HELP: &str = "\
-Copal, an HTTP accelerator that stands in for Varnish.
+/// The text of `--help`.
+fn help() -> String {
+    let mut text = "Copal, an HTTP accelerator that stands in for Varnish.
 
 Usage: copal <part> [arguments]
 
-  demo      a slow blog, Copal in front of it, and the difference
-  daemon    the server (varnishd)
-  adm       commands to a running server (varnishadm)
-  log       its log, by transaction (varnishlog)
-  ncsa      its log, one line a request (varnishncsa)
-  stat      its counters (varnishstat)
-  top       the most frequent records of its log (varnishtop)
-  hist      how long requests take, as a histogram (varnishhist)
-  why       why a request was a hit, a miss, a pass or an error
-  policy    what hit ratio each eviction policy would have had with an access log
-  vcl       checks and explains VCL, without a server
-  upgrade   lets the program that is installed now take over from a running server
-  test      runs test scripts, .vtc (varnishtest)
-
+"
+    .to_owned();
+    for program in parts() {
+        let stock = program.stock.map(|name| format!(" ({name})")).unwrap_or_default();
+        text += &format!(
+            "  {:<9} {}{stock}
+",
+            program.part, program.line
+        );
+    }
+    text + "
   help <part>  the options of a part, as <part> --help prints them
   --help       this text
   --version    the version
 
 A link to this program that is named like the program in parentheses is that program.
-";
+"
+}
 
 /// A part of Copal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,48 +73,60 @@ enum Part {
     Test,
     Why,
     Policy,
+    Preflight,
+    Bench,
     Upgrade,
     Demo,
     Help,
     Version,
 }
 
+/// The part of a row, if the program is called by our name or by that of the stock program.
+fn part_of_row(program: &Program, is_stock_name: bool) -> Option<Part> {
+    Some(match program.part {
+        "daemon" if is_stock_name => Part::Varnishd,
+        "daemon" => Part::Daemon,
+        "adm" => Part::Adm,
+        "log" => Part::Log,
+        "ncsa" => Part::Ncsa,
+        "stat" => Part::Stat,
+        "top" => Part::Top,
+        "hist" => Part::Hist,
+        "vcl" => Part::Vcl,
+        "test" => Part::Test,
+        "why" => Part::Why,
+        "policy" => Part::Policy,
+        "bench" => Part::Bench,
+        "preflight" => Part::Preflight,
+        "upgrade" => Part::Upgrade,
+        "demo" => Part::Demo,
+        _ => return None,
+    })
+}
+
 /// The part for a link's name.
 fn part_of_name(name: &str) -> Option<Part> {
-    match name {
-        "varnishd" => Some(Part::Varnishd),
-        "varnishadm" => Some(Part::Adm),
-        "varnishlog" => Some(Part::Log),
-        "varnishncsa" => Some(Part::Ncsa),
-        "varnishstat" => Some(Part::Stat),
-        "varnishtop" => Some(Part::Top),
-        "varnishhist" => Some(Part::Hist),
-        "varnishtest" => Some(Part::Test),
-        _ => None,
-    }
+    parts().find(|program| program.stock == Some(name)).and_then(|program| part_of_row(program, true))
 }
 
 /// The part for a first argument: its short name, or the name of the link.
 fn part_of_argument(argument: &str) -> Option<Part> {
     match argument {
-        "daemon" => Some(Part::Daemon),
         "worker" => Some(Part::Worker),
-        "adm" => Some(Part::Adm),
-        "log" => Some(Part::Log),
-        "ncsa" => Some(Part::Ncsa),
-        "stat" => Some(Part::Stat),
-        "top" => Some(Part::Top),
-        "hist" => Some(Part::Hist),
-        "vcl" => Some(Part::Vcl),
-        "test" => Some(Part::Test),
-        "why" => Some(Part::Why),
-        "policy" => Some(Part::Policy),
-        "upgrade" => Some(Part::Upgrade),
-        "demo" => Some(Part::Demo),
         "--help" | "-h" | "help" => Some(Part::Help),
         "--version" | "-V" => Some(Part::Version),
-        _ => part_of_name(argument),
+        _ => match parts().find(|program| program.part == argument) {
+            Some(program) => part_of_row(program, false),
+            None => part_of_name(argument),
+        },
     }
+}
+
+/// The names of all parts, for messages.
+fn listed() -> String {
+    let names: Vec<&str> = parts().map(|program| program.part).collect();
+    let stock: Vec<&str> = parts().filter_map(|program| program.stock).collect();
+    format!("{} ({})", names.join(", "), stock.join(", "))
 }
 
 /// The part to run and its arguments.
@@ -125,8 +139,7 @@ fn choose(mut arguments: Vec<OsString>) -> Result<(Part, Vec<OsString>), String>
     if let Some(part) = part_of_name(&name) {
         return Ok((part, arguments));
     }
-    let parts = "demo, daemon, adm, log, ncsa, stat, top, hist, why, policy, vcl, upgrade, test (varnishd, varnishadm, varnishlog, \
-                 varnishncsa, varnishstat, varnishtop, varnishhist, varnishtest)";
+    let parts = listed();
     if name.starts_with("varnish") {
         return Err(format!("{name}: Copal has no such program; it has {parts}"));
     }
@@ -134,7 +147,7 @@ fn choose(mut arguments: Vec<OsString>) -> Result<(Part, Vec<OsString>), String>
         return Ok((Part::Help, arguments));
     };
     match part_of_argument(&first) {
-        Some(Part::Help) if arguments.len() > 1 => help_of(&arguments[1].to_string_lossy(), parts),
+        Some(Part::Help) if arguments.len() > 1 => help_of(&arguments[1].to_string_lossy(), &parts),
         Some(part) => Ok((part, arguments.split_off(1))),
         None => Err(format!("copal: no part is called '{first}'; there are {parts}, and --help")),
     }
@@ -187,9 +200,11 @@ fn main() {
             Part::Test => vtc::run(&arguments),
             Part::Why => tools::why(&arguments),
             Part::Policy => tools::policy(&arguments),
+            Part::Preflight => preflight::run(&arguments),
+            Part::Bench => tools::bench(&arguments),
             Part::Upgrade => tools::upgrade(&arguments),
             Part::Demo => demo::run(&arguments),
-            Part::Help => print(HELP),
+            Part::Help => print(&help()),
             Part::Version => print(&format!("copal {}\n", surface::version::COPAL_VERSION)),
         },
         Err(text) => {
@@ -240,6 +255,19 @@ mod tests {
         for line in [&["varnishfoo"][..], &["copal", "varnishfoo"], &["copal", "-F"]] {
             let text = chosen(line).unwrap_err();
             assert!(text.contains("daemon, adm, log, ncsa, stat") && !text.contains('\n'), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_row_is_a_part() {
+        let help = help();
+        for program in parts() {
+            let part = part_of_argument(program.part);
+            assert!(part.is_some(), "{}", program.part);
+            assert!(help.contains(&format!("  {:<9} {}", program.part, program.line)), "{help}");
+            if let Some(stock) = program.stock {
+                assert_eq!(part_of_name(stock), if stock == "varnishd" { Some(Part::Varnishd) } else { part });
+            }
         }
     }
 

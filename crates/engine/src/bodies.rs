@@ -2,12 +2,14 @@
 //! stores it.
 //!
 //! The filters themselves are state machines of the crate `body`; here is what requests and fetches need around them. Reading
-//! order: `pull`, `source`, `filters`, `request`, `fragment`, `page`.
+//! order: `pull`, `filed`, `source`, `filters`, `request`, `sliced`, `fragment`, `page`.
 
 pub(crate) mod codings;
+pub(crate) mod filed;
 pub(crate) mod filters;
 pub(crate) mod fragment;
 pub(crate) mod page;
 pub(crate) mod pull;
 pub mod request;
+pub(crate) mod sliced;
 pub(crate) mod source;

@@ -26,8 +26,9 @@ use crate::origin::http2::connections::Connections;
 use crate::panics::PanicHook;
 use crate::query_rules::QueryRules;
 use crate::request::pool::RequestPool;
+use crate::slicing::Refusals;
 use crate::storages::Storages;
-use crate::vxid::VxidSource;
+use crate::vxid::{VxidBlock, VxidSource};
 
 /// What all event loops share.
 pub struct Engine {
@@ -67,6 +68,8 @@ pub struct Engine {
     pub challenges: Challenges,
     /// The memory held by all requests.
     pub memory: RequestMemory,
+    /// The current number of requests that wait for another's fetch (gauge `n_waiting`, limit `waiting_requests_max`).
+    pub waiting: AtomicU32,
 }
 
 impl Bound for Engine {
@@ -95,6 +98,9 @@ pub struct Loop {
     pub sockets: Rc<dyn SocketOptions>,
     /// The clock.
     pub clock: Clock,
+    /// Which resources cannot be had in slices.
+    pub(crate) slice_refusals: Refusals,
+    vxids: VxidBlock,
     /// Finished requests with their buffers, for reuse.
     pub requests: RequestPool,
     /// Counters of this loop's sessions and fetches.
@@ -104,6 +110,8 @@ pub struct Loop {
     pub(crate) memory: Rc<Ledger>,
     /// The number of requests and fetches in progress, for which a stop waits. See [`Loop::work`].
     in_flight: Cell<usize>,
+    /// A body that lies in a file is being copied to memory.
+    pub(crate) is_promoting: Cell<bool>,
 }
 
 /// The MEMPOOL counters of one loop.
@@ -130,10 +138,13 @@ impl Loop {
             connections: Connections::default(),
             sockets: Rc::new(NoSockets),
             clock,
+            slice_refusals: Refusals::default(),
+            vxids: VxidBlock::default(),
             requests: RequestPool::default(),
             sessions: Arc::default(),
             fetches: Arc::default(),
             in_flight: Cell::new(0),
+            is_promoting: Cell::new(false),
         }
     }
 
@@ -148,6 +159,11 @@ impl Loop {
     pub fn with_pool_counters(self, pools: LoopPools) -> Loop {
         let LoopPools { requests, sessions, fetches } = pools;
         Loop { requests: RequestPool::counting(requests), sessions, fetches, ..self }
+    }
+
+    /// The next transaction id.
+    pub(crate) fn next_vxid(&self) -> u32 {
+        self.vxids.next(&self.engine.vxids)
     }
 
     /// Counts a session for as long as the result lives.

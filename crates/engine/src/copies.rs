@@ -11,8 +11,10 @@
 //! `docs/decisions/compressed-copies.md` why it is an object of its own. Next file: `request/coding.rs`.
 
 use crate::bodies::codings::{coding_of, flag_of};
+use crate::bodies::filed::{are_there, held_bytes};
 use crate::context::{Engine, Loop};
 use crate::memory::Held;
+use crate::storages::files::is_pinned;
 use body::{Brotli, Chain, FilterError, Flow, Gunzip, Gzip, Machine, Unbrotli, Unzstd, Zstd};
 use message::Message;
 use sha2::{Digest, Sha256};
@@ -36,12 +38,17 @@ const KEY_BYTES: usize = 24;
 
 /// The key of the copy of an object in that coding. No request has it: it is a digest of what only the original tells.
 pub(crate) fn key(original: &Object, encoding: Encoding) -> [u8; 32] {
+    derived_key(original, encoding.name())
+}
+
+/// The key of what stands for an object in a way that has this name.
+pub(crate) fn derived_key(original: &Object, name: &str) -> [u8; 32] {
     let mut digest = Sha256::new();
     digest.update(b"compressed copy\0");
     digest.update(&original.key()[..KEY_BYTES]);
     digest.update(original.xid().to_le_bytes());
     digest.update(original.origin().to_bits().to_le_bytes());
-    digest.update(encoding.name());
+    digest.update(name);
     digest.finalize().into()
 }
 
@@ -102,7 +109,12 @@ async fn keep(context: &Loop, original: &Arc<Object>, encoding: Encoding, body: 
     head.append(b"Content-Encoding", encoding.name().as_bytes());
     let mut encoded = Vec::new();
     head.encode(&mut encoded);
-    let store = engine.storages.store(u32::from(original.store_number().unwrap_or(0)));
+    let parameters = engine.parameters.load();
+    let is_for_memory = original.is_filed() && body.len() as u64 <= parameters.storage_promote_bytes;
+    let store = match is_for_memory && engine.storages.promote(&parameters) && !is_pinned(original) {
+        true => engine.storages.next_in_memory(),
+        false => engine.storages.store(u32::from(original.store_number().unwrap_or(0))),
+    };
     let Ok(copy) = store.create(&attributes, &encoded) else { return context.count(Main::NCopiesRefused) };
     if !body.is_empty() && copy.append(body).await.is_err() {
         return context.count(Main::NCopiesRefused);
@@ -165,7 +177,8 @@ impl Work {
 
     /// The most memory that the work takes, in bytes.
     fn memory_bytes(&self) -> usize {
-        self.machines().map(|machine| machine.state_bytes() + FILTER_STEP_BYTES_MAX).sum::<usize>()
+        held_bytes(&self.original)
+            + self.machines().map(|machine| machine.state_bytes() + FILTER_STEP_BYTES_MAX).sum::<usize>()
             + usize::try_from(self.bytes_max).unwrap_or(usize::MAX)
     }
 
@@ -189,7 +202,7 @@ impl Work {
     fn result(&self) -> Made {
         match self.packed() {
             Ok(Some(body)) => Made::Body(body),
-            Ok(None) if self.engine.draining.load(Relaxed) => Made::GivenUp,
+            Ok(None) if self.engine.draining.load(Relaxed) || self.original.is_removed() => Made::GivenUp,
             Ok(None) | Err(_) => Made::NoGain,
         }
     }
@@ -202,8 +215,16 @@ impl Work {
         }
         let packer = chain.len() - 1;
         let (mut out, mut offset, mut pace) = (Vec::new(), 0, Pace::new(self.cpu_percent));
+        let mut reader = self.original.reader();
         while !chain.has_ended() {
-            let input = self.original.chunk_at(offset).filter(|piece| !piece.is_empty());
+            if let Some(reader) = reader.as_mut().filter(|_| self.original.is_filed()) {
+                // This is a thread of its own, which may wait.
+                tokio::runtime::Handle::current().block_on(are_there(reader, offset));
+                if reader.has_failed() {
+                    return Ok(None);
+                }
+            }
+            let input = reader.as_mut().and_then(|reader| reader.chunk_at(offset)).filter(|piece| !piece.is_empty());
             let step = chain.step(input.map(|piece| &piece[..piece.len().min(FILTER_STEP_BYTES_MAX)]))?;
             out.extend_from_slice(step.bytes);
             offset += step.taken as u64;

@@ -90,6 +90,17 @@ pub struct SendLimits {
     pub since: Instant,
 }
 
+/// What is heard of a client that waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Heard {
+    /// It has broken the connection, or given the request up.
+    Gone,
+    /// It will send nothing more. Compat: it may still want its answer, unless the parameter `client_half_close` says otherwise.
+    End,
+    /// It sends ahead.
+    More,
+}
+
 /// How much of a response was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sent {
@@ -219,9 +230,8 @@ pub trait Exchange {
     /// How the body is sent, for its `VdpAcct` record.
     fn body_sink(&self) -> &'static str;
 
-    /// Ready with false when the connection breaks, with true when the client sends something. Compat: a client that only
-    /// closes its sending side may still want its answer, so that is ignored.
-    fn poll_hear(&mut self, context: &mut Context<'_>) -> Poll<bool>;
+    /// Ready when something is heard of the client while nobody reads from it.
+    fn poll_hear(&mut self, context: &mut Context<'_>) -> Poll<Heard>;
 
     /// Lets the client's TLS handshake go on, whose end somebody waits for. Only for transports on whose connection nobody else
     /// reads meanwhile.

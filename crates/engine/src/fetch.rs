@@ -19,6 +19,7 @@ mod commit;
 mod early;
 mod error;
 mod fail;
+mod failure;
 mod fill;
 mod judgement;
 mod legacy;
@@ -32,7 +33,7 @@ mod response;
 mod retry;
 mod revalidate;
 mod send;
-mod stale;
+mod slice;
 mod storage;
 mod transmit;
 mod upload;
@@ -46,6 +47,7 @@ pub mod legacy_order;
 pub mod mode;
 pub(crate) mod no_connection;
 pub mod order;
+pub(crate) mod stale;
 pub(crate) mod task;
 
 use crate::caught::caught;
@@ -97,7 +99,7 @@ pub(crate) enum Step {
 /// Which step may follow which.
 pub(crate) const LEGAL: &[(Step, &[Step])] = &[
     (Step::Prepare, &[Step::Send, Step::Error, Step::Fail]),
-    (Step::Send, &[Step::Response, Step::Send, Step::Error]),
+    (Step::Send, &[Step::Response, Step::Send, Step::Error, Step::Fail]),
     (Step::Response, &[Step::Body, Step::Revalidate, Step::Send, Step::Retry, Step::Error, Step::Stale, Step::Fail]),
     (Step::Revalidate, &[Step::Commit, Step::Error, Step::Fail]),
     (Step::Body, &[Step::Commit, Step::Error, Step::Fail]),

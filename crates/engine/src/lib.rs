@@ -26,6 +26,7 @@ pub mod panics;
 pub mod peer;
 pub mod query_rules;
 mod ruling;
+mod slicing;
 pub mod storages;
 mod turns;
 pub mod vxid;
@@ -40,6 +41,7 @@ pub mod mempool_counts;
 // What all event loops share, and what each has for itself.
 pub mod context;
 mod copies;
+mod promotion;
 pub mod session;
 
 // The state machines, and what VCL can access of them.

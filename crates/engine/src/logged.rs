@@ -133,8 +133,8 @@ pub fn set_status_line(
 
 /// Adds a header at the end.
 pub fn append(log: &mut LogBuffer, tags: MessageTags, message: &mut Message, name: &str, value: &[&[u8]]) {
-    message.append_parts(name.as_bytes(), value);
-    log_last(log, tags, message);
+    let line = message.append_parts(name.as_bytes(), value);
+    log.record(tags.header, line);
 }
 
 /// Logs the last header.

@@ -38,7 +38,7 @@ pub(crate) fn write_piped_head(bereq: &Message, out: &mut Vec<u8>) {
 /// An exchange, used by one fetch.
 pub(crate) enum OriginExchange {
     /// Over HTTP/1.1.
-    Http1(http1::Http1Exchange),
+    Http1(Box<http1::Http1Exchange>),
     /// Over HTTP/2.
     Http2(Box<http2::Http2Exchange>),
 }
@@ -52,10 +52,10 @@ impl OriginExchange {
         if request.backend.definition().http2 {
             return Ok(match context.connections.get(request).await? {
                 Got::Stream(lease) => OriginExchange::Http2(Box::new(http2::Http2Exchange::new(lease))),
-                Got::Connection(connection) => OriginExchange::Http1(http1::Http1Exchange::new(connection)),
+                Got::Connection(connection) => OriginExchange::Http1(Box::new(http1::Http1Exchange::new(connection))),
             });
         }
-        Ok(OriginExchange::Http1(http1::Http1Exchange::new(backend::open(request).await?)))
+        Ok(OriginExchange::Http1(Box::new(http1::Http1Exchange::new(backend::open(request).await?))))
     }
 
     /// Bytes of buffers needed to receive a long body.
@@ -145,10 +145,11 @@ impl OriginExchange {
         }
     }
 
-    /// Ends waiting for the response when nobody wants it any more, if the transport can do that.
-    pub(crate) fn serves(&mut self, interest: Option<Interested>) {
+    /// Ends waiting for the response when nobody wants it any more. An origin of HTTP/1.1 may not notice that, and work on: that one is
+    /// given up only if something bounds how often it happens.
+    pub(crate) fn serves(&mut self, interest: Option<Interested>, is_bounded: bool) {
         match self {
-            OriginExchange::Http1(_) => {}
+            OriginExchange::Http1(exchange) => exchange.serves(interest.filter(|_| is_bounded)),
             OriginExchange::Http2(exchange) => exchange.serves(interest),
         }
     }

@@ -37,14 +37,17 @@ mod query;
 mod query_rule;
 mod receive;
 mod restart;
+mod slices;
 mod synth;
 mod transmit;
 mod vcl_failed;
+mod waiting;
 
 mod alt_svc;
 mod body;
 mod cache_status;
 mod coding;
+mod filed;
 mod vcl;
 mod why;
 
@@ -135,16 +138,16 @@ async fn run_begun(
 
 /// Starts the request's transaction.
 fn begin(context: &Loop, session: &SessionView, request: &mut Request) {
-    let vxid = context.engine.vxids.next();
+    let vxid = context.next_vxid();
     let mut number = itoa::Buffer::new();
     let life = &mut request.task.life;
     life.vxid = vxid;
     life.previous = life.received_at;
     let mut link = [0; 32];
     let link = joined(&mut link, &[b"req ", number.format(vxid).as_bytes(), b" rxreq"]);
-    context.engine.ring.write(Tag::Link, LogId::client(session.vxid), link);
     let log = &mut request.log;
     log.start(LogId::client(vxid), life.started);
+    log.announce(Tag::Link, LogId::client(session.vxid), link);
     log.record_parts(Tag::Begin, &[b"req ", number.format(session.vxid).as_bytes(), b" rxreq"]);
     log.timestamp("Start", life.started);
     log.timestamp("Req", life.received_at);

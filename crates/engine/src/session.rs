@@ -127,7 +127,7 @@ impl Session {
     #[must_use]
     pub fn open(context: &Loop, peer: Peer, kind: &str) -> Session {
         let clock_read_at = Instant::now();
-        let facts = SessionFacts::new(context.engine.vxids.next(), peer, context.clock.at(clock_read_at));
+        let facts = SessionFacts::new(context.next_vxid(), peer, context.clock.at(clock_read_at));
         context.count(Main::SSess);
         facts.log(context, Tag::Begin, format_args!("sess 0 {kind}"));
         let (remote, local) = (facts.peer.remote, facts.peer.local);

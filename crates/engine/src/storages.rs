@@ -4,8 +4,10 @@
 //! smaller limit within it. Responses for which VCL chooses no storage are spread over the storages in turn. Shared by all
 //! loops; a hit uses nothing here.
 
+pub mod files;
+
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use store::{Object, ObjectFlags, Store, Usage};
+use store::{FileUsage, Object, ObjectFlags, Store, Usage};
 use surface::limits::UNLIMITED_FREE_SPACE_BYTES;
 
 /// A storage as VCL and the log name it.
@@ -13,7 +15,7 @@ use surface::limits::UNLIMITED_FREE_SPACE_BYTES;
 pub struct StorageName {
     /// Name, e.g. `s0` or `Transient`.
     pub name: String,
-    /// Kind, e.g. `malloc`.
+    /// Kind: `malloc` or `file`.
     pub kind: String,
 }
 
@@ -27,11 +29,14 @@ pub struct Storages {
 }
 
 impl Storages {
-    /// The storages for the stores of a cache, in its order. All have the kind `malloc`, including Transient.
+    /// The storages for the stores of a cache, in its order. Transient has the kind `malloc`, since it lies in memory wherever
+    /// the bodies of the first storage lie.
     #[must_use]
     pub fn of(stores: &[Store]) -> Storages {
-        let name = |name: &str| StorageName { name: name.to_owned(), kind: "malloc".to_owned() };
-        let names = stores.iter().map(|store| name(store.name())).chain([name("Transient")]).collect();
+        let name = |name: &str, kind: &str| StorageName { name: name.to_owned(), kind: kind.to_owned() };
+        let kind = |store: &Store| if store.is_filed() { "file" } else { "malloc" };
+        let of_stores = stores.iter().map(|store| name(store.name(), kind(store)));
+        let names = of_stores.chain([name("Transient", "malloc")]).collect();
         Storages { names, stores: stores.to_vec(), turns: AtomicU32::new(0) }
     }
 
@@ -73,18 +78,28 @@ impl Storages {
         }
     }
 
-    /// Counters and gauges of a storage; `None` when it does not exist.
+    /// Counters and gauges of a storage, of its file if it has one; `None` when it does not exist.
     #[must_use]
     pub fn usage(&self, storage: u32) -> Option<Usage> {
         if storage == self.transient() {
             return Some(self.store(storage).transient_usage());
         }
-        self.stores.get(storage as usize).map(Store::usage)
+        let of_file = self.file_usage(storage).map(|file| file.usage);
+        of_file.or_else(|| self.stores.get(storage as usize).map(Store::usage))
+    }
+
+    /// Counters and gauges of the file of a storage; `None` when it has none.
+    #[must_use]
+    pub fn file_usage(&self, storage: u32) -> Option<FileUsage> {
+        self.stores.get(storage as usize)?.file_usage()
     }
 
     /// The free space of a storage in bytes; if it has no limit, a number larger than any VCL asks for.
     #[must_use]
     pub fn free_bytes(&self, storage: u32) -> u64 {
+        if let Some(file) = self.file_usage(storage) {
+            return file.usage.g_space;
+        }
         let (store, is_transient) = (self.store(storage), storage == self.transient());
         if store.is_shown_unlimited(is_transient) {
             return UNLIMITED_FREE_SPACE_BYTES;

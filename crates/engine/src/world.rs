@@ -102,7 +102,7 @@ impl<'a> World<'a> {
     }
 
     /// Whether it is recorded where VCL decided something.
-    fn tells_reasons(&self) -> bool {
+    fn records_reasons(&self) -> bool {
         match &self.side {
             Side::Client(client) => client.task.settings.reasons,
             Side::Fetch(fetch) => fetch.task.order.parameters.tells_reasons(),

@@ -192,7 +192,7 @@ fn pipe_without_a_connection_says_why() {
             client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
             client.rest().await;
             let all = reasons(&world);
-            assert!(all.iter().any(|reason| reason.starts_with("connect-failed text=")), "{all:?}");
+            assert!(all.iter().any(|reason| reason.starts_with("connect-refused text=")), "{all:?}");
         },
     );
 }

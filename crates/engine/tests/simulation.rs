@@ -30,6 +30,8 @@ use tokio::task::LocalSet;
 const SEEDS: u64 = 200;
 /// The same for the simulation of VCL 3.0: some in which a storage is full now and then.
 const LEGACY_SEEDS: Range<u64> = 140..200;
+/// The same for the simulation of slices.
+const SLICED_SEEDS: Range<u64> = 200..230;
 /// Bends fetches to the will of the clients and of the origin, as headers say.
 const VCL: &str = r#"vcl 4.1;
 import std;
@@ -84,6 +86,8 @@ sub vcl_fetch {
 /// What is shared by everybody in one run.
 struct Stage {
     world: Rc<World>,
+    /// Resources are fetched in slices, as far as the origin knows them.
+    has_slices: bool,
     book: Book,
     resources: Vec<Resource>,
 }
@@ -116,6 +120,18 @@ fn whatever_happens_that_holds_for_vcl_of_old_too() {
     }
     // It neither revalidates nor remembers what to miss.
     play_many(LEGACY_SEEDS, LEGACY_VCL).expect_variety(&[Main::Fetch304, Main::CacheHitmiss]);
+}
+
+#[test]
+fn whatever_happens_that_holds_for_resources_in_slices_too() {
+    let vcl = VCL.replacen("sub vcl_recv {", "sub vcl_recv { set req.slice_bytes = 64KB; ", 1);
+    if let Some(seed) = number("COPAL_SEED") {
+        play(seed, &vcl, true);
+        return;
+    }
+    let outcome = play_many(SLICED_SEEDS, &vcl);
+    println!("{} slices that were not the first, {} good answers", outcome.slices, outcome.answers);
+    assert!(outcome.slices > 50 && outcome.answers > 500, "too tame");
 }
 
 fn play_many(seeds: Range<u64>, vcl: &str) -> Outcome {
@@ -159,6 +175,8 @@ struct Outcome {
     answers: u64,
     /// Bodies that could not be kept and were passed on in mid-stream.
     passed_on: u64,
+    /// Requests to the origin for slices of what has a head.
+    slices: u64,
     /// Counters, by their place in [`VARIETY`].
     counts: [u64; VARIETY.len()],
 }
@@ -175,6 +193,8 @@ impl Outcome {
             add(*counter, stage.world.count(*counter));
         }
         stage.world.engine.cache.counters(&mut add);
+        let is_slice = |payload: &[u8]| payload.starts_with(b"If-Range: ");
+        outcome.slices = stage.world.records().iter().filter(|record| is_slice(&record.payload)).count() as u64;
         let is_passed_on = |payload: &[u8]| payload.starts_with(b"Could not get storage for the whole body");
         outcome.passed_on = stage.world.records().iter().filter(|record| is_passed_on(&record.payload)).count() as u64;
         outcome
@@ -183,6 +203,7 @@ impl Outcome {
     fn add(&mut self, other: &Outcome) {
         self.answers += other.answers;
         self.passed_on += other.passed_on;
+        self.slices += other.slices;
         for (sum, count) in self.counts.iter_mut().zip(other.counts) {
             *sum += count;
         }
@@ -225,8 +246,13 @@ fn play(seed: u64, vcl: &str, is_told: bool) -> Outcome {
     LocalSet::new().block_on(&runtime, async {
         let world = Rc::new(World::with_storages(parameters, storage_bytes));
         world.load("boot", vcl);
-        let resources = (0..rng.random_range(4..16)).map(|index| Resource::random(index, &mut rng)).collect();
-        let stage = Rc::new(Stage { world: Rc::clone(&world), book: Book::default(), resources });
+        let mut resources: Vec<_> =
+            (0..rng.random_range(4..16)).map(|index| Resource::random(index, &mut rng)).collect();
+        let has_slices = vcl.contains("slice_bytes");
+        if has_slices {
+            resources.iter_mut().for_each(Resource::grow);
+        }
+        let stage = Rc::new(Stage { world: Rc::clone(&world), has_slices, book: Book::default(), resources });
         let fragments = if rng.random_bool(0.2) { rng.random_range(1..2000) } else { 0 };
         world.engine.fragment_fetch_bytes.store(fragments, std::sync::atomic::Ordering::Relaxed);
         origin::start(&stage, rng.random());

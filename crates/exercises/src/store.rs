@@ -1,14 +1,15 @@
-//! An arena and a journal with altered bytes, opened as after a crash.
+//! An arena, a file of bodies and a journal with altered bytes, opened as after a crash.
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use store::{Journal, Object, ObjectAttributes, Store};
+use store::{Advice, FileOptions, Journal, Object, ObjectAttributes, Store};
 
 /// Size of the arena, in bytes; its limit is the same.
 const ARENA_BYTES: usize = 32 << 10;
@@ -116,6 +117,60 @@ fn body_bytes(object: &Object) -> usize {
     assert_eq!(read, object.available_bytes(), "a recovered object is whole");
     let _ = (object.key().len(), object.vary().len(), object.head().len(), object.ttl(), object.grace(), object.keep());
     read as usize
+}
+
+/// Length of the file of bodies.
+const FILE_BYTES: u64 = 512 << 10;
+
+/// Makes a storage with a file and closes it; changes the file as the bytes say, as [`arena`] does with an arena; opens it as after a
+/// reboot, and reads what is in the page cache.
+///
+/// # Panics
+/// When it cannot be opened or used, or a body is not what it was.
+pub fn bodies(bytes: &[u8]) {
+    let options = FileOptions {
+        bytes: FILE_BYTES,
+        metadata_bytes: 64 << 10,
+        granularity_bytes: 512,
+        advice: Advice::Normal,
+        journal: 7,
+    };
+    let file = tempfile::tempfile().expect("a file");
+    let open = |file: &File| {
+        let handle = file.try_clone().expect("a descriptor").into();
+        Store::open_filed(memory_file(&[]), handle, "s0", &options).expect("a storage")
+    };
+    let (store, _) = open(&file);
+    let mut objects: Vec<Arc<Object>> = (1..20).filter_map(|xid| stored(&store, xid, xid as usize * 200)).collect();
+    objects.swap_remove(3).remove();
+    store.close();
+    drop((objects, store));
+    for change in bytes.chunks_exact(CHANGE_BYTES) {
+        let [low, high, mask @ ..] = change else { continue };
+        let at = u64::from(u16::from_le_bytes([*low, *high])) * 8 % FILE_BYTES;
+        let mut word = [0; CHANGE_BYTES - 2];
+        let end = (FILE_BYTES - at).min(word.len() as u64) as usize;
+        file.read_exact_at(&mut word[..end], at).expect("a file of that length");
+        word.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);
+        file.write_all_at(&word[..end], at).expect("room");
+    }
+    let (again, recovered) = open(&file);
+    for object in &recovered.objects {
+        if !object.is_filed() || !object.check() {
+            continue;
+        }
+        let Some(mut reader) = object.reader() else { continue };
+        let mut read = 0;
+        while let Some(chunk) = reader.chunk_at(read) {
+            let first = chunk[0];
+            assert!(chunk.iter().all(|byte| *byte == first), "one body, not two");
+            read += chunk.len() as u64;
+        }
+        assert!(reader.wants_load() || reader.has_failed() || read == object.available_bytes());
+    }
+    drop(recovered);
+    again.check();
+    assert!(stored(&again, 100, 5000).is_some(), "there is room");
 }
 
 /// Opens a file that holds these bytes as a journal.

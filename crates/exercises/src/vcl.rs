@@ -134,9 +134,12 @@ pub fn run(bytes: &[u8]) -> usize {
     let program = LinkedProgram::link(compiled.program).unwrap_or_else(|error| panic!("{text}\n{error}"));
     // Texts that grow too long are stopped by the limits of a request, which are not part of the language.
     let Some(expected) = naive::walk(&random) else { return 0 };
-    let mut host = host::ListingHost::new(&program);
-    let mut scratch = Scratch::new(64 << 20);
-    Machine::new().run(&program, Method::Recv, &mut host, &mut scratch);
-    assert_eq!(host.done, expected, "{text}");
+    // Who traces runs instruction by instruction, others what these have become.
+    for is_traced in [false, true] {
+        let mut host = host::ListingHost::new(&program, is_traced);
+        let mut scratch = Scratch::new(64 << 20);
+        Machine::new().run(&program, Method::Recv, &mut host, &mut scratch);
+        assert_eq!(host.done, expected, "{text}");
+    }
     expected.len()
 }

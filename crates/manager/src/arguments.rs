@@ -27,16 +27,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use storage::Storages;
 use surface::eviction::EvictionPolicy;
-use surface::option::{LOG_FORMATS, MEMORY_AUTO};
+use surface::option::{LOG_FORMATS, MEMORY_AUTO, letter};
 use surface::parameter::{Parameters, feature, value};
+use surface::program::program;
 use surface::version::VARNISH_BANNER;
 use tls_file::TlsFile;
 use vcl::{ReadFile, SystemFiles};
-
-/// The options, in the form that getopt(3) takes; `-x optstring` prints it.
-pub const OPTIONS: &str = "?a:A:b:Cdf:Fh:i:I:j:l:M:n:o:P:p:r:S:s:T:t:VW:x:";
-
-const USAGE: &str = include_str!("arguments/usage.txt");
 
 /// As what the daemon was started. It decides the defaults of parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +53,12 @@ impl Role {
             Role::Copal => Parameters {
                 http_policy: "rfc".to_owned(),
                 eviction_policy: EvictionPolicy::S3Fifo.name().to_owned(),
+                storage_placement: "tiers".to_owned(),
                 feature: stock.feature | feature::HTTP2,
+                backend_follow_dns: "system".to_owned(),
+                backend_error_reasons: true,
+                client_half_close: true,
+                waiting_timeout: 300.0,
                 ..stock
             },
         }
@@ -213,15 +214,15 @@ impl From<&str> for ArgumentError {
 /// The first mistake.
 pub fn parse(role: Role, arguments: &[OsString]) -> Result<Parsed, ArgumentError> {
     if arguments == ["--optstring"] {
-        return Ok(Parsed::Print { text: format!("{OPTIONS}\n"), status: 0 });
+        return Ok(Parsed::Print { text: format!("{}\n", letter::optstring()), status: 0 });
     }
-    let elements = getopt::elements(arguments, OPTIONS, surface::option::DAEMON);
+    let elements = getopt::elements(arguments, &letter::optstring(), surface::option::DAEMON);
     if elements.contains(&Element::Option('?', None)) {
         // Compat: printing the usage exits with the status of wrong usage.
-        return Ok(Parsed::Print { text: USAGE.to_owned(), status: 2 });
+        return Ok(Parsed::Print { text: program("daemon").usage(), status: 2 });
     }
     if elements.contains(&Element::Long("help", None)) {
-        return Ok(Parsed::Print { text: USAGE.to_owned(), status: 0 });
+        return Ok(Parsed::Print { text: program("daemon").usage(), status: 0 });
     }
     if elements.contains(&Element::Long("version", None)) {
         return Ok(Parsed::Print { text: version(), status: 0 });
@@ -322,7 +323,7 @@ impl Given {
                 Element::IncompleteLong(name) => {
                     return Err(format!("option requires an argument -- '--{name}'").into());
                 }
-                Element::Unknown(letter) => return Err(format!("invalid option -- '{letter}'").into()),
+                Element::Unknown(letter) => return Err(unknown_letter(letter).into()),
                 Element::Incomplete(letter) => {
                     return Err(format!("option requires an argument -- '{letter}'").into());
                 }
@@ -455,6 +456,14 @@ impl Given {
             memory_bytes: self.memory_bytes,
             hasher,
         })
+    }
+}
+
+fn unknown_letter(letter: char) -> String {
+    let message = format!("invalid option -- '{letter}'");
+    match letter::former(letter) {
+        Some(row) => format!("{message}\n\t-{letter} is of {}; {}", row.of, row.instead),
+        None => message,
     }
 }
 

@@ -195,16 +195,16 @@ impl Call<'_> {
     }
 
     fn storage_list(self) -> Response {
-        let names = self.manager.arguments.storages.names();
+        let storages = &self.manager.arguments.storages;
         if self.json {
             let mut reply = self.json_reply(2);
-            for name in names {
-                let name = string(&name);
-                reply.push("\n  ", &format!("{{\n    \"name\": {name},\n    \"storage\": \"malloc\"\n}}"));
+            for storage in storages.all() {
+                let (name, kind) = (string(&storage.name), storage.kind_shown());
+                reply.push("\n  ", &format!("{{\n    \"name\": {name},\n    \"storage\": \"{kind}\"\n}}"));
             }
             return Response::ok(reply.finish());
         }
-        let rows = names.iter().map(|name| format!("\tstorage.{name} = malloc\n"));
+        let rows = storages.all().map(|storage| format!("\tstorage.{} = {}\n", storage.name, storage.kind_shown()));
         Response::ok(format!("Storage devices:\n{}", rows.collect::<String>()))
     }
 

@@ -8,7 +8,7 @@ use crate::state::Manager;
 use crate::vcl_files::{Recorder, VclFiles};
 use crate::vcl_table::Loaded;
 use std::path::PathBuf;
-use surface::parameter::Parameters;
+use surface::parameter::{NAMES_FIXED, Parameters};
 use vcl::{CompileOptions, SourceText};
 
 /// Everything that a compilation depends on.
@@ -25,6 +25,7 @@ pub struct Job {
     labels: Vec<String>,
     syntax_min: u8,
     follows_rfc: bool,
+    follows_names: bool,
     /// The rights with which everything is read.
     reader: Option<Reader>,
 }
@@ -66,6 +67,7 @@ impl Job {
             labels: Vec::new(),
             syntax_min: 40,
             follows_rfc: parameters.http_policy == "rfc",
+            follows_names: parameters.backend_follow_dns != NAMES_FIXED,
             reader: jail.reader().cloned(),
         }
     }
@@ -108,6 +110,7 @@ impl Job {
             labels: &self.labels,
             syntax_min: self.syntax_min,
             follows_rfc: self.follows_rfc,
+            follows_names: self.follows_names,
             files: &recorder,
             ..CompileOptions::default()
         };

@@ -1,24 +1,22 @@
 //! Memory files that systemd keeps while the unit is restarted (`FileDescriptorStoreMax=`): what is stored lives on in the next daemon.
 //!
-//! Each file has a name there, which says what it is: `copal-journal`, `copal-seat`, `copal-panic`, and `copal-arena-NAME` for each storage.
-//! At a start those that come back are checked, the others are made anew, and systemd is told of the difference. *Invariant:* without the
-//! journal no arena comes back: nobody would know what must no longer be served. *Invariant:* systemd never has a file that no daemon of this
+//! Each file has a name there, which says what it is: `copal-journal`, `copal-seat`, `copal-panic`, and `copal-arena-NAME` for each storage;
+//! with them go the files on disks, `copal-file-NAME` and again the journal, so that their locks hold and it is certain that what comes
+//! back belongs together. At a start those that come back are checked, the others are made anew, and systemd is told of the difference.
+//! *Invariant:* without the journal no arena comes back: nobody would know what must no longer be served; nor without its file, if it is
+//! to have one. *Invariant:* systemd never has a file that no daemon of this
 //! command line would take. Source: sd_notify(3), FDSTORE, FDSTOREREMOVE, FDNAME; the same files go to a successor by `handover.rs`.
 
-use crate::memory_files::{ARENA, JOURNAL, MemoryFiles, PANIC, SEAT, check};
+use crate::arguments::storage::Storages;
+use crate::memory_files::{ARENA, FIXED, JOURNAL, MemoryFiles, PANIC, SEAT, check};
+use crate::storage_files::{FileWanted, LockedFile, StorageFiles, journal_path, wanted};
 use crate::systemd;
 use nix::sys::stat::fstat;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// A storage, as the command line has it.
-#[derive(Clone, Debug)]
-pub struct Wanted {
-    /// Name.
-    pub name: String,
-    /// Limit in bytes.
-    pub limit_bytes: u64,
-}
+/// Before the name of a storage, for its file.
+const FILE: &str = "copal-file";
 
 /// What comes of the files that came back.
 #[derive(Debug)]
@@ -36,79 +34,143 @@ pub struct TakenBack {
 }
 
 /// The names of all files, in the order of [`MemoryFiles::handles`].
-fn names(storages: impl Iterator<Item = impl AsRef<str>>) -> Vec<String> {
+fn names(storages: &Storages) -> Vec<String> {
     let fixed = [JOURNAL, PANIC, SEAT].map(|name| name.to_string_lossy().into_owned());
-    let arenas = storages.map(|name| format!("{}-{}", ARENA.to_string_lossy(), name.as_ref()));
-    fixed.into_iter().chain(arenas).collect()
+    let arenas = storages.cache.iter().map(|storage| format!("{}-{}", ARENA.to_string_lossy(), storage.name));
+    let filed = storages.cache.iter().filter(|storage| storage.file.is_some());
+    let files = filed.map(|storage| format!("{FILE}-{}", storage.name));
+    fixed.into_iter().chain(arenas).chain(files).collect()
 }
 
-/// Takes back what can be used of `kept`, and makes the rest anew.
-///
-/// # Errors
-/// Files cannot be made.
-pub fn take_back(kept: Vec<(String, OwnedFd)>, storages: &[Wanted]) -> io::Result<TakenBack> {
-    let names = names(storages.iter().map(|storage| &storage.name));
-    let mut refused = Vec::new();
-    let mut found: Vec<Option<OwnedFd>> = names.iter().map(|_| None).collect();
-    let mut removed = Vec::new();
-    for (name, file) in kept {
-        let why = match names.iter().position(|known| *known == name) {
-            None => Some("no -s has that name".to_owned()),
-            Some(at) if found[at].is_some() => Some("it is there twice".to_owned()),
-            Some(at) => match fits(&file, at, storages) {
-                Ok(()) => {
-                    found[at] = Some(file);
-                    None
-                }
-                Err(why) => Some(why),
-            },
-        };
-        if let Some(why) = why {
-            removed.push(name.clone());
-            refused.push((name, why));
-        }
-    }
-    // The store cannot tell two of the same name apart: both go.
-    for (name, found) in names.iter().zip(&mut found) {
-        if removed.contains(name) {
-            *found = None;
-        }
-    }
-    if found[0].is_none() {
-        for (name, found) in names.iter().zip(&mut found).skip(MemoryFiles::handle_count(0)) {
-            if found.take().is_some() {
-                removed.push(name.clone());
-                refused.push((name.clone(), "there is no journal of bans with it".to_owned()));
+/// What came back, by its place among all.
+struct Kept {
+    names: Vec<String>,
+    found: Vec<Option<OwnedFd>>,
+    refused: Vec<(String, String)>,
+    removed: Vec<String>,
+}
+
+impl Kept {
+    /// Sorts what came back. The store cannot tell two of the same name apart: both go.
+    fn sorted(kept: Vec<(String, OwnedFd)>, storages: &Storages) -> Kept {
+        let names = names(storages);
+        let found = names.iter().map(|_| None).collect();
+        let mut sorted = Kept { names, found, refused: Vec::new(), removed: Vec::new() };
+        let mut twice = Vec::new();
+        for (name, file) in kept {
+            match sorted.names.iter().position(|known| *known == name) {
+                None => sorted.note(name, "no -s has that name"),
+                Some(at) if sorted.found[at].is_some() => twice.push(at),
+                Some(at) => sorted.found[at] = Some(file),
             }
         }
+        twice.iter().for_each(|at| sorted.refuse(*at, "it is there twice"));
+        sorted
     }
-    removed.dedup();
-    let missing: Vec<usize> = (0..names.len()).filter(|at| found[*at].is_none()).collect();
-    let storages_back = found.iter().skip(MemoryFiles::handle_count(0)).flatten().count();
-    let fresh = MemoryFiles::create(storages.len())?.handles()?;
-    let handles = found.into_iter().zip(fresh).map(|(found, fresh)| found.unwrap_or(fresh)).collect();
-    match MemoryFiles::take_over(handles, storages.len()) {
-        Ok(memory) => Ok(TakenBack { memory, refused, storages: storages_back, removed, missing }),
+
+    fn note(&mut self, name: String, why: impl Into<String>) {
+        if !self.removed.contains(&name) {
+            self.removed.push(name.clone());
+        }
+        self.refused.push((name, why.into()));
+    }
+
+    fn refuse(&mut self, at: usize, why: impl Into<String>) {
+        if self.found[at].take().is_some() {
+            self.note(self.names[at].clone(), why);
+        }
+    }
+
+    /// Takes the file at that place of the store out, if it is the one at a path.
+    fn file(&mut self, at: usize, path: &std::path::Path) -> Option<LockedFile> {
+        let adopted = LockedFile::adopt(self.found[at].take()?, path.to_owned());
+        let why = match adopted {
+            Ok(file) if file.is_at(path) => return Some(file),
+            Ok(file) => {
+                // Systemd forgets it only later, and it may be a path of its own again by then.
+                file.release();
+                format!("it is not the file {} any more", path.display())
+            }
+            Err(why) => why,
+        };
+        self.note(self.names[at].clone(), why);
+        None
+    }
+}
+
+/// Takes back what can be used of `kept`, and makes the rest anew. `open` opens the files on disks that are not there, gives all of them
+/// the length that they should have, and returns the limit of each storage's memory.
+///
+/// # Errors
+/// The message for the operator.
+pub fn take_back(
+    kept: Vec<(String, OwnedFd)>,
+    storages: &Storages,
+    open: impl FnOnce(&mut StorageFiles, &[Option<FileWanted>]) -> Result<Vec<u64>, String>,
+) -> Result<TakenBack, String> {
+    let (wanted, count) = (wanted(storages), storages.cache.len());
+    let mut kept = Kept::sorted(kept, storages);
+    let mut files = StorageFiles::none(count);
+    let has_journal = match journal_path(&wanted) {
+        Some(path) => {
+            files.journal = kept.file(0, &path);
+            files.journal.is_some()
+        }
+        None => kept.found[0].as_ref().is_some_and(|file| check(file, JOURNAL).is_ok()),
+    };
+    for (at, kind) in (0..).zip([JOURNAL, PANIC, SEAT].into_iter().chain(std::iter::repeat_n(ARENA, count))) {
+        let wrong = kept.found[at].as_ref().and_then(|file| check(file, kind).err());
+        if let Some(why) = wrong {
+            kept.refuse(at, why);
+        }
+    }
+    let mut at_file = FIXED + count;
+    for (place, wanted) in wanted.iter().enumerate() {
+        let Some(wanted) = wanted else { continue };
+        files.of_storages[place] = kept.file(at_file, &wanted.path);
+        at_file += 1;
+        if !files.has(place) {
+            kept.refuse(FIXED + place, "its file did not come with it");
+        }
+    }
+    if !has_journal {
+        (FIXED..FIXED + count).for_each(|at| kept.refuse(at, "there is no journal of bans with it"));
+    }
+    let has_files: Vec<bool> = (0..count).map(|place| files.has(place)).collect();
+    let (has_kept_journal, bytes) = (files.journal.is_some(), files.bytes());
+    let limits = open(&mut files, &wanted)?;
+    for (place, (before, after)) in bytes.into_iter().zip(files.bytes()).enumerate() {
+        // An arena keeps its length. In a much smaller one the storage could never become what it is meant to be.
+        let length =
+            kept.found[FIXED + place].as_ref().and_then(|arena| fstat(arena).ok()).map_or(0, |found| found.st_size);
+        if has_files[place] {
+            if before != after {
+                kept.refuse(FIXED + place, "its file has another length now");
+            }
+        } else if length != 0 && u64::try_from(length).unwrap_or(0) < limits.get(place).copied().unwrap_or(0) {
+            kept.refuse(FIXED + place, "it was made for a smaller storage");
+        }
+    }
+    let Kept { names, found, mut refused, removed } = kept;
+    let is_there = |at: usize| match at.checked_sub(FIXED + count) {
+        _ if at == 0 && has_kept_journal => true,
+        Some(nth) => {
+            has_files.iter().zip(&wanted).filter(|(_, wanted)| wanted.is_some()).nth(nth).is_some_and(|(has, _)| *has)
+        }
+        None => found[at].is_some(),
+    };
+    let missing: Vec<usize> = (0..names.len()).filter(|at| !is_there(*at)).collect();
+    let back = found[FIXED..FIXED + count].iter().flatten().count();
+    let memory = |error: io::Error| format!("Cannot set up shared memory: {}", crate::arguments::reason(&error));
+    let fresh = MemoryFiles::create(count).map_err(memory)?.with_files(files);
+    let handles = found.into_iter().zip(fresh.handles().map_err(memory)?);
+    match MemoryFiles::take_over(handles.map(|(found, fresh)| found.unwrap_or(fresh)).collect(), &wanted) {
+        Ok(memory) => Ok(TakenBack { memory, refused, storages: back, removed, missing }),
         Err(why) => {
             refused.push(("all".to_owned(), why));
             let (removed, missing) = (names.clone(), (0..names.len()).collect());
-            Ok(TakenBack { memory: MemoryFiles::create(storages.len())?, refused, storages: 0, removed, missing })
+            Ok(TakenBack { memory: fresh, refused, storages: 0, removed, missing })
         }
-    }
-}
-
-/// Whether a file is what belongs at that place.
-fn fits(file: &OwnedFd, at: usize, storages: &[Wanted]) -> Result<(), String> {
-    let kind = [JOURNAL, PANIC, SEAT].get(at).copied().unwrap_or(ARENA);
-    check(file, kind)?;
-    let Some(storage) = at.checked_sub(MemoryFiles::handle_count(0)).and_then(|at| storages.get(at)) else {
-        return Ok(());
-    };
-    let length = fstat(file).map_or(0, |found| u64::try_from(found.st_size).unwrap_or(0));
-    // An arena keeps its length. In a much smaller one the storage could never become what it is meant to be.
-    match length == 0 || length >= storage.limit_bytes {
-        true => Ok(()),
-        false => Err("it was made for a smaller storage".to_owned()),
     }
 }
 
@@ -117,9 +179,9 @@ impl TakenBack {
     ///
     /// # Errors
     /// Whatever the system reports.
-    pub fn settle(&self, storages: &[Wanted]) -> io::Result<()> {
+    pub fn settle(&self, storages: &Storages) -> io::Result<()> {
         self.removed.iter().try_for_each(|name| systemd::forget(name))?;
-        let names = names(storages.iter().map(|storage| &storage.name));
+        let names = names(storages);
         let handles = self.memory.handles()?;
         self.missing.iter().try_for_each(|at| systemd::keep(&names[*at], handles[*at].as_fd()))
     }
@@ -129,7 +191,7 @@ impl TakenBack {
 ///
 /// # Errors
 /// Whatever the system reports.
-pub fn renew<'a>(memory: &MemoryFiles, storages: impl Iterator<Item = &'a str>) -> io::Result<()> {
+pub fn renew(memory: &MemoryFiles, storages: &Storages) -> io::Result<()> {
     for (name, handle) in names(storages).iter().zip(memory.handles()?) {
         systemd::forget(name)?;
         systemd::keep(name, handle.as_fd())?;
@@ -140,19 +202,28 @@ pub fn renew<'a>(memory: &MemoryFiles, storages: impl Iterator<Item = &'a str>) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arguments::jail::Jail;
+    use crate::arguments::storage::parse;
     use std::fs::File;
     use std::os::unix::fs::{FileExt, MetadataExt};
+    use std::time::Duration;
 
-    fn wanted(storages: &[(&str, u64)]) -> Vec<Wanted> {
-        storages
-            .iter()
-            .map(|(name, limit_bytes)| Wanted { name: (*name).to_owned(), limit_bytes: *limit_bytes })
-            .collect()
+    fn storages(arguments: &[&str]) -> Storages {
+        let arguments: Vec<String> = arguments.iter().map(|text| (*text).to_owned()).collect();
+        parse(&arguments).unwrap()
     }
 
-    fn kept(memory: &MemoryFiles, storages: &[Wanted]) -> Vec<(String, OwnedFd)> {
-        let names = names(storages.iter().map(|storage| &storage.name));
-        names.into_iter().zip(memory.handles().unwrap()).collect()
+    fn take_back(kept: Vec<(String, OwnedFd)>, storages: &Storages) -> Result<TakenBack, String> {
+        let jail = Jail::None { asked: true };
+        super::take_back(kept, storages, |files, wanted| {
+            files.open(wanted, &jail, Duration::ZERO, &mut |_| {})?;
+            let sizes = storages.cache.iter().map(|storage| storage.size).zip(files.bytes());
+            Ok(sizes.map(|(size, bytes)| size.bytes_of(1 << 40, bytes).unwrap_or(0)).collect())
+        })
+    }
+
+    fn kept(memory: &MemoryFiles, storages: &Storages) -> Vec<(String, OwnedFd)> {
+        names(storages).into_iter().zip(memory.handles().unwrap()).collect()
     }
 
     fn numbers(memory: &MemoryFiles) -> Vec<u64> {
@@ -161,7 +232,7 @@ mod tests {
 
     #[test]
     fn everything_comes_back_and_systemd_need_not_be_told() {
-        let storages = wanted(&[("s0", 4096), ("large", 8192)]);
+        let storages = storages(&["malloc,4k", "large=malloc,8k"]);
         let memory = MemoryFiles::create(2).unwrap();
         let mut kept = kept(&memory, &storages);
         kept.reverse();
@@ -172,38 +243,38 @@ mod tests {
 
     #[test]
     fn nothing_comes_back_at_the_first_start() {
-        let back = take_back(Vec::new(), &wanted(&[("s0", 4096)])).unwrap();
+        let back = take_back(Vec::new(), &storages(&["malloc,4k"])).unwrap();
         assert_eq!((back.storages, back.missing, back.removed.len()), (0, vec![0, 1, 2, 3], 0));
     }
 
     #[test]
     fn what_does_not_fit_the_command_line_goes_alone() {
-        let storages = wanted(&[("a", 4096), ("b", 4096)]);
+        let both = storages(&["a=malloc,4k", "b=malloc,4k"]);
         let memory = MemoryFiles::create(2).unwrap();
         let before = numbers(&memory);
         File::from(memory.handles().unwrap().pop().unwrap()).write_all_at(&[1; 5000], 0).unwrap();
         let refusal =
             |back: &TakenBack| back.refused.iter().map(|(name, why)| format!("{name}: {why}")).collect::<Vec<_>>();
 
-        let other = take_back(kept(&memory, &storages), &wanted(&[("b", 4096), ("c", 4096)])).unwrap();
+        let other = take_back(kept(&memory, &both), &storages(&["b=malloc,4k", "c=malloc,4k"])).unwrap();
         assert_eq!(refusal(&other), ["copal-arena-a: no -s has that name"]);
         assert_eq!((numbers(&other.memory)[3], other.storages), (before[4], 1));
         assert_eq!((other.missing.clone(), other.removed.clone()), (vec![4], vec!["copal-arena-a".to_owned()]));
 
-        let larger = take_back(kept(&memory, &storages), &wanted(&[("a", 1 << 30), ("b", 6000)])).unwrap();
+        let larger = take_back(kept(&memory, &both), &storages(&["a=malloc,1g", "b=malloc,6000"])).unwrap();
         assert_eq!(refusal(&larger), ["copal-arena-b: it was made for a smaller storage"]);
         assert_eq!(numbers(&larger.memory)[3], before[3], "an arena that no worker has sized yet");
 
-        let mut twice = kept(&memory, &storages);
+        let mut twice = kept(&memory, &both);
         twice.push(("copal-arena-a".to_owned(), MemoryFiles::create(1).unwrap().handles().unwrap().pop().unwrap()));
-        let twice = take_back(twice, &storages).unwrap();
+        let twice = take_back(twice, &both).unwrap();
         assert_eq!(refusal(&twice), ["copal-arena-a: it is there twice"]);
         assert!(!numbers(&twice.memory).contains(&before[3]));
     }
 
     #[test]
     fn without_the_bans_nothing_that_is_stored_comes_back() {
-        let storages = wanted(&[("s0", 4096)]);
+        let storages = storages(&["malloc,4k"]);
         let memory = MemoryFiles::create(1).unwrap();
         let all = || kept(&memory, &storages);
         let back = take_back(all().split_off(1), &storages).unwrap();
@@ -218,5 +289,31 @@ mod tests {
         );
         assert_eq!(back.removed, ["copal-journal", "copal-arena-s0"]);
         assert!(numbers(&back.memory).iter().all(|number| !numbers(&memory)[3..].contains(number)));
+    }
+
+    #[test]
+    fn a_file_and_what_lies_in_memory_for_it_come_back_together_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bodies");
+        let storages = storages(&["malloc,4k", &format!("f=file,{},1m", path.display())]);
+        let first = take_back(Vec::new(), &storages).unwrap();
+        assert_eq!(first.missing, [0, 1, 2, 3, 4, 5]);
+        let before = numbers(&first.memory);
+        let back = take_back(kept(&first.memory, &storages), &storages).unwrap();
+        assert_eq!((numbers(&back.memory), back.storages, back.missing.len()), (before.clone(), 2, 0));
+        drop(back);
+
+        let alone =
+            |name: &str| kept(&first.memory, &storages).into_iter().filter(|one| one.0 != name).collect::<Vec<_>>();
+        assert!(take_back(alone("copal-file-f"), &storages).unwrap_err().contains("is used by another process"));
+        let bans = take_back(alone("copal-journal"), &storages).unwrap_err();
+        assert!(bans.contains("bodies.bans\" is used by"), "{bans}");
+
+        std::fs::rename(&path, folder.path().join("moved")).unwrap();
+        let other = take_back(kept(&first.memory, &storages), &storages).unwrap();
+        let whys: Vec<_> = other.refused.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!((whys, other.storages), (vec!["copal-file-f", "copal-arena-f"], 1));
+        assert!(!numbers(&other.memory).contains(&before[4]) && !numbers(&other.memory).contains(&before[5]));
+        assert_eq!(other.missing, [4, 5]);
     }
 }

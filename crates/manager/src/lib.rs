@@ -1,6 +1,6 @@
 //! The manager process: it owns what must outlive a crash of the worker, and it is the process that operators talk to.
 //!
-//! It holds the listening sockets, the cache arena and the ban journal (memory files), the parameters, the VCL texts and
+//! It holds the listening sockets, the cache arena and the ban journal (memory files, and files on disks), the parameters, the VCL texts and
 //! compiled programs, and its part of the shared memory. It starts the worker with all of these, and starts the next one
 //! when it dies. It never serves a client itself, and never looks into the arena.
 //!
@@ -41,6 +41,7 @@ mod shortage;
 mod socket_file;
 mod start;
 mod state;
+mod storage_files;
 mod system_error;
 mod systemd;
 mod tls;

@@ -36,7 +36,9 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::task::spawn_local;
-use worker::control::{Configuration, ListenerConfiguration, Reply, Request, Step, StorageConfiguration};
+use worker::control::{
+    Configuration, FileConfiguration, ListenerConfiguration, Reply, Request, Step, StorageConfiguration,
+};
 
 use crate::arguments::Mode;
 use crate::arguments::jail::Jail;
@@ -132,11 +134,23 @@ fn is_from_outside(signal: Option<i32>, killed_by_us: bool, memory_ran_out: bool
 /// was of that kind.
 fn hold_against_storage(manager: &Manager, failure: &Failure) -> bool {
     let Some(step) = failure.step.filter(|step| *step != Step::Surroundings) else { return false };
-    let Some(set_aside) = manager.failures.borrow_mut().count(step) else { return true };
+    let counted = {
+        let memory = manager.memory.borrow();
+        manager.failures.borrow_mut().count(step, |place| memory.files().has(place))
+    };
+    let Some(set_aside) = counted else { return true };
+    let name = |place: usize| {
+        manager.arguments.storages.cache.get(place).map_or("", |storage| storage.name.as_str()).to_owned()
+    };
     let what = match set_aside {
+        SetAside::Metadata(place) => {
+            let name = name(place);
+            format!(
+                "Storage {name} could not be taken over {RECOVERY_FAILURES_MAX} times: it is read anew from its file"
+            )
+        }
         SetAside::Storage(place) => {
-            let name = manager.arguments.storages.cache.get(place).map_or("", |storage| storage.name.as_str());
-            format!("Storage {name} could not be taken over {RECOVERY_FAILURES_MAX} times: it begins empty")
+            format!("Storage {} could not be taken over {RECOVERY_FAILURES_MAX} times: it begins empty", name(place))
         }
         SetAside::All if step == Step::Bans => {
             format!("The bans could not be read {RECOVERY_FAILURES_MAX} times: all storages begin empty")
@@ -162,8 +176,7 @@ fn tell_keeper(manager: &Manager) {
     if manager.arguments.mode != Mode::Foreground {
         return;
     }
-    let names = manager.arguments.storages.cache.iter().map(|storage| storage.name.as_str());
-    if let Err(error) = fd_store::renew(&manager.memory.borrow(), names) {
+    if let Err(error) = fd_store::renew(&manager.memory.borrow(), &manager.arguments.storages) {
         manager.say(Level::Warning, format!("systemd does not keep the storages: {error}"));
     }
 }
@@ -229,7 +242,8 @@ fn vcl_requests(manager: &Manager) -> Vec<Request> {
 }
 
 /// The descriptors that a worker inherits, numbered from [`CONTROL_DESCRIPTOR`] in this order: control, journal, panic
-/// text, the seat, the arena of each storage, the sockets of each listener, those of TCP before those of UDP.
+/// text, the seat, the arena of each storage, the file of each that has one, the sockets of each listener, those of TCP before
+/// those of UDP.
 const JOURNAL_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 1;
 const PANIC_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 2;
 const SEAT_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 3;
@@ -237,19 +251,31 @@ const FIRST_ARENA_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 4;
 
 fn configuration(manager: &Manager) -> Configuration {
     let storages = &manager.arguments.storages;
-    let mut next = FIRST_ARENA_DESCRIPTOR;
     let machine_bytes = Kernel::here().machine_bytes();
     let mut arenas = Vec::with_capacity(storages.cache.len());
-    for (storage, limit_bytes) in storages.cache.iter().zip(manager.limits_now_bytes.borrow().iter()) {
+    let mut next = FIRST_ARENA_DESCRIPTOR + i32::try_from(storages.cache.len()).unwrap_or(0);
+    let file_bytes = manager.memory.borrow().files().bytes();
+    let limits = manager.limits_now_bytes.borrow();
+    let of_storages = storages.cache.iter().zip(limits.iter()).zip(file_bytes);
+    for (descriptor, ((storage, limit_bytes), bytes)) in (FIRST_ARENA_DESCRIPTOR..).zip(of_storages) {
+        let file = storage.file.as_ref().map(|file| {
+            let descriptor = next;
+            next += 1;
+            FileConfiguration { descriptor, bytes, granularity_bytes: file.granularity_bytes, advice: file.advice }
+        });
         arenas.push(StorageConfiguration {
             name: storage.name.clone(),
             limit_bytes: *limit_bytes,
-            grows_to_bytes: grows_to(storage.size, *limit_bytes, machine_bytes),
+            grows_to_bytes: match file {
+                // Another layout would be another file.
+                Some(_) => storage.size.beside(bytes),
+                None => grows_to(storage.size, *limit_bytes, machine_bytes),
+            },
             is_limit_given: storage.size != Size::Rest,
             policy: storage.policy,
-            descriptor: next,
+            descriptor,
+            file,
         });
-        next += 1;
     }
     let listeners = manager.listeners.borrow();
     let mut numbers = |sockets: &[Socket]| -> Vec<i32> {
@@ -621,7 +647,7 @@ pub async fn rest(manager: &Rc<Manager>) {
             }
         })
         .await;
-        signal(manager, &worker, Signal::SIGTERM);
+        signal(manager, &worker, Signal::SIGUSR1);
         tokio::time::sleep(HURRIED_PATIENCE).await;
     };
     let in_time = tokio::select! {

@@ -127,7 +127,7 @@ pub fn storage_limits(given: &[Option<u64>], usable: Usable, overhead: Overhead)
 #[must_use]
 pub fn grows_to(size: StorageSize, limit_bytes: u64, machine_bytes: u64) -> u64 {
     match size {
-        StorageSize::Bytes(_) => limit_bytes,
+        StorageSize::Bytes(_) | StorageSize::OfFile => limit_bytes,
         StorageSize::Percent(_) | StorageSize::Rest => {
             limit_bytes.saturating_mul(GROWTH).min(machine_bytes).max(limit_bytes)
         }

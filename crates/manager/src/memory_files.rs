@@ -1,10 +1,12 @@
 //! The memory files that outlive a worker: the arena of each storage, the journal of bans, the panic text, and the file that
-//! the worker locks as long as it uses them.
+//! the worker locks as long as it uses them. With them go the files of storages on disks (`storage_files.rs`); the journal is one
+//! of those then.
 //!
 //! The manager only keeps them open. What is in the arenas and the journal concerns only the worker. They outlive the manager
 //! too, if it hands them to the next one (`handover.rs`) or to systemd (`fd_store.rs`); what comes back is checked here: each
-//! is a memory file with the right name, and none is there twice.
+//! is a memory file with the right name, or a regular file with its lock, and none is there twice.
 
+use crate::storage_files::{FileWanted, LockedFile, StorageFiles, journal_path};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::stat::fstat;
 use std::collections::BTreeSet;
@@ -26,70 +28,104 @@ pub const PANIC: &CStr = c"copal-panic";
 /// That of the file that a worker locks.
 pub const SEAT: &CStr = c"copal-seat";
 
+/// How many handles there are before those of the arenas: journal, panic text, seat.
+pub const FIXED: usize = 3;
+
 /// The files, open for the life of the manager.
 #[derive(Debug)]
 pub struct MemoryFiles {
     arenas: Vec<OwnedFd>,
+    /// The journal in memory; without a use when the one on a disk is there.
     journal: OwnedFd,
     panic: File,
     seat: OwnedFd,
+    files: StorageFiles,
 }
 
 impl MemoryFiles {
-    /// Creates empty files for `storages` storages.
+    /// Creates empty files for `storages` storages in memory.
     ///
     /// # Errors
     /// Whatever the system reports.
     pub fn create(storages: usize) -> io::Result<MemoryFiles> {
         let panic = File::from(empty(PANIC)?);
         panic.set_len(PANIC_BYTES)?;
-        Ok(MemoryFiles { arenas: empty_arenas(storages)?, journal: empty(JOURNAL)?, panic, seat: empty(SEAT)? })
+        let (arenas, files) = (empty_arenas(storages)?, StorageFiles::none(storages));
+        Ok(MemoryFiles { arenas, journal: empty(JOURNAL)?, panic, seat: empty(SEAT)?, files })
     }
 
-    /// How many handles there are with so many storages.
+    /// The same, with files for those that are on disks.
     #[must_use]
-    pub fn handle_count(storages: usize) -> usize {
-        storages + 3
+    pub fn with_files(self, files: StorageFiles) -> MemoryFiles {
+        MemoryFiles { files, ..self }
     }
 
-    /// The files that [`MemoryFiles::handles`] gave to somebody, who gives them back; for `storages` storages.
+    /// The files on disks.
+    #[must_use]
+    pub fn files(&self) -> &StorageFiles {
+        &self.files
+    }
+
+    /// How many handles there are for these storages.
+    #[must_use]
+    pub fn handle_count(wanted: &[Option<FileWanted>]) -> usize {
+        FIXED + wanted.len() + wanted.iter().flatten().count()
+    }
+
+    /// The files that [`MemoryFiles::handles`] gave to somebody, who gives them back; for these storages.
     ///
     /// # Errors
     /// Why they cannot be used.
-    pub fn take_over(handles: Vec<OwnedFd>, storages: usize) -> Result<MemoryFiles, String> {
-        let names = [JOURNAL, PANIC, SEAT].into_iter().chain(std::iter::repeat_n(ARENA, storages));
-        let names: Vec<&CStr> = names.collect();
-        if handles.len() != names.len() {
-            return Err(format!("{} memory files instead of {}", handles.len(), names.len()));
+    pub fn take_over(handles: Vec<OwnedFd>, wanted: &[Option<FileWanted>]) -> Result<MemoryFiles, String> {
+        let count = MemoryFiles::handle_count(wanted);
+        if handles.len() != count {
+            return Err(format!("{} memory files instead of {count}", handles.len()));
         }
         let mut seen = BTreeSet::new();
-        for (handle, name) in handles.iter().zip(names) {
-            let number = check(handle, name)?;
-            if !seen.insert(number) {
-                return Err(format!("a memory file {} is there twice", name.to_string_lossy()));
-            }
-        }
         let mut handles = handles.into_iter();
-        let (Some(journal), Some(panic), Some(seat)) = (handles.next(), handles.next(), handles.next()) else {
-            return Err("no memory files".to_owned());
+        let mut files = StorageFiles::none(wanted.len());
+        let mut next = |name: Option<&CStr>| -> Result<OwnedFd, String> {
+            let handle = handles.next().ok_or("no memory files")?;
+            let (number, what) = match name {
+                Some(name) => (check(&handle, name)?, format!("memory file {}", name.to_string_lossy())),
+                None => (number(&handle)?, "file of a storage".to_owned()),
+            };
+            match seen.insert(number) {
+                true => Ok(handle),
+                false => Err(format!("a {what} is there twice")),
+            }
         };
-        let panic = File::from(panic);
+        let journal = match journal_path(wanted) {
+            None => next(Some(JOURNAL))?,
+            Some(path) => {
+                files.journal = Some(LockedFile::adopt(next(None)?, path)?);
+                empty(JOURNAL).map_err(|error| error.to_string())?
+            }
+        };
+        let (panic, seat) = (File::from(next(Some(PANIC))?), next(Some(SEAT))?);
+        let arenas = wanted.iter().map(|_| next(Some(ARENA))).collect::<Result<_, _>>()?;
+        for (file, wanted) in files.of_storages.iter_mut().zip(wanted) {
+            let Some(wanted) = wanted else { continue };
+            *file = Some(LockedFile::adopt(next(None)?, wanted.path.clone())?);
+        }
         panic.set_len(PANIC_BYTES).map_err(|error| format!("the memory file of the panic text: {error}"))?;
-        Ok(MemoryFiles { arenas: handles.collect(), journal, panic, seat })
+        Ok(MemoryFiles { arenas, journal, panic, seat, files })
     }
 
-    /// Discards the cache: the next worker gets empty arenas, and with them an empty journal.
+    /// Discards the cache: the next worker gets empty arenas and files, and with them an empty journal.
     ///
     /// # Errors
     /// Whatever the system reports.
     pub fn renew_storage(&mut self) -> io::Result<()> {
         self.arenas = empty_arenas(self.arenas.len())?;
         self.journal = empty(JOURNAL)?;
-        Ok(())
+        // The bans go last: without them nothing else may be there.
+        self.files.of_storages.iter().flatten().try_for_each(LockedFile::erase)?;
+        self.files.journal.iter().try_for_each(LockedFile::clear)
     }
 
-    /// Gives the next worker an empty arena for the storage at that index. The bans stay: the other arenas need them,
-    /// and they do no harm to an empty one.
+    /// Gives the next worker an empty arena for the storage at that index, and if it has a file nothing in that. The bans stay:
+    /// the other arenas need them, and they do no harm to an empty one.
     ///
     /// # Errors
     /// Whatever the system reports.
@@ -99,6 +135,21 @@ impl MemoryFiles {
             return self.renew_storage();
         };
         *arena = empty(ARENA)?;
+        match self.files.of_storages.get(place) {
+            Some(Some(file)) => file.erase(),
+            Some(None) | None => Ok(()),
+        }
+    }
+
+    /// Makes the next worker read what is stored in the file of the storage at that index from the file alone.
+    ///
+    /// # Errors
+    /// Whatever the system reports.
+    pub fn renew_metadata(&mut self, place: usize) -> io::Result<()> {
+        match self.arenas.get_mut(place) {
+            Some(arena) => *arena = empty(ARENA)?,
+            None => return self.renew_storage(),
+        }
         Ok(())
     }
 
@@ -108,14 +159,19 @@ impl MemoryFiles {
         self.arenas.iter().map(|arena| fstat(arena).map_or(0, |found| found.st_blocks.max(0) as u64 * 512)).collect()
     }
 
-    /// Handles for a worker or for a successor: journal, panic text, seat, and the arena of each storage.
+    /// Handles for a worker or for a successor: journal, panic text, seat, the arena of each storage, and the file of each that has
+    /// one.
     ///
     /// # Errors
     /// Whatever the system reports.
     pub fn handles(&self) -> io::Result<Vec<OwnedFd>> {
-        let mut handles = vec![self.journal.try_clone()?, self.panic.try_clone()?.into(), self.seat.try_clone()?];
+        let journal = self.files.journal.as_ref().map_or_else(|| self.journal.try_clone(), LockedFile::handle)?;
+        let mut handles = vec![journal, self.panic.try_clone()?.into(), self.seat.try_clone()?];
         for arena in &self.arenas {
             handles.push(arena.try_clone()?);
+        }
+        for file in self.files.of_storages.iter().flatten() {
+            handles.push(file.handle()?);
         }
         Ok(handles)
     }
@@ -143,11 +199,17 @@ impl MemoryFiles {
 /// It is not.
 pub fn check(handle: &OwnedFd, name: &CStr) -> Result<(u64, u64), String> {
     let name = name.to_string_lossy();
-    let found = fstat(handle).map_err(|error| format!("the memory file {name}: {error}"))?;
+    let number = number(handle).map_err(|error| format!("the memory file {name}: {error}"))?;
     let link = fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd())).unwrap_or_default();
     if link.to_string_lossy() != format!("/memfd:{name} (deleted)") {
         return Err(format!("{} is not the memory file {name}", link.display()));
     }
+    Ok(number)
+}
+
+/// Device and number of a file.
+fn number(handle: &OwnedFd) -> Result<(u64, u64), String> {
+    let found = fstat(handle).map_err(|error| error.to_string())?;
     Ok((found.st_dev, found.st_ino))
 }
 
@@ -193,10 +255,10 @@ mod tests {
     #[test]
     fn only_what_was_given_away_is_taken_back() {
         let files = MemoryFiles::create(2).unwrap();
-        let refused = |handles: Vec<OwnedFd>| MemoryFiles::take_over(handles, 2).unwrap_err();
+        let refused = |handles: Vec<OwnedFd>| MemoryFiles::take_over(handles, &[None, None]).unwrap_err();
         let all = || files.handles().unwrap();
-        assert!(MemoryFiles::take_over(all(), 2).is_ok());
-        assert_eq!(MemoryFiles::take_over(all(), 3).unwrap_err(), "5 memory files instead of 6");
+        assert!(MemoryFiles::take_over(all(), &[None, None]).is_ok());
+        assert_eq!(MemoryFiles::take_over(all(), &[None, None, None]).unwrap_err(), "5 memory files instead of 6");
         assert_eq!(refused(Vec::new()), "0 memory files instead of 5");
         let mut swapped = all();
         swapped.swap(0, 3);

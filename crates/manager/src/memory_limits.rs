@@ -17,11 +17,12 @@ use worker::control::Request;
 /// How often the kernel's files are read.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// The limit of each storage, in bytes.
+/// The limit of each storage's memory, in bytes; `file_bytes` = how long the file of each is, as `StorageFiles::bytes` says.
 #[must_use]
-pub fn of(arguments: &Arguments, work_directory: &Path, kernel: &Kernel) -> Vec<u64> {
+pub fn of(arguments: &Arguments, file_bytes: &[u64], work_directory: &Path, kernel: &Kernel) -> Vec<u64> {
     let usable = kernel.usable_within(arguments.memory_bytes);
-    let given: Vec<_> = arguments.storages.cache.iter().map(|storage| storage.size.bytes_of(usable.bytes)).collect();
+    let storages = arguments.storages.cache.iter().zip(file_bytes);
+    let given: Vec<_> = storages.map(|(storage, bytes)| storage.size.bytes_of(usable.bytes, *bytes)).collect();
     storage_limits(&given, usable, Overhead::of(work_directory, arguments.parameters.vsl_space))
 }
 
@@ -35,7 +36,8 @@ pub async fn follow(manager: Rc<Manager>) {
     loop {
         tokio::time::sleep(LOOK).await;
         let path = manager.directory.borrow().path().to_owned();
-        let next = of(&manager.arguments, &path, &kernel);
+        let file_bytes = manager.memory.borrow().files().bytes();
+        let next = of(&manager.arguments, &file_bytes, &path, &kernel);
         if next != *manager.storage_limits_bytes.borrow() && !manager.ending.get() {
             change(&manager, next, &kernel).await;
         }

@@ -3,30 +3,12 @@
 use cli_proto::json;
 use surface::parameter::value::{alias, format, is_available, is_default, maximum, minimum};
 use surface::parameter::{
-    ACCEPTED_ONLY, BUILD_OPTIONS, BitRow, COPAL, DEBUG_BITS, DELAYED, EXPERIMENTAL, EXPERIMENTAL_BITS, FEATURE_BITS,
-    MUST_RELOAD, MUST_RESTART, OBJ_STICKY, ParameterKind, ParameterRow, Parameters, ValueRef, WIZARD,
+    BitRow, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, FLAGS, ParameterKind, ParameterRow, Parameters, ValueRef,
 };
 
 const MARGIN: &str = "        ";
 /// Widest line of text, without the margin.
 const TEXT_WIDTH: usize = 64;
-
-/// What a flag means: its word in JSON, and a sentence for the long form.
-const FLAGS: &[(u16, &str, &str)] = &[
-    (
-        OBJ_STICKY,
-        "obj_sticky",
-        "Only objects that are stored from now on feel a change; ban or restart for the others.",
-    ),
-    (DELAYED, "delayed_effect", "A change may take a while to be felt."),
-    (EXPERIMENTAL, "experimental", "Whether it is wise to change this is not known yet."),
-    (MUST_RELOAD, "must_reload", "A change is felt when the VCL is loaded again."),
-    (MUST_RESTART, "must_restart", "A change is felt when the worker process is started again."),
-    (WIZARD, "wizard", "Better left alone."),
-    (ACCEPTED_ONLY, "accepted_only", "Accepted for compatibility, and without effect here."),
-    (COPAL, "copal", "Varnish 7.1 does not have this parameter."),
-    (BUILD_OPTIONS, "build_options", "The default was chosen when the program was built."),
-];
 
 /// Appended to the text of a bit without effect.
 const IDLE: &str = "(no effect)";
@@ -103,6 +85,8 @@ fn bits(kind: ParameterKind) -> Option<&'static [BitRow]> {
         | ParameterKind::Encodings
         | ParameterKind::Policy
         | ParameterKind::EvictionPolicy
+        | ParameterKind::NameSource
+        | ParameterKind::Placement
         | ParameterKind::Text => None,
     }
 }

@@ -14,7 +14,7 @@ use crate::cli_server;
 use crate::commands;
 use crate::compile::Job;
 use crate::directory::WorkDirectory;
-use crate::fd_store::{self, Wanted};
+use crate::fd_store;
 use crate::handover;
 use crate::handover::document::Inheritance;
 use crate::handover::predecessor;
@@ -348,23 +348,24 @@ fn open(
     let listeners =
         listeners::open(&arguments.listeners, event_loops(&arguments.parameters), passed.sockets, patience)?;
     let cli_sockets = cli_connections::listen(&arguments.cli_listeners, arguments.jail.administrators())?;
-    let memory = memory(arguments, reporter, directory, passed.kept).map_err(|error| no_memory(&error))?;
+    let memory = memory(arguments, reporter, directory, passed.kept, patience)?;
     Ok(Existing { listeners, memory, tls, cli_sockets, program })
 }
 
-/// The memory files that systemd kept, and new ones for the others.
+/// The memory files that systemd kept, and new ones for the others; and the files of storages on disks.
 fn memory(
     arguments: &Arguments,
     reporter: &Reporter,
     directory: &WorkDirectory,
     kept: Vec<(String, OwnedFd)>,
-) -> std::io::Result<MemoryFiles> {
-    let names = arguments.storages.cache.iter().map(|storage| storage.name.clone());
-    let storages: Vec<Wanted> = names
-        .zip(memory_limits::of(arguments, directory.path(), &Kernel::here()))
-        .map(|(name, limit_bytes)| Wanted { name, limit_bytes })
-        .collect();
-    let back = fd_store::take_back(kept, &storages)?;
+    patience: Duration,
+) -> Result<MemoryFiles, ArgumentError> {
+    let storages = &arguments.storages;
+    let back = fd_store::take_back(kept, storages, |files, wanted| {
+        files.open(wanted, &arguments.jail, patience, &mut |text| reporter.say(Level::Warning, &text))?;
+        Ok(memory_limits::of(arguments, &files.bytes(), directory.path(), &Kernel::here()))
+    })
+    .map_err(ArgumentError::of_start)?;
     for (name, why) in &back.refused {
         reporter.say(Level::Warning, &format!("What systemd kept as {name} is not used: {why}"));
     }
@@ -373,7 +374,7 @@ fn memory(
     }
     // What is kept comes back to a daemon in the foreground only.
     let is_kept = arguments.mode == Mode::Foreground;
-    if let Some(Err(error)) = is_kept.then(|| back.settle(&storages)) {
+    if let Some(Err(error)) = is_kept.then(|| back.settle(storages)) {
         reporter.say(Level::Warning, &format!("systemd does not keep the storages: {error}"));
     }
     Ok(back.memory)
@@ -408,7 +409,8 @@ fn assemble(
     };
     let usable = Kernel::here().usable_within(arguments.memory_bytes);
     let overhead = Overhead::of(directory.path(), arguments.parameters.vsl_space);
-    let storage_limits_bytes = memory_limits::of(&arguments, directory.path(), &Kernel::here());
+    let file_bytes = memory.files().bytes();
+    let storage_limits_bytes = memory_limits::of(&arguments, &file_bytes, directory.path(), &Kernel::here());
     if let Some(complaint) = overhead.complaint(&storage_limits_bytes, usable) {
         reporter.say(Level::Warning, &complaint);
     }
@@ -563,7 +565,10 @@ async fn tick(manager: Rc<Manager>) {
 
 /// Stops the worker and removes what was created.
 async fn end(manager: &Rc<Manager>) {
-    systemd::stopping(manager.drain() + CHANGE_PATIENCE * 2);
+    // A worker with files on disks writes them out.
+    let has_files = manager.memory.borrow().files().journal.is_some();
+    let writing = if has_files { manager.reply_timeout() } else { Duration::ZERO };
+    systemd::stopping(manager.drain() + CHANGE_PATIENCE * 2 + writing);
     manager.ending.set(true);
     if let Some(successor) = manager.successor.get().and_then(|pid| i32::try_from(pid).ok()) {
         // It would take our death for its turn.

@@ -21,6 +21,7 @@
 pub mod counters;
 pub mod locks;
 pub mod log;
+pub mod own_line;
 pub mod place;
 pub mod read;
 pub mod region;

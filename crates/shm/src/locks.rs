@@ -127,7 +127,8 @@ impl<T> Drop for ClassRwLock<T> {
     }
 }
 
-/// A mutex on the path of a hit: its counts lie beside it.
+/// A mutex on the path of a hit: its counts lie beside it, and nothing else does, since there are many in a row.
+#[repr(align(64))]
 pub struct CountedMutex<T> {
     class: LockClass,
     /// Written by the holder of the lock.

@@ -22,6 +22,7 @@ use surface::tag::Tag;
 
 pub use buffer::LogBuffer;
 
+use crate::own_line::OwnLine;
 use crate::region::Region;
 use crate::vsm::{Segment, VsmWriter};
 
@@ -164,7 +165,8 @@ struct Ring {
     segment_words: usize,
     log_words: usize,
     contended: AtomicU64,
-    position: Mutex<Position>,
+    /// Written for every transaction, while every record reads the settings.
+    position: OwnLine<Mutex<Position>>,
 }
 
 /// Read on every record, written when an operator changes a parameter.
@@ -214,12 +216,12 @@ impl LogRing {
             segment_words,
             segment,
             contended: AtomicU64::new(0),
-            position: Mutex::new(Position {
+            position: OwnLine(Mutex::new(Position {
                 next: 0,
                 number: FIRST_SEGMENT_NUMBER,
                 wrapped_at: 0,
                 totals: LogTotals::default(),
-            }),
+            })),
         }));
         ring.configure(&LogConfiguration::default());
         ring
@@ -388,15 +390,34 @@ impl LogRing {
         Some(start)
     }
 
-    /// Writes complete records, already in ring format and all with the same id, as one batch.
-    fn write_batch(&self, words: &[u32], records: u64, flushes: u64) {
-        let Some(start) = self.reserve(2 + words.len(), records, flushes) else { return };
+    /// Writes complete records, already in ring format and all with the same id, as one batch; before it, a `notice`: one record
+    /// of another id, or nothing.
+    fn write_batch(&self, notice: &[u32], words: &[u32], records: u64, flushes: u64) {
+        let (before, records) = (notice.len(), records + u64::from(!notice.is_empty()));
+        let Some(start) = self.reserve(before + 2 + words.len(), records, flushes) else { return };
         let region = self.0.segment.region();
-        let at = HEAD_BYTES + 4 * start;
+        let start = HEAD_BYTES + 4 * start;
+        let at = start + 4 * before;
         // SAFETY: see `Ring::segment`.
         unsafe { region.copy_in(at + 8, words_as_bytes(words)) };
         region.store_u32(at + 4, (words.len() * 4) as u32, Ordering::Relaxed);
         region.store_u32(at, BATCH_TAG << 24, Ordering::Release);
+        if let [first, rest @ ..] = notice {
+            // SAFETY: see `Ring::segment`.
+            unsafe { region.copy_in(start + 4, words_as_bytes(rest)) };
+            region.store_u32(start, *first, Ordering::Release);
+        }
+    }
+
+    /// Writes one complete record in ring format.
+    fn write_words(&self, record: &[u32]) {
+        let [first, rest @ ..] = record else { return };
+        let Some(start) = self.reserve(record.len(), 1, 0) else { return };
+        let region = self.0.segment.region();
+        let at = HEAD_BYTES + 4 * start;
+        // SAFETY: see `Ring::segment`.
+        unsafe { region.copy_in(at + 4, words_as_bytes(rest)) };
+        region.store_u32(at, *first, Ordering::Release);
     }
 }
 

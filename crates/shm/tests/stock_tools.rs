@@ -183,7 +183,7 @@ fn varnishstat_shows_what_is_published_and_not_what_is_hidden_or_withdrawn() {
     // One line each, with the heads that stock varnishstat prints.
     assert_eq!(text.lines().count(), MAIN.counters.len() + SMA.counters.len() + 7);
     assert!(text.contains("\nMAIN.cache_hit"), "{text}");
-    assert!(!text.contains("cold") && !text.contains("gone"));
+    assert!(!text.contains("VBE.cold") && !text.contains("LCK.gone"));
     cold.hide(false);
     let json: serde_json::Value = serde_json::from_str(&server.run(&varnishstat, &["-j"])).unwrap();
     assert_eq!(json["counters"]["MAIN.cache_hit"]["value"], 25);

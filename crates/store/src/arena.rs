@@ -7,10 +7,12 @@
 //! runs, since that takes index locks and comes back to free blocks. Next files: `place.rs`, `object.rs`.
 
 use crate::attributes::ObjectFlags;
+use crate::filed::{Sweeper, Tier};
 use crate::heap::{Block, Geometry, Heap};
 use crate::layout::Head;
 use crate::memory::Memory;
-use parking_lot::RwLock;
+use crate::usage::UsageCells;
+use parking_lot::{Mutex, RwLock};
 use shm::locks::CountedMutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -27,59 +29,6 @@ impl std::fmt::Display for StoreFull {
 }
 
 impl std::error::Error for StoreFull {}
-
-/// The counters of section `SMA`, for a storage or for its Transient part.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Usage {
-    /// Allocation requests.
-    pub c_req: u64,
-    /// Allocations refused.
-    pub c_fail: u64,
-    /// Cumulative bytes handed out.
-    pub c_bytes: u64,
-    /// Cumulative bytes returned.
-    pub c_freed: u64,
-    /// Live allocations.
-    pub g_alloc: u64,
-    /// Bytes in use.
-    pub g_bytes: u64,
-    /// Bytes left of the limit; 0 for Transient without a limit of its own.
-    pub g_space: u64,
-}
-
-#[derive(Default)]
-pub(crate) struct UsageCells {
-    c_req: AtomicU64,
-    c_fail: AtomicU64,
-    c_bytes: AtomicU64,
-    c_freed: AtomicU64,
-    g_alloc: AtomicU64,
-}
-
-impl UsageCells {
-    fn allocated(&self, bytes: u64) {
-        self.c_bytes.fetch_add(bytes, Relaxed);
-        self.g_alloc.fetch_add(1, Relaxed);
-    }
-
-    pub(crate) fn freed(&self, bytes: u64) {
-        self.c_freed.fetch_add(bytes, Relaxed);
-        self.g_alloc.fetch_sub(1, Relaxed);
-    }
-
-    pub(crate) fn read(&self, g_space: u64) -> Usage {
-        let (c_bytes, c_freed) = (self.c_bytes.load(Relaxed), self.c_freed.load(Relaxed));
-        Usage {
-            c_req: self.c_req.load(Relaxed),
-            c_fail: self.c_fail.load(Relaxed),
-            c_bytes,
-            c_freed,
-            g_alloc: self.g_alloc.load(Relaxed),
-            g_bytes: c_bytes.saturating_sub(c_freed),
-            g_space,
-        }
-    }
-}
 
 /// What may be evicted to make room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -127,6 +76,11 @@ pub(crate) struct Inner {
     pub(crate) shows_unlimited: AtomicBool,
     pub(crate) unsized_bodies: Unsized,
     pub(crate) evictor: RwLock<Option<Arc<Evictor>>>,
+    /// The file in which bodies lie, if they do.
+    pub(crate) tier: Option<Arc<Tier>>,
+    pub(crate) sweeper: RwLock<Option<Arc<Sweeper>>>,
+    /// The thread that writes to the file.
+    pub(crate) writer: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
 /// How much an allocation must, should and may get.
@@ -141,7 +95,7 @@ pub(crate) struct Demand {
 }
 
 impl Inner {
-    pub(crate) fn new(memory: Memory, name: &str, limit_bytes: u64, heap: Heap) -> Inner {
+    pub(crate) fn new(memory: Memory, name: &str, limit_bytes: u64, heap: Heap, tier: Option<Arc<Tier>>) -> Inner {
         let private = i64::try_from(heap.private_bytes()).unwrap_or(i64::MAX);
         Inner {
             memory,
@@ -157,6 +111,9 @@ impl Inner {
             shows_unlimited: AtomicBool::new(false),
             unsized_bodies: Unsized { share_percent: AtomicU64::new(100), ..Unsized::default() },
             evictor: RwLock::new(None),
+            tier,
+            sweeper: RwLock::new(None),
+            writer: Mutex::new(None),
         }
     }
 
@@ -202,7 +159,7 @@ impl Inner {
     /// Finds room, evicting as needed. `head` supplies kind and object flags.
     pub(crate) fn allocate(&self, demand: Demand, head: Head) -> Result<Block, StoreFull> {
         let cells = self.cells(head);
-        cells.c_req.fetch_add(1, Relaxed);
+        cells.requested();
         let fair = demand.fair_bytes.max(demand.least_bytes);
         // In one piece if possible; each failure halves the size that is accepted.
         let mut piece = fair;
@@ -224,7 +181,7 @@ impl Inner {
                 } else if resident_bound {
                     resident_bound = false;
                 } else {
-                    cells.c_fail.fetch_add(1, Relaxed);
+                    cells.refused();
                     return Err(StoreFull);
                 }
             }
@@ -268,7 +225,7 @@ impl Inner {
     /// Makes room for memory outside the arena, evicting as needed, and counts it.
     pub(crate) fn reserve(&self, bytes: u64, is_transient: bool) -> Result<(), StoreFull> {
         let cells = if is_transient { &self.transient } else { &self.usage };
-        cells.c_req.fetch_add(1, Relaxed);
+        cells.requested();
         loop {
             let fault = {
                 // Under the lock, so that nothing else takes the room between check and count.
@@ -286,7 +243,7 @@ impl Inner {
                 }
             };
             if bytes > self.limit_bytes() || !self.evict(bytes, fault) {
-                cells.c_fail.fetch_add(1, Relaxed);
+                cells.refused();
                 return Err(StoreFull);
             }
         }
@@ -304,8 +261,13 @@ impl Inner {
     }
 
     fn unsized_share_bytes(&self) -> u64 {
+        self.unsized_share_in(self.limit_bytes())
+    }
+
+    /// As much of a file of `bytes` as a body of unknown length may have.
+    pub(crate) fn unsized_share_in(&self, bytes: u64) -> u64 {
         let percent = self.unsized_bodies.share_percent.load(Relaxed).min(100);
-        (u128::from(self.limit_bytes()) * u128::from(percent) / 100) as u64
+        (u128::from(bytes) * u128::from(percent) / 100) as u64
     }
 
     /// How much any body of unknown length may have, in bytes.
@@ -346,8 +308,7 @@ impl Inner {
 
     /// What is left of the limit of Transient.
     pub(crate) fn transient_space(&self) -> u64 {
-        let held = self.transient.c_bytes.load(Relaxed).saturating_sub(self.transient.c_freed.load(Relaxed));
-        self.transient_limit_bytes.load(Relaxed).saturating_sub(held)
+        self.transient_limit_bytes.load(Relaxed).saturating_sub(self.transient.live_bytes())
     }
 
     /// Frees a block.
@@ -359,7 +320,26 @@ impl Inner {
     /// Shortens a block.
     pub(crate) fn trim(&self, at: u32, bytes: u64, flags: Head) {
         let units = self.heap.lock().trim(&self.memory, at, self.geometry.units(bytes));
-        self.cells(flags).c_freed.fetch_add(self.geometry.byte(units), Relaxed);
+        self.cells(flags).shortened(self.geometry.byte(units));
+    }
+}
+
+impl Inner {
+    /// Everything that is to be in the file is written; afterwards nothing more is.
+    pub(crate) fn end_writer(&self) {
+        let Some(tier) = &self.tier else { return };
+        tier.queue().end();
+        let thread = self.writer.lock().take();
+        // The last handle may have been the writer's own.
+        if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.end_writer();
     }
 }
 

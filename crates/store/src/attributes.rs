@@ -25,7 +25,8 @@ impl ObjectFlags {
     pub const SYNTHETIC: ObjectFlags = ObjectFlags(128);
     /// For one client only: a pass, or the body of a hit-for-miss.
     pub const PRIVATE: ObjectFlags = ObjectFlags(256);
-    /// A marker: the body, of unknown length, was too large to be kept.
+    /// A marker: the body, of unknown length, was too large to be kept. Without [`ObjectFlags::HIT_FOR_MISS`]: the body lies in slices,
+    /// which are other objects ([`ObjectFlags::is_sliced`]).
     pub const TOO_LARGE: ObjectFlags = ObjectFlags(512);
     /// Must be validated before every use (`no-cache`).
     pub const REVALIDATE: ObjectFlags = ObjectFlags(1024);
@@ -42,6 +43,12 @@ impl ObjectFlags {
     #[must_use]
     pub const fn has(self, other: ObjectFlags) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// Whether the body is in other objects, slice by slice.
+    #[must_use]
+    pub const fn is_sliced(self) -> bool {
+        self.has(ObjectFlags::TOO_LARGE) && !self.has(ObjectFlags::HIT_FOR_MISS)
     }
 
     /// Whether the body has a coding that this program can unpack.

@@ -1,7 +1,7 @@
 //! An append-only list of byte strings that outlives the worker: the bans.
 //!
 //! ```text
-//! file   magic, version | offset of the first entry | lowest sequence number that may come | 0 …     64 bytes
+//! file   magic, version | offset of the first entry | lowest sequence number that may come | identity | 0 …     64 bytes
 //! entry  length (32) | crc32 of all that follows (32) | sequence (64) | bytes | zeros to a multiple of eight
 //! ```
 //!
@@ -21,6 +21,7 @@ use std::os::unix::fs::FileExt;
 const MAGIC: u64 = u64::from_le_bytes(*b"CopalJn1");
 const START_AT: u64 = 8;
 const FLOOR_AT: u64 = 16;
+const IDENTITY_AT: u64 = 24;
 const HEADER_BYTES: u64 = 64;
 const ENTRY_HEADER_BYTES: u64 = 16;
 /// Longest entry.
@@ -36,6 +37,7 @@ struct State {
 /// An append-only list of byte strings in a memory file that outlives the worker. Internally locked.
 pub struct Journal {
     file: File,
+    identity: u64,
     state: Mutex<State>,
 }
 
@@ -43,6 +45,12 @@ fn read_u64(file: &File, at: u64) -> io::Result<u64> {
     let mut word = [0; 8];
     file.read_exact_at(&mut word, at)?;
     Ok(u64::from_le_bytes(word))
+}
+
+/// A number that nobody guesses, and that no two journals, files or generations share; not 0.
+pub(crate) fn new_identity() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::collections::hash_map::RandomState::new().build_hasher().finish().max(1)
 }
 
 fn checksum(sequence: u64, bytes: &[u8]) -> u32 {
@@ -65,6 +73,10 @@ fn read_entry(file: &File, at: u64, file_bytes: u64) -> io::Result<Option<(u64, 
     let [a, b, c, d, e, f, g, h, sequence @ ..] = header;
     let len = u32::from_le_bytes([a, b, c, d]) as usize;
     let sequence = u64::from_le_bytes(sequence);
+    if header == [0; ENTRY_HEADER_BYTES as usize] && is_zero(file, at, file_bytes)? {
+        // After a loss of power the file may be longer than what reached it.
+        return Ok(None);
+    }
     if len > ENTRY_BYTES_MAX || sequence == 0 {
         return Err(damaged());
     }
@@ -73,10 +85,25 @@ fn read_entry(file: &File, at: u64, file_bytes: u64) -> io::Result<Option<(u64, 
     }
     let mut bytes = vec![0; len];
     file.read_exact_at(&mut bytes, at + ENTRY_HEADER_BYTES)?;
+    let behind = at + ENTRY_HEADER_BYTES + (len as u64).next_multiple_of(8);
     if checksum(sequence, &bytes) != u32::from_le_bytes([e, f, g, h]) {
-        return Err(damaged());
+        // The last entry may be torn: nobody was told that it is there before all of it was on the disk.
+        return if behind >= file_bytes { Ok(None) } else { Err(damaged()) };
     }
-    Ok(Some((sequence, bytes, at + ENTRY_HEADER_BYTES + (len as u64).next_multiple_of(8))))
+    Ok(Some((sequence, bytes, behind)))
+}
+
+fn is_zero(file: &File, mut at: u64, end: u64) -> io::Result<bool> {
+    let mut piece = [0; 4096];
+    while at < end {
+        let length = piece.len().min((end - at) as usize);
+        file.read_exact_at(&mut piece[..length], at)?;
+        if piece[..length].iter().any(|byte| *byte != 0) {
+            return Ok(false);
+        }
+        at += length as u64;
+    }
+    Ok(true)
 }
 
 fn damaged() -> io::Error {
@@ -106,6 +133,8 @@ impl Journal {
             file.set_len(HEADER_BYTES)?;
             file.write_all_at(&HEADER_BYTES.to_le_bytes(), START_AT)?;
             file.write_all_at(&1u64.to_le_bytes(), FLOOR_AT)?;
+            file.write_all_at(&new_identity().to_le_bytes(), IDENTITY_AT)?;
+            file.sync_data()?;
             file.write_all_at(&MAGIC.to_le_bytes(), 0)?;
             file_bytes = HEADER_BYTES;
         } else if magic != MAGIC {
@@ -128,7 +157,8 @@ impl Journal {
         next_sequence = next_sequence.max(previous.saturating_add(1));
         // Cut off the torn rest, so that nothing in it is ever taken for an entry.
         file.set_len(end)?;
-        Ok(Journal { file, state: Mutex::new(State { entries, end, next_sequence }) })
+        let identity = read_u64(&file, IDENTITY_AT)?;
+        Ok(Journal { file, identity, state: Mutex::new(State { entries, end, next_sequence }) })
     }
 
     /// Appends an entry and returns its sequence number; numbers start at 1, only grow, and are never used twice.
@@ -177,6 +207,20 @@ impl Journal {
         Ok(found)
     }
 
+    /// A number that no other journal has; 0 = it was made before there were such numbers.
+    #[must_use]
+    pub fn identity(&self) -> u64 {
+        self.identity
+    }
+
+    /// Waits until the disk has what was appended, for a journal that lies on one. Blocks.
+    ///
+    /// # Errors
+    /// Whatever the disk reports.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
     /// The number of the next entry.
     #[must_use]
     pub fn next_sequence(&self) -> u64 {
@@ -198,8 +242,12 @@ impl Journal {
         self.file.write_all_at(&state.next_sequence.to_le_bytes(), FLOOR_AT)?;
         self.file.write_all_at(&start.to_le_bytes(), START_AT)?;
         state.entries.drain(..gone);
+        // Nobody who appends waits for the disk. What is before the start nobody reads.
+        drop(state);
         let whole_pages = start / PAGE_BYTES * PAGE_BYTES;
         if whole_pages > PAGE_BYTES {
+            // After a loss of power the start must not lie in the hole.
+            self.file.sync_data()?;
             punch_hole(&self.file, PAGE_BYTES, whole_pages - PAGE_BYTES);
         }
         Ok(())

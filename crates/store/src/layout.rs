@@ -14,6 +14,7 @@
 //!          hits (32) | last use (32)                                    in the index's units
 //!          key (24 bytes)                                               ends at byte 80
 //!          vary, response head, [annex length (64)], body bytes …, [annex], [link]
+//! filed    a record whose body lies in a file: in the place of body bytes there is the map (`filed/map.rs`)
 //! ```
 //!
 //! The head word holds everything that a walk needs, so a store of eight bytes is enough to split, merge, commit or
@@ -32,6 +33,8 @@ pub(crate) const MAGIC_AT: u64 = 0;
 pub(crate) const LENGTH_AT: u64 = 8;
 /// Offset of the word that holds log2 of the unit.
 pub(crate) const SHIFT_AT: u64 = 16;
+/// Offset of the word that a file of bodies has too ([`pairing`]); 0 where there is none.
+pub(crate) const PAIRING_AT: u64 = 24;
 /// Where the first block begins.
 pub(crate) const FIRST_BLOCK: u64 = 64;
 
@@ -39,6 +42,8 @@ pub(crate) const FIRST_BLOCK: u64 = 64;
 pub(crate) const KIND_FREE: u8 = 0xf1;
 pub(crate) const KIND_RECORD: u8 = 0xc3;
 pub(crate) const KIND_EXTENT: u8 = 0xe7;
+/// A record whose body lies in a file.
+pub(crate) const KIND_FILED: u8 = 0x96;
 
 /// State bits, at their places in the head word.
 pub(crate) const PREVIOUS_FREE: u64 = 1 << 40;
@@ -124,8 +129,20 @@ impl Head {
 
     /// Whether recovery may accept this record (if its checksum holds).
     pub(crate) fn is_committed(self) -> bool {
-        self.kind() == KIND_RECORD && self.has(COMPLETE | INDEXED) && self.0 & (REMOVED | FAILED) == 0
+        matches!(self.kind(), KIND_RECORD | KIND_FILED)
+            && self.has(COMPLETE | INDEXED)
+            && self.0 & (REMOVED | FAILED) == 0
     }
+}
+
+/// What the memory file of an arena says of the file that it belongs to; `None` if it has no arena.
+pub(crate) fn pairing(file: &std::fs::File) -> Option<u64> {
+    use std::os::unix::fs::FileExt;
+    let word = |at| {
+        let mut bytes = [0; 8];
+        file.read_exact_at(&mut bytes, at).ok().map(|()| u64::from_le_bytes(bytes))
+    };
+    word(PAIRING_AT).filter(|_| word(MAGIC_AT) == Some(ARENA_MAGIC))
 }
 
 /// Two halves of a word.

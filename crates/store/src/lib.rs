@@ -11,13 +11,14 @@
 //!
 //! Reading order: `memory` (bytes and atomics) → `layout` (what the words mean) → `heap` (allocator) → `arena` (limit,
 //! eviction) → `place`, `object` → `streaming`, `writer`, `reader`, `readership` (bodies) → `annex` → `recovery`, `soundness` → `storage`; also
-//! `passing` (responses that are not kept) and `journal`.
+//! `passing` (responses that are not kept), `journal`, and `filed` (bodies in a file).
 
 #![warn(missing_docs)]
 
 mod annex;
 mod arena;
 mod attributes;
+mod filed;
 mod heap;
 mod journal;
 mod layout;
@@ -32,6 +33,7 @@ mod recovery;
 mod soundness;
 mod storage;
 mod streaming;
+mod usage;
 mod writer;
 
 #[cfg(test)]
@@ -39,10 +41,12 @@ mod crash_tests;
 #[cfg(test)]
 mod overflow_tests;
 
-pub use arena::{Evictable, StoreFull, Usage};
+pub use arena::{Evictable, StoreFull};
 pub use attributes::{AppendError, BodyState, ObjectAttributes, ObjectFlags};
+pub use filed::{Advice, FileOptions, FileUsage, Sweeper};
 pub use journal::Journal;
 pub use object::Object;
 pub use reader::BodyReader;
 pub use recovery::Recovered;
 pub use storage::{Reservation, Store};
+pub use usage::Usage;

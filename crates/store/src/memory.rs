@@ -157,6 +157,9 @@ pub(crate) fn punch_hole(file: &File, offset: u64, len: u64) -> bool {
     let (Ok(offset), Ok(len)) = (libc::off_t::try_from(offset), libc::off_t::try_from(len)) else {
         return false;
     };
+    if cfg!(miri) {
+        return false;
+    }
     let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
     // SAFETY: a system call on a descriptor that `file` keeps open; no memory is passed.
     unsafe { libc::fallocate(file.as_raw_fd(), mode, offset, len) == 0 }
@@ -165,6 +168,9 @@ pub(crate) fn punch_hole(file: &File, offset: u64, len: u64) -> bool {
 /// A new, empty memory file.
 pub(crate) fn memory_file(name: &std::ffi::CStr) -> io::Result<File> {
     use std::os::fd::FromRawFd;
+    if cfg!(miri) {
+        return unnamed_file();
+    }
     // SAFETY: `name` is NUL-terminated; the call passes no other memory.
     let descriptor = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
     if descriptor < 0 {
@@ -172,4 +178,15 @@ pub(crate) fn memory_file(name: &std::ffi::CStr) -> io::Result<File> {
     }
     // SAFETY: a descriptor just made, owned by nobody else.
     Ok(unsafe { File::from_raw_fd(descriptor) })
+}
+
+/// What serves as a memory file under Miri, which has none: a file that is removed at once. It cannot be mapped.
+fn unnamed_file() -> io::Result<File> {
+    use std::sync::atomic::AtomicU32;
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("copal-miri-{}-{number}", std::process::id()));
+    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
 }

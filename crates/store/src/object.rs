@@ -12,6 +12,7 @@
 
 use crate::arena::{Inner, StoreFull};
 use crate::attributes::{AppendError, BodyState, ObjectAttributes, ObjectFlags};
+use crate::filed::{Filing, give_back_in_file};
 use crate::layout::{
     ANNEX_LENGTH_BYTES, BODY_BYTES_MAX, COMPLETE, FAILED, HAS_NEXT, HEAD_BYTES_MAX, Head, IDENTITY, INDEXED, KEEP_BAN,
     KEY, KEY_BYTES, LENGTHS, LIFETIME, LINK_BYTES, ORIGIN, OVERFLOWED, RECORD_HEADER_BYTES, REMOVED, USE, high,
@@ -31,6 +32,24 @@ const _: () = assert!(size_of::<Object>() == 24);
 enum Kind {
     Stored(Place),
     Passing(Box<Passing>),
+}
+
+/// The words of a new record; see `layout.rs`.
+pub(crate) struct Words {
+    pub(crate) identity: u64,
+    pub(crate) lengths: u64,
+    pub(crate) origin: u64,
+    pub(crate) lifetime: u64,
+    pub(crate) keep_ban: u64,
+    pub(crate) used: u64,
+}
+
+/// Where the body of a new record goes.
+pub(crate) enum Body {
+    /// Behind the head.
+    InArena,
+    /// Into the file; `None` = it is there already.
+    InFile(Option<Arc<Filing>>),
 }
 
 /// A response that is stored, or passed on without being stored: a head, and a body that may still grow. Shared between
@@ -72,33 +91,72 @@ impl Object {
         if head.len() > HEAD_BYTES_MAX || promised.is_some_and(|bytes| bytes > BODY_BYTES_MAX) {
             return Err(StoreFull);
         }
+        let flags = attributes.all_flags();
+        let tier = store.tier.as_ref().filter(|_| !flags.has(ObjectFlags::TRANSIENT) && promised != Some(0));
+        if tier.zip(promised).is_some_and(|(tier, bytes)| bytes > tier.capacity_bytes()) {
+            return Err(StoreFull);
+        }
+        let words = Words {
+            identity: pair(attributes.xid, 0),
+            lengths: lengths(0, head.len()),
+            origin: origin_word(attributes.origin, vary_bytes),
+            lifetime: pair(seconds_down(attributes.ttl).to_bits(), seconds_near(attributes.grace).to_bits()),
+            keep_ban: pair(seconds_near(attributes.keep).to_bits(), 0),
+            used: 0,
+        };
+        let parts = [&attributes.key[..KEY_BYTES], &attributes.vary, head];
+        Object::write_record(
+            store,
+            &words,
+            parts,
+            flags,
+            promised,
+            tier.map_or(Body::InArena, |tier| Body::InFile(Some(Filing::new(tier)))),
+        )
+    }
+
+    /// A new record with these words and parts (key, vary, head), and its handle.
+    pub(crate) fn write_record(
+        store: &Arc<Inner>,
+        words: &Words,
+        parts: [&[u8]; 3],
+        flags: ObjectFlags,
+        promised: Option<u64>,
+        body: Body,
+    ) -> Result<Arc<Object>, StoreFull> {
+        let (is_filed, filing) = match body {
+            Body::InArena => (false, None),
+            Body::InFile(filing) => (true, filing),
+        };
         let no_annex = [0; ANNEX_LENGTH_BYTES as usize];
-        let annex_length: &[u8] = if attributes.flags.has(ObjectFlags::ESI) { &no_annex } else { &[] };
-        let fixed_bytes = RECORD_HEADER_BYTES + u64::from(vary_bytes) + (head.len() + annex_length.len()) as u64;
+        let annex_length: &[u8] = if flags.has(ObjectFlags::ESI) { &no_annex } else { &[] };
+        let [key, vary, head] = parts;
+        let fixed_bytes = RECORD_HEADER_BYTES + (vary.len() + head.len() + annex_length.len()) as u64;
         // Charged before room is sought, so that the limit holds at every instant.
         store.charge(HANDLE_BYTES + Streaming::PRIVATE_BYTES);
-        let opening = Opening::allocate(store, fixed_bytes, promised, attributes.all_flags()).inspect_err(|_| {
+        let opening = Opening::allocate(store, fixed_bytes, promised, flags, is_filed).inspect_err(|_| {
             store.charge(-HANDLE_BYTES - Streaming::PRIVATE_BYTES);
         })?;
         let place = Place { store: Arc::clone(store), record: opening.block.at, slot: AtomicU32::new(0) };
         let memory = &store.memory;
-        memory.store(place.at(IDENTITY), pair(attributes.xid, 0));
-        memory.store(place.at(LENGTHS), lengths(0, head.len()));
-        memory.store(place.at(ORIGIN), origin_word(attributes.origin, vary_bytes));
-        memory.store(
-            place.at(LIFETIME),
-            pair(seconds_down(attributes.ttl).to_bits(), seconds_near(attributes.grace).to_bits()),
-        );
-        memory.store(place.at(KEEP_BAN), pair(seconds_near(attributes.keep).to_bits(), 0));
-        memory.store(place.at(USE), 0);
+        memory.store(place.at(IDENTITY), words.identity);
+        memory.store(place.at(LENGTHS), words.lengths);
+        memory.store(place.at(ORIGIN), words.origin);
+        memory.store(place.at(LIFETIME), words.lifetime);
+        memory.store(place.at(KEEP_BAN), words.keep_ban);
+        memory.store(place.at(USE), words.used);
         let mut at = place.at(KEY);
-        for part in [&attributes.key[..KEY_BYTES], &attributes.vary, head, annex_length] {
+        for part in [key, vary, head, annex_length] {
             // SAFETY: the block was just allocated and nobody else knows of it; the parts lie inside it.
             unsafe { memory.write(at, part) };
             at += part.len() as u64;
         }
-        let streaming = Streaming::new(&place, opening, promised);
-        Ok(Arc::new(Object { kind: Kind::Stored(place), streaming: ArcSwapOption::from_pointee(streaming) }))
+        let streaming = Streaming::new(&place, opening, promised, filing.clone());
+        let object = Arc::new(Object { kind: Kind::Stored(place), streaming: ArcSwapOption::from_pointee(streaming) });
+        if let Some(filing) = filing {
+            let _ = filing.object.set(Arc::downgrade(&object));
+        }
+        Ok(object)
     }
 
     /// Creates the handle for a record that recovery found whole. There must be no other handle.
@@ -229,6 +287,7 @@ impl Object {
                 memory.store(place.at(LIFETIME), pair(seconds_down(ttl).to_bits(), seconds_near(grace).to_bits()));
                 let keep = seconds_near(keep).to_bits();
                 memory.update(place.at(KEEP_BAN), |word| pair(keep, high(word)));
+                self.log_lifetime(place);
             }
             Kind::Passing(passing) => passing.set_lifetime(ttl, grace, keep),
         }
@@ -243,6 +302,7 @@ impl Object {
     pub async fn append(&self, bytes: &[u8]) -> Result<(), AppendError> {
         match &self.kind {
             Kind::Stored(place) if place.head().has(OVERFLOWED) => self.append_passing_on(bytes).await,
+            Kind::Stored(place) if place.is_filed() => self.append_filed(place, bytes).await,
             Kind::Stored(place) => self.append_stored(place, bytes),
             Kind::Passing(passing) => passing.append(bytes).await,
         }
@@ -251,7 +311,11 @@ impl Object {
     /// Marks the body as complete. Does nothing when it has already ended.
     pub fn finish(&self) {
         match &self.kind {
-            Kind::Stored(place) => self.end_stored(place, COMPLETE, &[]),
+            Kind::Stored(place) => {
+                // Without a map nobody finds the body.
+                let how = if self.write_map(place).is_ok() { COMPLETE } else { FAILED };
+                self.end_stored(place, how, &[]);
+            }
             Kind::Passing(passing) => passing.end(BodyState::Complete),
         }
     }
@@ -370,13 +434,18 @@ impl Object {
     pub fn enter_index(&self) {
         if let Some(place) = self.stored() {
             place.set_bits(INDEXED);
+            self.log_late(place);
         }
     }
 
     /// Removes the object durably: it never comes back. Its memory is freed with the last handle.
     pub fn remove(&self) {
         if let Some(place) = self.stored() {
+            let before = place.head();
             place.set_bits(REMOVED);
+            if !before.has(REMOVED) {
+                self.log_removal(place);
+            }
         }
     }
 
@@ -438,6 +507,8 @@ impl Drop for Object {
         let store = &place.store;
         let streaming = self.streaming.swap(None);
         store.charge(-(HANDLE_BYTES + if streaming.is_some() { Streaming::PRIVATE_BYTES } else { 0 }));
+        // What is on its way into the file gives its room back itself.
+        let is_on_its_way = streaming.as_ref().is_some_and(|streaming| streaming.filing.is_some());
         if let Some(streaming) = streaming {
             streaming.forget(store);
         }
@@ -445,7 +516,10 @@ impl Drop for Object {
         if flags.is_committed() {
             return;
         }
-        place.set_bits(REMOVED);
+        self.remove();
+        if !is_on_its_way {
+            give_back_in_file(place);
+        }
         let (mut at, mut head) = (place.record, flags);
         loop {
             let next = head.has(HAS_NEXT).then(|| {

@@ -1,8 +1,9 @@
 //! Where a stored object lies, and the words of its record.
 
 use crate::arena::Inner;
+use crate::filed::Map;
 use crate::layout::{
-    ANNEX_LENGTH_BYTES, Head, LENGTHS, ORIGIN, RECORD_HEADER_BYTES, body_length, head_length, vary_length,
+    ANNEX_LENGTH_BYTES, Head, KIND_FILED, LENGTHS, ORIGIN, RECORD_HEADER_BYTES, body_length, head_length, vary_length,
 };
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -43,6 +44,16 @@ impl Place {
 
     pub(crate) fn head_bytes(&self) -> usize {
         head_length(self.word(LENGTHS))
+    }
+
+    /// Whether the body lies in a file.
+    pub(crate) fn is_filed(&self) -> bool {
+        self.head().kind() == KIND_FILED
+    }
+
+    /// How many bytes lie where the body would: the body, or the map of one that lies in a file. Of a complete object.
+    pub(crate) fn chain_bytes(&self) -> u64 {
+        if self.is_filed() { Map::of(self).map_or(0, |map| map.bytes()) } else { self.body_bytes() }
     }
 
     pub(crate) fn body_bytes(&self) -> u64 {

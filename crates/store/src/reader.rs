@@ -4,6 +4,7 @@
 //! that is still being written may turn out too large to be kept; therefore its readers are counted, and each reports at
 //! every block how far it has got (`readership.rs`).
 
+use crate::filed::FiledReader;
 use crate::layout::{EXTENT_HEADER_BYTES, HAS_NEXT, Head, LINK_BYTES};
 use crate::object::Object;
 use crate::place::Place;
@@ -56,10 +57,9 @@ pub(crate) fn find_before(place: &Place, mut spot: Spot, offset: u64, available:
     }
 }
 
-/// The contiguous bytes of a complete object's annex from `offset` of its record on: the annex, `annex_bytes` long, follows the
-/// body.
-pub(crate) fn annex_chunk(place: &Place, annex_bytes: u64, offset: u64) -> Option<&[u8]> {
-    find_before(place, first(place), offset, place.body_bytes() + annex_bytes).map(|(bytes, _)| bytes)
+/// The contiguous bytes of a complete object's annex from `offset` of its record on: it follows the body, and ends at `end`.
+pub(crate) fn annex_chunk(place: &Place, end: u64, offset: u64) -> Option<&[u8]> {
+    find_before(place, first(place), offset, end).map(|(bytes, _)| bytes)
 }
 
 pub(crate) fn first(place: &Place) -> Spot {
@@ -67,12 +67,18 @@ pub(crate) fn first(place: &Place) -> Spot {
 }
 
 impl Object {
-    /// For a stored object with a complete body: the contiguous bytes from `offset` on; `None` past the end, and for all
+    /// For a stored object with a complete body in memory: the contiguous bytes from `offset` on; `None` past the end, and for all
     /// other objects. Searches the body's extents from the first one: for long bodies use [`Object::reader`].
     #[must_use]
     pub fn chunk_at(&self, offset: u64) -> Option<&[u8]> {
-        let place = self.stored().filter(|_| self.is_whole())?;
+        let place = self.stored().filter(|place| self.is_whole() && !place.is_filed())?;
         find(place, first(place), offset).map(|(bytes, _)| bytes)
+    }
+
+    /// Whether the body lies in a file: only a reader can read it, and may have to wait ([`BodyReader::wants_load`]).
+    #[must_use]
+    pub fn is_filed(&self) -> bool {
+        self.stored().is_some_and(Place::is_filed)
     }
 
     /// A reader that remembers its position. If [`Object::is_whole`] it need not be counted; otherwise it is counted
@@ -86,7 +92,8 @@ impl Object {
             return None;
         }
         let counted = streaming.map(|streaming| Box::new(Counted { streaming, needs_from: 0, held: None }));
-        Some(BodyReader { object: Arc::clone(self), spot, counted })
+        let filed = self.is_filed().then(Box::default);
+        Some(BodyReader { object: Arc::clone(self), spot, counted, filed })
     }
 }
 
@@ -105,6 +112,8 @@ pub struct BodyReader {
     spot: Spot,
     /// Boxed, since most readers have none and are part of a session's state.
     counted: Option<Box<Counted>>,
+    /// For a body in a file.
+    filed: Option<Box<FiledReader>>,
 }
 
 impl std::fmt::Debug for BodyReader {
@@ -118,6 +127,9 @@ impl BodyReader {
     /// when offsets only grow; if the body was still being written when the reader was created, they must only grow.
     pub fn chunk_at(&mut self, offset: u64) -> Option<&[u8]> {
         let place = self.object.stored()?;
+        if let Some(filed) = self.filed.as_deref_mut().filter(|_| offset < place.body_bytes()) {
+            return filed.chunk_at(&self.object, offset);
+        }
         let Some(counted) = &mut self.counted else {
             let spot = if self.spot.offset <= offset { self.spot } else { first(place) };
             let (bytes, spot) = find(place, spot, offset)?;
@@ -143,6 +155,26 @@ impl BodyReader {
             counted.held = Some((begin, piece));
         }
         counted.held.as_ref().and_then(|(begin, piece)| piece.get(usize::try_from(offset - begin).ok()?..))
+    }
+
+    /// Whether the last [`BodyReader::chunk_at`] found nothing because the bytes lie in a file and have to be waited for.
+    #[must_use]
+    pub fn wants_load(&self) -> bool {
+        self.filed.as_ref().is_some_and(|filed| filed.wants_load())
+    }
+
+    /// Reads what the last [`BodyReader::chunk_at`] asked for, off the event loop; afterwards the same call finds it, or
+    /// [`BodyReader::has_failed`]. At once if nothing is wanted. Cancel-safe.
+    pub async fn load(&self) {
+        if let Some(filed) = &self.filed {
+            filed.load(&self.object).await;
+        }
+    }
+
+    /// Whether bytes could not be read, or were not what had been stored. The object was removed; its body must be broken off.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.filed.as_ref().is_some_and(|filed| filed.has_failed())
     }
 
     /// The object being read.

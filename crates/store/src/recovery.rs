@@ -5,10 +5,11 @@
 //! (`soundness.rs`), so a start takes no longer for long bodies than for short ones.
 
 use crate::arena::{Inner, PRIVATE_FREE_BYTES, RESIDENT_SLACK};
+use crate::filed::map_bytes;
 use crate::heap::{Geometry, Heap};
 use crate::layout::{
-    ANNEX_LENGTH_BYTES, EXTENT_HEADER_BYTES, HAS_NEXT, Head, KIND_EXTENT, KIND_RECORD, LENGTHS, LINK_BYTES, ORIGIN,
-    RECORD_HEADER_BYTES, REMOVED, UNCHECKED, body_length, head_length, vary_length,
+    ANNEX_LENGTH_BYTES, EXTENT_HEADER_BYTES, HAS_NEXT, Head, KIND_EXTENT, KIND_FILED, KIND_RECORD, LENGTHS, LINK_BYTES,
+    ORIGIN, RECORD_HEADER_BYTES, REMOVED, UNCHECKED, body_length, head_length, vary_length,
 };
 use crate::memory::Memory;
 use crate::object::{HANDLE_BYTES, Object};
@@ -25,6 +26,8 @@ pub struct Recovered {
     pub torn: usize,
     /// Number of objects dropped because the limit has become smaller.
     pub evicted: usize,
+    /// Why a file that was in use begins empty, in words for the operator; `None` = it does not.
+    pub anew: Option<&'static str>,
 }
 
 /// A record that claims to be committed, with its extents.
@@ -43,8 +46,8 @@ pub(crate) fn recover(
     let (mut records, mut extents, mut torn) = (Vec::new(), HashSet::new(), 0);
     // A damaged head ends the walk; what follows it is lost.
     let walked = geometry.walk(&memory, |at, head| match head.kind() {
-        KIND_RECORD if head.is_committed() => records.push(at),
-        KIND_RECORD if head.0 & REMOVED == 0 => torn += 1,
+        KIND_RECORD | KIND_FILED if head.is_committed() => records.push(at),
+        KIND_RECORD | KIND_FILED if head.0 & REMOVED == 0 => torn += 1,
         KIND_EXTENT => {
             extents.insert(at);
         }
@@ -75,7 +78,7 @@ pub(crate) fn recover(
         inner.count_recovered(Head(inner.memory.load(geometry.byte(at))));
     }
     let objects = candidates.iter().map(|candidate| Object::recovered(&inner, candidate.record)).collect();
-    (inner, Recovered { objects, torn, evicted })
+    (inner, Recovered { objects, torn, evicted, anew: None })
 }
 
 /// Drops what exceeds a limit that has become smaller; returns how many objects. Those further back go first: nobody
@@ -104,7 +107,8 @@ fn chain(memory: &Memory, geometry: Geometry, record: u32, unclaimed: &mut HashS
     let annex = if head.is_annexed() { ANNEX_LENGTH_BYTES } else { 0 };
     let fixed = RECORD_HEADER_BYTES + (vary_length(memory.load(at + ORIGIN)) + head_length(lengths)) as u64 + annex;
     let mut room = block_bytes.checked_sub(fixed)?;
-    let mut body_bytes = body_length(lengths).checked_add(annex_length(memory, head, at + fixed))?;
+    let mut body_bytes = chain_length(memory, head, body_length(lengths), at + fixed, room)?
+        .checked_add(annex_length(memory, head, at + fixed))?;
     let mut block = record;
     let mut claimed = Vec::new();
     while head.has(HAS_NEXT) {
@@ -119,6 +123,20 @@ fn chain(memory: &Memory, geometry: Geometry, record: u32, unclaimed: &mut HashS
         room = geometry.byte(head.units()).checked_sub(EXTENT_HEADER_BYTES)?;
     }
     (body_bytes <= room).then_some(claimed)
+}
+
+/// How many bytes lie where the body would; `None` if the map of a body in a file has no room. `room` is that of the first block.
+fn chain_length(memory: &Memory, head: Head, body_bytes: u64, body_at: u64, room: u64) -> Option<u64> {
+    if head.kind() != KIND_FILED {
+        return Some(body_bytes);
+    }
+    if room < 16 {
+        return None;
+    }
+    // SAFETY: as below; the caller's `room` says that the bytes lie inside the block.
+    let extents = unsafe { memory.bytes(body_at + 8, 8) };
+    let extents = extents.try_into().map_or(u64::MAX, u64::from_le_bytes);
+    (extents < 1 << 24).then(|| map_bytes(body_bytes, extents))
 }
 
 /// The length of a record's annex; `body_at` is where its body begins, inside the record's block.

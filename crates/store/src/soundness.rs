@@ -2,6 +2,7 @@
 //!
 //! A start reads no body: what recovery accepts is marked [`UNCHECKED`], and its checksum is computed when it is first
 //! looked up. Until then only its lengths and links are known to be possible. An object that is damaged is removed, alone.
+//! A body that lies in a file is checked piece by piece whenever it is read; here its record and its map are.
 
 use crate::attributes::BodyState;
 use crate::layout::{FAILED, IDENTITY, REMOVED, UNCHECKED, high};
@@ -10,7 +11,7 @@ use crate::place::Place;
 use crate::reader::{find_before, first};
 use crate::streaming::{final_checksum, fixed_checksum};
 
-/// Longest body that is checked at once; a longer one is checked by whoever uses it, where that holds nobody up.
+/// Longest body (of one that lies in a file: map) that is checked at once; a longer one is checked by whoever uses it, where that holds nobody up.
 const SHORT_BYTES: u64 = 64 << 10;
 
 impl Object {
@@ -26,7 +27,7 @@ impl Object {
 
     #[cold]
     fn is_usable_if_checked(&self, is_there: bool) -> bool {
-        is_there && (self.available_bytes() > SHORT_BYTES || self.check())
+        is_there && (self.stored().map_or(0, Place::chain_bytes) > SHORT_BYTES || self.check())
     }
 
     /// Whether it came from an earlier process and has not been checked since.
@@ -53,9 +54,10 @@ impl Object {
 /// The checksum over everything in a complete record; `None` if its blocks end too early.
 fn checksum_of(place: &Place) -> Option<u32> {
     let (body_bytes, annex_bytes) = (place.body_bytes(), place.annex_bytes());
+    let end = place.chain_bytes() + annex_bytes;
     let (mut hasher, mut spot, mut offset) = (fixed_checksum(place), first(place), 0);
-    while offset < body_bytes + annex_bytes {
-        let (bytes, found) = find_before(place, spot, offset, body_bytes + annex_bytes)?;
+    while offset < end {
+        let (bytes, found) = find_before(place, spot, offset, end)?;
         hasher.update(bytes);
         (spot, offset) = (found, offset + bytes.len() as u64);
     }

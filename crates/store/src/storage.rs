@@ -1,15 +1,17 @@
 //! [`Store`]: a storage as others see it. There is one for each `-s`; they know nothing of each other.
 //!
-//! What it bounds and how it makes room is in `arena.rs`; what it holds elsewhere in its name is a [`Reservation`]. Other kinds of
-//! storage (a file read through its descriptor) will be other implementations behind [`Store`]'s methods.
+//! What it bounds and how it makes room is in `arena.rs`; what it holds elsewhere in its name is a [`Reservation`]; bodies in a file
+//! are in `filed.rs`.
 
-use crate::arena::{Evictable, Inner, StoreFull, Usage};
+use crate::arena::{Evictable, Inner, StoreFull};
 use crate::attributes::ObjectAttributes;
+use crate::filed::{FileOptions, FileUsage, Sweeper, Tier};
 use crate::heap::{Geometry, Heap};
 use crate::layout::{ARENA_MAGIC, LENGTH_AT, MAGIC_AT, SHIFT_AT};
 use crate::memory::{Memory, PAGE_BYTES, memory_file};
 use crate::object::Object;
 use crate::recovery::{Recovered, recover};
+use crate::usage::Usage;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -65,7 +67,7 @@ impl std::fmt::Debug for Store {
 }
 
 /// Length of the arena for this limit.
-fn arena_bytes(limit_bytes: u64) -> io::Result<u64> {
+pub(crate) fn arena_bytes(limit_bytes: u64) -> io::Result<u64> {
     limit_bytes
         .checked_add(limit_bytes / 4 + (64 << 10))
         .and_then(|bytes| bytes.checked_next_multiple_of(PAGE_BYTES))
@@ -123,8 +125,71 @@ impl Store {
         Store::on(Memory::map(file, bytes)?, name, limit_bytes)
     }
 
+    /// Opens a storage whose bodies lie in `file`; `metadata` is a memory file for the rest. Both belong to the manager, which holds
+    /// a lock on the file. If the memory file is new, the objects are read from the log in the file; if both are new, or the file
+    /// is of another layout, length or journal, the storage begins empty ([`Recovered::anew`] says why). Starts a thread that
+    /// writes.
+    ///
+    /// # Errors
+    /// The files cannot be sized, mapped or read; `InvalidInput` for options that make no sense.
+    pub fn open_filed(
+        metadata: OwnedFd,
+        file: OwnedFd,
+        name: &str,
+        options: &FileOptions,
+    ) -> io::Result<(Store, Recovered)> {
+        let file = File::from(file);
+        if file.metadata()?.len() < options.bytes {
+            file.set_len(options.bytes)?;
+        }
+        crate::filed::advise(&file, options.advice);
+        Store::open_file_on(metadata, Box::new(file), name, options)
+    }
+
+    /// Whether bodies lie in a file.
+    #[must_use]
+    pub fn is_filed(&self) -> bool {
+        self.inner.tier.is_some()
+    }
+
+    /// Counters of the file; `None` = there is none. [`Store::usage`] is about the metadata then.
+    #[must_use]
+    pub fn file_usage(&self) -> Option<FileUsage> {
+        self.inner.tier.as_ref().map(|tier| tier.usage())
+    }
+
+    /// Sets who takes objects out of the index, so that there is room in the file (the cache does). It is called with no lock of
+    /// the store held.
+    pub fn set_sweeper(&self, sweeper: Box<Sweeper>) {
+        *self.inner.sweeper.write() = Some(Arc::from(sweeper));
+    }
+
+    /// Waits until it is on the disk what was removed before the call: it cannot come back even after a loss of power. At once for
+    /// memory. `false` = the file could not be written.
+    pub async fn settle(&self) -> bool {
+        let Some(tier) = &self.inner.tier else { return true };
+        let settled = tier.queue().settle();
+        settled.await.unwrap_or(false)
+    }
+
+    /// At the orderly end of a worker: writes out everything that is to be kept. Takes as long as the disk does; blocks. What is
+    /// stored afterwards stays in memory.
+    pub fn close(&self) {
+        self.inner.end_writer();
+    }
+
     /// Formats or recovers an arena.
     pub(crate) fn on(memory: Memory, name: &str, limit_bytes: u64) -> io::Result<(Store, Recovered)> {
+        Store::on_with(memory, name, limit_bytes, None)
+    }
+
+    /// The same, for an arena whose bodies may lie in a file.
+    pub(crate) fn on_with(
+        memory: Memory,
+        name: &str,
+        limit_bytes: u64,
+        tier: Option<Arc<Tier>>,
+    ) -> io::Result<(Store, Recovered)> {
         let damaged = || io::Error::new(io::ErrorKind::InvalidData, "not an arena of this program");
         let heap = match memory.load(MAGIC_AT) {
             0 => {
@@ -141,13 +206,13 @@ impl Store {
                 let shift = u32::try_from(memory.load(SHIFT_AT)).map_err(|_| damaged())?;
                 let geometry = Geometry::new(bytes, shift).filter(|_| bytes <= memory.len()).ok_or_else(damaged)?;
                 let (inner, recovered) = recover(memory, geometry, limit_bytes, |memory, heap| {
-                    Arc::new(Inner::new(memory, name, limit_bytes, heap))
+                    Arc::new(Inner::new(memory, name, limit_bytes, heap, tier.clone()))
                 });
                 return Ok((Store { inner }, recovered));
             }
             _ => return Err(damaged()),
         };
-        let inner = Arc::new(Inner::new(memory, name, limit_bytes, heap));
+        let inner = Arc::new(Inner::new(memory, name, limit_bytes, heap, tier));
         Ok((Store { inner }, Recovered::default()))
     }
 

@@ -2,12 +2,14 @@
 
 use crate::arena::{Demand, Inner, StoreFull};
 use crate::attributes::ObjectFlags;
+use crate::filed::{Filing, map_bytes};
 use crate::heap::Block;
-use crate::layout::{GROWING, Head, IDENTITY, KEY, KIND_RECORD, LINK_BYTES, ORIGIN, low};
+use crate::layout::{GROWING, Head, IDENTITY, KEY, KIND_FILED, KIND_RECORD, LINK_BYTES, ORIGIN, low};
 use crate::place::Place;
 use crate::readership::Readership;
 use crc32fast::Hasher;
 use parking_lot::Mutex;
+use std::sync::Arc;
 use tokio::sync::Notify;
 
 /// Longest block that is requested.
@@ -34,10 +36,19 @@ impl Opening {
         fixed_bytes: u64,
         promised: Option<u64>,
         flags: ObjectFlags,
+        is_filed: bool,
     ) -> Result<Opening, StoreFull> {
-        let head = |bits: u64| Head(Head::new(0, KIND_RECORD).with_object_flags(flags.0).0 | bits);
+        let kind = if is_filed { KIND_FILED } else { KIND_RECORD };
+        // In the place of the body there will be its map, which is short if it lies in one piece.
+        let promised = if is_filed {
+            Some(promised.map_or(GUESS_BYTES / 8, |bytes| map_bytes(bytes, 2)).max(16))
+        } else {
+            promised
+        };
+        let head = |bits: u64| Head(Head::new(0, kind).with_object_flags(flags.0).0 | bits);
         let is_annexed = flags.has(ObjectFlags::ESI);
-        let annex = if is_annexed { ANNEX_GUESS_BYTES + LINK_BYTES } else { 0 };
+        let annex =
+            if is_annexed { ANNEX_GUESS_BYTES } else { 0 } + if is_annexed || is_filed { LINK_BYTES } else { 0 };
         let whole = promised.map(|body| fixed_bytes + body + annex);
         if whole.is_some_and(|bytes| bytes > store.limit_bytes()) {
             return Err(StoreFull);
@@ -60,7 +71,7 @@ impl Opening {
         };
         let block = store.allocate(demand, head(0))?;
         // An annex may need more room than was guessed.
-        let growing = is_annexed || whole.is_none_or(|whole| store.geometry.byte(block.units) < whole);
+        let growing = is_annexed || is_filed || whole.is_none_or(|whole| store.geometry.byte(block.units) < whole);
         if growing {
             store.memory.update(store.geometry.byte(block.at), |head| head | GROWING);
         }
@@ -92,6 +103,8 @@ pub(crate) struct Streaming {
     pub(crate) changed: Notify,
     pub(crate) promised_bytes: Option<u64>,
     pub(crate) readership: Readership,
+    /// For a body that goes into a file. It stays until all of it is written.
+    pub(crate) filing: Option<Arc<Filing>>,
     pub(crate) position: Mutex<Position>,
 }
 
@@ -106,14 +119,20 @@ impl Streaming {
         }
     }
 
-    pub(crate) fn new(place: &Place, opening: Opening, promised_bytes: Option<u64>) -> Streaming {
+    pub(crate) fn new(
+        place: &Place,
+        opening: Opening,
+        promised_bytes: Option<u64>,
+        filing: Option<Arc<Filing>>,
+    ) -> Streaming {
         let at = place.body_at();
         let block_end = place.store.geometry.byte(opening.block.at + opening.block.units);
         let end = match promised_bytes {
             Some(bytes) if !opening.growing => at + bytes,
             _ => block_end - LINK_BYTES,
         };
-        let unsized_bytes = promised_bytes.is_none().then(|| place.store.geometry.byte(opening.block.units));
+        let is_unsized = promised_bytes.is_none() && filing.is_none();
+        let unsized_bytes = is_unsized.then(|| place.store.geometry.byte(opening.block.units));
         if let Some(bytes) = unsized_bytes {
             place.store.begin_unsized(bytes);
         }
@@ -121,6 +140,7 @@ impl Streaming {
             changed: Notify::new(),
             promised_bytes,
             readership: Readership::default(),
+            filing,
             position: Mutex::new(Position {
                 block: opening.block.at,
                 at,

@@ -56,6 +56,11 @@ impl Object {
         store.trim(position.block, position.at - store.geometry.byte(position.block), place.head());
         let unsized_bytes = position.unsized_bytes.take();
         let record_end = store.geometry.byte(place.record + place.head().units()) - LINK_BYTES;
+        if streaming.filing.is_some() {
+            // What came so far is in the file, or will be; it goes with the object.
+            let stored = Stored { bytes: position.body_bytes, in_record: position.body_bytes, unsized_bytes };
+            return streaming.readership.overflow(place, stored, in_flight_bytes);
+        }
         let in_record = if position.block == place.record { position.body_bytes } else { record_end - place.body_at() };
         let stored = Stored { bytes: position.body_bytes, in_record, unsized_bytes };
         streaming.readership.overflow(place, stored, in_flight_bytes)
@@ -108,8 +113,14 @@ impl Object {
             store.memory.update(place.at(IDENTITY), |word| pair(low(word), checksum));
         }
         place.set_bits(how);
-        self.streaming.store(None);
-        store.charge(-Streaming::PRIVATE_BYTES);
+        match &streaming.filing {
+            // The rest has to be written; then `Object::settle_filed`.
+            Some(filing) if how == COMPLETE => filing.queue_end(),
+            _ => {
+                self.streaming.store(None);
+                store.charge(-Streaming::PRIVATE_BYTES);
+            }
+        }
         drop(position);
         streaming.changed.notify_waiters();
     }
@@ -135,6 +146,20 @@ pub(crate) fn put(
     Ok(now.len())
 }
 
+/// Writes all of `bytes` behind the last ones.
+pub(crate) fn put_all(
+    place: &Place,
+    position: &mut Position,
+    promised: Option<u64>,
+    mut bytes: &[u8],
+) -> Result<(), AppendError> {
+    while !bytes.is_empty() {
+        let now = put(place, position, promised, bytes)?;
+        bytes = &bytes[now..];
+    }
+    Ok(())
+}
+
 /// Links a new extent behind the block being filled.
 fn grow(place: &Place, position: &mut Position, promised: Option<u64>, now_bytes: u64) -> Result<(), AppendError> {
     if !position.growing {
@@ -142,7 +167,11 @@ fn grow(place: &Place, position: &mut Position, promised: Option<u64>, now_bytes
     }
     let store = &place.store;
     let overhead = EXTENT_HEADER_BYTES + LINK_BYTES;
-    let to_come = promised.map(|bytes| bytes.saturating_sub(position.body_bytes)).filter(|bytes| *bytes > 0);
+    let is_filed = place.is_filed();
+    // Of a body in a file only the map comes here, all at once.
+    let to_come =
+        if is_filed { Some(now_bytes) } else { promised.map(|bytes| bytes.saturating_sub(position.body_bytes)) };
+    let to_come = to_come.filter(|bytes| *bytes > 0);
     let wanted = overhead + to_come.unwrap_or(position.body_bytes.max(now_bytes).max(GUESS_BYTES));
     let wanted = wanted.min(BLOCK_BYTES_MAX);
     let fair = if to_come.is_some() { wanted } else { wanted.min(FAIR_BYTES_MAX) };
@@ -151,7 +180,7 @@ fn grow(place: &Place, position: &mut Position, promised: Option<u64>, now_bytes
     if room < least {
         return Err(AppendError::TooLarge);
     }
-    if position.body_bytes.saturating_add(least) > store.limit_bytes() {
+    if !is_filed && position.body_bytes.saturating_add(least) > store.limit_bytes() {
         return Err(AppendError::Full);
     }
     let (wanted, fair) = (wanted.min(room), fair.min(room));

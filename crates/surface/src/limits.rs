@@ -14,6 +14,12 @@ pub const DIRECTOR_TRIES_MAX: usize = 100;
 pub const BACKEND_TROUBLES_MAX: usize = 1000;
 /// If a backend is in trouble for this many digests at once it counts as sick for all (saint mode of the old dialects).
 pub const SAINTMODE_THRESHOLD: usize = 10;
+/// Into how many parts the window of `.fail_ratio` is cut: it moves by one of them at a time.
+pub const FAIL_WINDOW_SLOTS: usize = 10;
+/// How many fetches from a backend with a `.retry_budget` may be repeated at once.
+pub const RETRY_RESERVE: u64 = 10;
+/// Smallest share of its load that a backend gets when its `.slow_start` begins.
+pub const SLOW_START_SHARE_MIN: f64 = 0.1;
 /// Most points on the ring of a shard director (8 bytes each).
 pub const SHARD_POINTS_MAX: usize = 4 << 20;
 /// Longest command line before authentication, in bytes.
@@ -100,6 +106,8 @@ pub const BROTLI_WINDOW_BITS: u32 = 19;
 pub const ZSTD_STATE_BYTES_MAX: usize = 96 << 20;
 /// Window of what is packed with Zstandard, as a power of two.
 pub const ZSTD_WINDOW_BITS: u32 = 20;
+/// Most bytes of a stored body that a reader holds if they lie in a file.
+pub const FILED_PIECE_BYTES: usize = 64 << 10;
 /// Shortest body that a compressed copy is made of, in bytes: a shorter one fits into a packet anyway.
 pub const COPIED_BYTES_MIN: u64 = 1 << 10;
 /// Longest body that a compressed copy is made of, in bytes, and the longest that it may unpack to.
@@ -164,6 +172,12 @@ pub const QUERYSTRING_CRITERIA_MAX: usize = 10_000;
 pub const DYNAMIC_DOMAINS_MAX: usize = 10_000;
 /// Most addresses (or targets of a service) that are used from one answer.
 pub const DYNAMIC_ADDRESSES_MAX: usize = 256;
+/// Longest time for which an answer to the name of a backend is good, whatever its time to live says, in seconds.
+pub const FOLLOWED_TTL_SECONDS_MAX: f64 = 3600.0;
+/// Shortest such time, in seconds.
+pub const FOLLOWED_TTL_SECONDS_MIN: f64 = 1.0;
+/// How long a lookup of such a name may take, in seconds.
+pub const FOLLOWED_LOOKUP_SECONDS_MAX: u64 = 30;
 /// Longest host, port or service name that dynamic directors resolve, in bytes.
 pub const DYNAMIC_NAME_BYTES_MAX: usize = 255;
 /// Most names that one worker resolves at once; others wait for their turn.
@@ -323,6 +337,14 @@ pub const QUIC_RESET_MICROSECONDS_MIN: u64 = 1000;
 pub const ORIGIN_TLS_TERMS_MAX: usize = 1024;
 /// Most TLS sessions kept for each of them.
 pub const ORIGIN_TLS_SESSIONS_MAX: usize = 8;
+/// Smallest slice of a resource, in bytes.
+pub const SLICE_BYTES_MIN: u64 = 64 << 10;
+/// Largest slice of a resource, in bytes.
+pub const SLICE_BYTES_MAX: u64 = 1 << 30;
+/// Of how many resources an event loop remembers that they cannot be had in slices.
+pub const SLICE_REFUSALS_MAX: usize = 1024;
+/// How many resources may wait until the slices that they left behind are removed; those of others stay until they are evicted.
+pub const SLICE_ORPHANS_MAX: usize = 1024;
 /// Most names of a certificate that are told when it is not for the host that was wanted.
 pub const TLS_FAILURE_NAMES_MAX: usize = 8;
 /// Most bytes that a TLS connection to an origin holds because the origin does not take them.
@@ -363,3 +385,11 @@ pub const HTTP2_LIGHT_FRAMES_MAX: u64 = 2000;
 pub const HTTP2_LIGHT_FRAMES_A_SECOND: u64 = 200;
 /// How long an HTTP/2 connection to an origin that is no longer needed may take to end, in seconds.
 pub const HTTP2_ORIGIN_CLOSE_SECONDS_MAX: u64 = 5;
+/// Largest file that `copal preflight` reads, besides VCL, in bytes.
+pub const PREFLIGHT_FILE_BYTES_MAX: u64 = 1 << 20;
+/// Most files that complete one unit (drop-ins).
+pub const PREFLIGHT_DROP_INS_MAX: usize = 256;
+/// Most words of a command line, after variables were put in their places.
+pub const PREFLIGHT_WORDS_MAX: usize = 4096;
+/// Longest word of a command line, in bytes, after variables were put in their places.
+pub const PREFLIGHT_WORD_BYTES_MAX: usize = 128 << 10;

@@ -1,4 +1,7 @@
 //! Options of the daemon: Copal's own long ones, which supplement varnishd's letters, and the words of `-j`.
+//! The letters are in `option/letter.rs`.
+
+pub mod letter;
 
 /// One long option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

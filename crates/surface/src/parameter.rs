@@ -6,6 +6,7 @@
 //! observed `param.show` of Varnish 7.1.1.
 
 pub mod bits;
+pub mod former;
 pub mod value;
 
 pub use bits::{BitRow, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, debug, experimental, feature};
@@ -42,12 +43,28 @@ pub enum ParameterKind {
     Policy,
     /// One of [`crate::eviction::POLICIES`].
     EvictionPolicy,
+    /// One of [`NAME_SOURCES`].
+    NameSource,
+    /// One of [`PLACEMENTS`].
+    Placement,
     /// Free text.
     Text,
 }
 
 /// The values of the parameter `http_policy`.
 pub const HTTP_POLICIES: &[&str] = &["varnish", "rfc"];
+
+/// The values of the parameter `backend_follow_dns`.
+pub const NAME_SOURCES: &[&str] = &[NAMES_FIXED, "system", NAMES_BY_DNS];
+
+/// The one under which names are looked up when a VCL is loaded, and never again.
+pub const NAMES_FIXED: &str = "off";
+
+/// The one under which DNS itself is asked.
+pub const NAMES_BY_DNS: &str = "dns";
+
+/// The values of the parameter `storage_placement`.
+pub const PLACEMENTS: &[&str] = &["turns", "tiers"];
 
 /// The parameter takes effect on new threads or connections only.
 pub const DELAYED: u16 = 1;
@@ -67,6 +84,23 @@ pub const ACCEPTED_ONLY: u16 = 64;
 pub const COPAL: u16 = 128;
 /// The default was chosen when the program was built; a word in JSON only.
 pub const BUILD_OPTIONS: u16 = 256;
+
+/// What a flag means: its word in JSON, and a sentence.
+pub static FLAGS: &[(u16, &str, &str)] = &[
+    (
+        OBJ_STICKY,
+        "obj_sticky",
+        "Only objects that are stored from now on feel a change; ban or restart for the others.",
+    ),
+    (DELAYED, "delayed_effect", "A change may take a while to be felt."),
+    (EXPERIMENTAL, "experimental", "Whether it is wise to change this is not known yet."),
+    (MUST_RELOAD, "must_reload", "A change is felt when the VCL is loaded again."),
+    (MUST_RESTART, "must_restart", "A change is felt when the worker process is started again."),
+    (WIZARD, "wizard", "Better left alone."),
+    (ACCEPTED_ONLY, "accepted_only", "Accepted for compatibility, and without effect here."),
+    (COPAL, "copal", "Varnish 7.1 does not have this parameter."),
+    (BUILD_OPTIONS, "build_options", "The default was chosen when the program was built."),
+];
 
 /// One parameter.
 #[derive(Debug)]
@@ -163,6 +197,9 @@ parameters! {
     alt_svc_port: u64 = 0, Number, Unsigned, "0", Some("0"), Some("65535"), "", COPAL, "The UDP port of HTTP/3 that clients are told, for instance that of a load balancer; 0 = that of the listener.";
     auto_restart: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Restart the worker when it dies.";
     backend_close_notify: bool = true, Bool, Bool, "on", None, None, "bool", COPAL, "A response over TLS whose end is that of the connection is complete only if the origin says that this is the end (close_notify): otherwise somebody may have cut it off. Off: any end will do, as in Varnish 9.";
+    backend_dns_ttl: f64 = 30.0, Float, Seconds, "30.000", Some("1.000"), None, "seconds", COPAL, "Under backend_follow_dns: how long an answer is good if whoever gave it does not say that, and how long to wait after a lookup that failed.";
+    backend_error_reasons: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "When a fetch fails, beresp.reason in vcl_backend_error says how (Backend first byte timeout, Backend connection refused …); on is the default of copal daemon. Off: Backend fetch failed, as in Varnish.";
+    backend_follow_dns: String = "off".to_owned(), Text, NameSource, "off", None, None, "", COPAL | MUST_RELOAD, "Whether the names of backends (.host) are looked up again and again: off (once, when the VCL is loaded, as in Varnish), system (as other programs do, every backend_dns_ttl seconds; the default of copal daemon) or dns (DNS itself is asked, as often as its times to live say). All addresses are used, new ones as they appear. A VCL follows the names that it has if this was not off when it was loaded.";
     backend_idle_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("1.000"), None, "seconds", 0, "Close pooled backend connections idle this long.";
     backend_local_error_holddown: f64 = 10.0, Float, Seconds, "10.000", Some("0.000"), None, "seconds", EXPERIMENTAL, "After local connect errors (EADDRNOTAVAIL, EACCES, EPERM) skip new connects this long.";
     backend_remote_error_holddown: f64 = 0.25, Float, Seconds, "0.250", Some("0.000"), None, "seconds", EXPERIMENTAL, "After remote connect errors (ECONNREFUSED, ENETUNREACH) skip new connects this long.";
@@ -183,6 +220,7 @@ parameters! {
     cc_warnings: String = "".to_owned(), Text, Text, "", None, None, "", MUST_RELOAD | BUILD_OPTIONS | ACCEPTED_ONLY, "C compiler warnings (irrelevant).";
     cli_limit: u64 = 49152, Number, Bytes, "48k", Some("128b"), Some("99999999b"), "bytes", 0, "Largest CLI reply.";
     cli_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "How long the master waits for a worker CLI reply.";
+    client_half_close: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "A client over HTTP/1 that closes its end of the connection before any of the response was sent is gone, like one that breaks it. Clients that leave cannot be told from those that only have no more to say: with off, the habit of Varnish, both get their answer; on is the default of copal daemon.";
     clock_skew: u64 = 10, Number, Unsigned, "10", Some("0"), None, "seconds", 0, "Tolerated backend clock difference in TTL computation.";
     clock_step: f64 = 1.0, Float, Seconds, "1.000", Some("0.000"), None, "seconds", ACCEPTED_ONLY, "Clock jump that triggers a panic.";
     compress_after: u64 = 3, Number, Unsigned, "3", Some("0"), None, "hits", COPAL, "How often an object must have been hit before a copy in a better coding (http_encodings) is made of it.";
@@ -230,6 +268,7 @@ parameters! {
     http_resp_hdr_len: u64 = 8192, Number, Bytes, "8k", Some("40b"), None, "bytes", 0, "Longest response header line.";
     http_resp_size: u64 = 32768, Number, Bytes, "32k", Some("0.25k"), None, "bytes", 0, "Largest response head.";
     idle_send_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", DELAYED, "Per-write send timeout to clients.";
+    last_byte_timeout: f64 = 0.0, Float, Seconds, "0.000", Some("0.000"), None, "seconds", COPAL, "How long a fetch may take from the time its request begins to be sent to the last byte of its response, against origins that trickle; 0 no limit. Backends (.last_byte_timeout) and fetches (bereq.last_byte_timeout) can have their own.";
     listen_depth: u64 = 1024, Number, Unsigned, "1024", Some("0"), None, "connections", MUST_RESTART, "Listen backlog.";
     lru_interval: f64 = 2.0, Float, Seconds, "2.000", Some("0.000"), None, "seconds", EXPERIMENTAL, "Minimum time between LRU moves of an object.";
     max_esi_depth: u64 = 5, Number, Unsigned, "5", Some("0"), None, "levels", 0, "ESI nesting limit.";
@@ -257,8 +296,13 @@ parameters! {
     send_timeout: f64 = 600.0, Float, Seconds, "600.000", Some("0.000"), None, "seconds", DELAYED, "Total send time limit of a response, counted from the start of its delivery.";
     shortlived: f64 = 10.0, Float, Seconds, "10.000", Some("0.000"), None, "seconds", 0, "Lifetime below which objects go to Transient.";
     sigsegv_handler: bool = true, Bool, Bool, "on", None, None, "bool", MUST_RESTART | ACCEPTED_ONLY, "Panic on SEGV/BUS/ABRT.";
+    slice_bytes: u64 = 0, Number, Bytes, "0b", Some("0b"), None, "bytes", COPAL, "Size of the slices in which a resource is fetched and stored when a client asks for a range of it and nothing of it is stored; whole KiB, and at least 64k. 0 = not in slices. See req.slice_bytes.";
     ssl_buffer: u64 = 16384, Number, Bytes, "16k", Some("1k"), None, "bytes", ACCEPTED_ONLY | COPAL, "Buffer of a TLS connection (Varnish 9).";
     sslbuf_pool: String = "10,100,10".to_owned(), Text, Pool, "10,100,10", None, None, "", ACCEPTED_ONLY | COPAL, "Memory pool triple min,max,age (TLS buffers; Varnish 9).";
+    storage_placement: String = "turns".to_owned(), Text, Placement, "turns", None, None, "", COPAL, "Where a response goes for which VCL chooses no storage: turns (each storage in turn; the default of varnishd) or tiers (with storages in memory and in files: memory for bodies known to be small, see storage_small_bytes, and files for all others; the default of copal daemon).";
+    storage_promote_bytes: u64 = 1048576, Number, Bytes, "1M", Some("0b"), Some("16M"), "bytes", COPAL, "Under storage_placement=tiers: the longest body that is copied from a file to memory.";
+    storage_promote_hits: u64 = 2, Number, Unsigned, "2", Some("0"), None, "hits", COPAL, "Under storage_placement=tiers: how often an object whose body lies in a file must have been hit before that body is copied to memory, from where it is sent then; 0 = never. What VCL has put into a file stays there.";
+    storage_small_bytes: u64 = 65536, Number, Bytes, "64k", Some("0b"), None, "bytes", COPAL, "Under storage_placement=tiers: the longest body that goes to memory at once.";
     store_set_cookie: bool = true, Bool, Bool, "on", None, None, "bool", COPAL, "Under http_policy=rfc: store responses that set a cookie, and send that cookie to everybody who gets them (RFC 9111 section 7.3). Off: such a response is for the client that asked.";
     syslog_cli_traffic: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Log CLI dialogue to syslog.";
     tcp_fastopen: bool = false, Bool, Bool, "off", None, None, "bool", MUST_RESTART, "TCP fast open.";
@@ -303,6 +347,8 @@ parameters! {
     vsl_reclen: u64 = 255, Number, Bytes, "255b", Some("16b"), Some("vsl_buffer - 12 bytes"), "bytes", 0, "Longest log record.";
     vsl_space: u64 = 83886080, Number, Bytes, "80M", Some("1M"), Some("4G"), "bytes", MUST_RESTART, "Log ring size.";
     vsm_free_cooldown: f64 = 60.0, Float, Seconds, "60.000", Some("10.000"), Some("600.000"), "seconds", ACCEPTED_ONLY, "Delay before freed VSM memory is released: here readers keep what they have mapped.";
+    waiting_requests_max: u64 = 100000, Number, Unsigned, "100000", Some("0"), None, "requests", COPAL, "Requests that may wait for an object that another request is fetching; 0 no limit. One more is answered at once, with a stale object if http_policy=rfc allows that, else with 503.";
+    waiting_timeout: f64 = 0.0, Float, Seconds, "0.000", Some("0.000"), None, "seconds", COPAL, "How long a request waits for an object that another request is fetching before it is answered like one that may not wait; 0 no limit (the default of varnishd; that of copal daemon is 300).";
     workspace_backend: u64 = 98304, Number, Bytes, "96k", Some("1k"), None, "bytes", DELAYED | ACCEPTED_ONLY, "Backend workspace: here memory of a request grows as needed, up to request_memory_max.";
     workspace_client: u64 = 98304, Number, Bytes, "96k", Some("9k"), None, "bytes", DELAYED | ACCEPTED_ONLY, "Client workspace: here memory of a request grows as needed, up to request_memory_max.";
     workspace_session: u64 = 768, Number, Bytes, "0.75k", Some("384b"), None, "bytes", DELAYED | ACCEPTED_ONLY, "Session workspace.";

@@ -135,6 +135,7 @@ reasons! {
     HitGrace, "hit-grace", Lookup, "hit", "The copy was past its TTL but within its grace time, so it was served while one fetch renews it.", "";
     HitStaleWelcome, "hit-stale-welcome", Lookup, "hit", "The copy was past its TTL, but the client accepts that (max-stale).", "";
     HitCopy, "hit-copy", Lookup, "hit", "A fresh copy was in the cache, and a compressed copy made of it was sent.", "";
+    HitPromoted, "hit-promoted", Lookup, "hit", "A fresh copy was in the cache. Its body lies in a file, and was sent from a copy of it in memory.", "";
     HitForMiss, "hit-for-miss", Lookup, "fwd=bypass", "An earlier response to this request was not cacheable, and the cache remembers that for a while.",
         "find out why the earlier response was not cacheable: copal why with its XID, or wait until the marker has run out";
     HitForPass, "hit-for-pass", Lookup, "fwd=bypass", "VCL has said return (pass(duration)) for an earlier response to this request.", "";
@@ -197,8 +198,14 @@ reasons! {
     NotStoredError, "not-stored-error", Store, "", "The answer was made here, in vcl_backend_error, and is not kept.", "";
     NoBackend, "no-backend", Origin, "", "There was no backend to ask.", "backend.list, and what VCL sets as backend_hint";
     BackendSick, "backend-sick", Origin, "", "The backend is sick, by its probe or by an operator's word.", "backend.list -p shows the probe's last answers";
+    BackendAside, "backend-aside", Origin, "", "The backend was set aside for a while, since its last fetches failed (.fail_limit, .fail_ratio).",
+        "backend.list -p shows until when; the fetches before say how they failed";
+    BackendQueueFull, "backend-queue-full", Origin, "", "All of the backend's connections were in use, and as many fetches as may waited for one.", "raise .max_connections or .wait_limit, or find out why the origin is slow";
+    BackendWaitTimeout, "backend-wait-timeout", Origin, "", "No connection to the backend became free in time.", "raise .max_connections or .wait_timeout, or find out why the origin is slow";
     BackendBusy, "backend-busy", Origin, "", "All of the backend's connections were in use (max_connections).", "raise .max_connections, or find out why the origin is slow";
     BackendHeldDown, "backend-held-down", Origin, "", "A connect to the backend failed a moment ago, so it was not tried again.", "parameters backend_local_error_holddown and backend_remote_error_holddown";
+    ConnectRefused, "connect-refused", Origin, "", "The backend's machine refused the connection: nobody listens on that port.", "is the origin's server running, and is host and port of the backend right?";
+    ConnectTimeout, "connect-timeout", Origin, "", "The backend did not accept a connection in time.", "is its machine up, and does a firewall drop packets? or connect_timeout is too short (of the backend, of bereq, or the parameter)";
     ConnectFailed, "connect-failed", Origin, "", "No connection to the backend.", "is the origin's server running, and is host and port of the backend right?";
     ProxyHeaderFailed, "proxy-header-failed", Origin, "", "The PROXY header could not be sent to the backend.", "does the origin expect the PROXY protocol?";
     TlsFailed, "tls-failed", Origin, "", "The TLS handshake with the backend failed.",
@@ -207,16 +214,21 @@ reasons! {
     ClientBodyLost, "client-body-lost", Origin, "", "The client's body did not arrive whole.", "";
     FirstByteTimeout, "first-byte-timeout", Origin, "", "The origin did not begin to answer in time.", "the origin is slow: its own log; or first_byte_timeout is too short (of the backend, of bereq, or the parameter)";
     BetweenBytesTimeout, "between-bytes-timeout", Origin, "", "The origin stopped in the middle of its answer.", "the origin is slow: its own log; or between_bytes_timeout is too short (of the backend, of bereq, or the parameter)";
-    OriginClosed, "origin-closed", Origin, "", "The origin closed the connection without a whole answer.", "the origin's error log: it may have crashed";
-    OriginReset, "origin-reset", Origin, "", "The origin reset the stream (HTTP/2) instead of answering.", "the FetchError record names the error code; the origin's error log";
+    LastByteTimeout, "last-byte-timeout", Origin, "", "The origin took too long for the whole of its answer.", "the origin is slow: its own log; or last_byte_timeout is too short (of the backend, of bereq, or the parameter)";
+    OriginClosed, "origin-closed", Origin, "", "The origin closed the connection before the head of its answer was whole.", "the origin's error log: it may have crashed";
+    OriginReset, "origin-reset", Origin, "", "The origin reset the connection (or, over HTTP/2, the stream) instead of answering.", "the FetchError record says more; the origin's error log: it may have crashed";
     ResponseTooLarge, "response-head-too-large", Origin, "", "The head of the response is larger than allowed.", "parameters http_resp_size, http_resp_hdr_len and http_max_hdr";
     ResponseGarbled, "response-garbled", Origin, "", "The response is not HTTP that can be understood.", "the HttpGarbage and BogoHeader records show it; is this the right port?";
+    SliceOutdated, "slice-outdated", Origin, "", "A slice of it was asked for, and what came is no slice of the version whose other slices are stored: it begins anew with the next request.", "";
     PartOutdated, "part-outdated", Origin, "", "A part of it was stored and the rest was asked for, but what came does not belong to that part: the whole was asked for.", "";
     ResponseNotConditional, "response-304-unasked", Origin, "", "The origin answered 304 to a request that was not conditional.", "mend the origin";
-    BodyBroken, "body-broken", Origin, "", "The body of the response is broken or ended too soon.", "the origin's error log";
+    BodyCutShort, "body-cut-short", Origin, "", "The body of the response ended too soon: less came than the origin had announced.", "the origin's error log: it may have crashed, or its Content-Length is wrong";
+    BodyBroken, "body-broken", Origin, "", "The body of the response is broken: it is not framed as its head says.", "the origin's error log";
     BodyNotProcessed, "body-not-processed", Origin, "", "The body of the response could not be processed (gzip).", "is the origin's Content-Encoding true?";
     StorageRefused, "storage-refused", Origin, "", "There was no room for the body of the response.", "give the storage more room (-s)";
     ErrorByVcl, "error-by-vcl", Origin, "", "VCL refused the fetch: return (error) or return (abandon).", "";
+    RetryBudgetSpent, "retry-budget-spent", Origin, "", "The fetch was not repeated: too many fetches from this backend have been, of late (.retry_budget).", "the fetches before say how they failed";
+    FetchGivenUp, "fetch-given-up", Origin, "", "The client that this was fetched for has gone, and nobody else could have used it.", "";
     TooManyRetries, "too-many-retries", Origin, "", "The fetch was retried too often.", "parameter max_retries";
     TooManyRestarts, "too-many-restarts", Vcl, "", "The request was restarted too often.", "parameter max_restarts";
     Challenge, "certificate-challenge", Daemon, "", "A certificate authority asked whether this name is ours, and was answered before VCL.", "";
@@ -225,9 +237,15 @@ reasons! {
     RequestTooLarge, "request-head-too-large", Daemon, "", "The head of the request is larger than allowed.",
         "the parameter that it broke, named above; or find out why the client sends so much (cookies?)";
     ExpectationUnknown, "expectation-unknown", Daemon, "", "The request expects something (Expect) other than 100-continue.", "";
-    ClientGone, "client-gone", Daemon, "", "The client broke the connection while its request waited for another's fetch.", "";
+    ClientGone, "client-gone", Daemon, "", "The client broke the connection while its request waited for its object.", "";
+    WaitingFull, "waiting-full", Daemon, "", "Another request was fetching it, and as many requests as may (waiting_requests_max) waited for such fetches already.",
+        "is an origin slow? MAIN.n_waiting and the fetches show it; or raise waiting_requests_max";
+    WaitingTimeout, "waiting-timeout", Daemon, "", "Another request was fetching it, and that took longer than requests may wait (waiting_timeout).",
+        "is an origin slow? its own log; or raise waiting_timeout";
     MemoryShort, "memory-short", Daemon, "", "The requests in progress hold as much memory as all of them may (requests_memory_max).",
         "MAIN.req_bytes shows how much; slow clients hold most of it: send_timeout and idle_send_timeout, or raise requests_memory_max";
+    BodyUnreadable, "body-unreadable", Daemon, "", "The stored body could not be read from its file, or was not what had been stored: the response was broken off, and the object is gone.",
+        "the disk: the kernel's log (dmesg), and the counters read_errors of the storage (SMF)";
     InternalError, "internal-error", Daemon, "", "The daemon failed; only this request was lost.", "panic.show";
 }
 

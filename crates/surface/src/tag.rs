@@ -127,7 +127,7 @@ pub const TAGS: [TagRow; 98] = [
     TagRow {
         tag: Tag::Debug,
         name: "Debug",
-        payload: "free text, unsafe (may contain non-printables); masked by default",
+        payload: "free text, unsafe (may contain non-printables)",
         masked_by_default: true,
         binary: false,
     },
@@ -149,7 +149,7 @@ pub const TAGS: [TagRow; 98] = [
     TagRow {
         tag: Tag::SessClose,
         name: "SessClose",
-        payload: "REASON duration(%.3f); reasons in 9.10",
+        payload: "REASON duration(%.3f)",
         masked_by_default: false,
         binary: false,
     },

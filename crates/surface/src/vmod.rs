@@ -3,11 +3,9 @@
 //! `vmods` implements the rows: [`Function`] names each one, and its `match` has no arm for "other", so a row without an
 //! implementation does not compile. A function's number is its index in [`FUNCTIONS`]. Hidden arguments in Varnish's own
 //! tables are not listed: users never write them. Source: the VMOD manual pages of Varnish 7.1.1 and their behaviour.
-//! Next file: `vmod/page.rs`.
+//! Next file: `reference/vmods.rs`.
 
 pub mod foreign;
-
-pub mod page;
 
 use crate::vcl::{Type, at};
 

@@ -20,34 +20,11 @@ use surface::legible;
 
 use crate::Streams;
 use crate::attach_timeout::AttachTimeout;
-use crate::options::{Given, OptionRow, Program, option, word_option};
+use crate::options::{self, Given};
 use connection::CliConnection;
-
-const OPTIONS: &[OptionRow] = &[
-    option('h', "", "This text"),
-    option('n', "<dir>", "Work directory of the server"),
-    option('p', "", "Print replies as the protocol frames them"),
-    option('S', "<file>", "Secret file, with -T"),
-    option('t', "<seconds>", "How long to wait for the server (default: 5) and, when given, for replies"),
-    option('T', "<address:port>", "Where the server's CLI listens; may be the path of a socket"),
-    option('V', "", "Version"),
-    word_option(STRICT, "strict", "", "End with status 1 at the first command of a stream that fails"),
-];
 
 /// The letter that stands for `--strict`.
 const STRICT: char = 'e';
-
-const PROGRAM: Program =
-    Program { name: "varnishadm", options: OPTIONS, rest: "[command [...]]", usage_status: 1, stops_at_word: true };
-
-/// `copal upgrade`.
-const UPGRADE: Program = Program {
-    name: "copal upgrade",
-    options: &[option('h', "", "This text"), option('n', "<dir>", "Work directory of the server")],
-    rest: "",
-    usage_status: 1,
-    stops_at_word: false,
-};
 
 /// Exit status when the server refused a command.
 const REFUSED: i32 = 1;
@@ -56,7 +33,7 @@ const UNREACHABLE: i32 = 2;
 
 /// Runs the tool; returns the exit status.
 pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
-    let given = match PROGRAM.parse(args, streams) {
+    let given = match options::parse("adm", args, streams) {
         Ok(given) => given,
         Err(status) => return status,
     };
@@ -72,7 +49,7 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
 
 /// Has a server followed by the program that is installed now; returns the exit status.
 pub(crate) fn upgrade(args: &[OsString], streams: &mut Streams) -> i32 {
-    let given = match UPGRADE.parse(args, streams) {
+    let given = match options::parse("upgrade", args, streams) {
         Ok(given) => given,
         Err(status) => return status,
     };

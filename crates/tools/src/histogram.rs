@@ -22,35 +22,11 @@ use surface::tag::Tag;
 use crate::Streams;
 use crate::follow::{Follow, Sink};
 use crate::live::{Live, LogFacts, Response, View};
-use crate::options::{Given, OptionRow, Program, option};
+use crate::options::{self, Given};
 use crate::screen::{Canvas, Help, Key, KeyRow, help_lines, key_row};
 use crate::transactions::print::is_unsafe;
 use buckets::Buckets;
 use profile::{PROFILES, Profile, Side};
-
-const OPTIONS: &[OptionRow] = &[
-    option('B', "<factor>", "Bend time: 1 as it was, less slower, more faster"),
-    option('C', "", "Ignore case in regular expressions"),
-    option('d', "", "Draw the log as it is"),
-    option('g', "<request|vxid>", "How to group (default: vxid)"),
-    option('h', "", "This text"),
-    option('k', "<num>", "Stop reading after this many groups"),
-    option('L', "<limit>", "Incomplete transactions to keep"),
-    option('m', "<power>", "Lower edge, in powers of ten"),
-    option('M', "<power>", "Upper edge, in powers of ten"),
-    option('n', "<dir>", "Work directory of the server"),
-    option('p', "<period>", "Seconds between two drawings (default: 1)"),
-    option('P', "<profile>", "What to draw: a name, see below, or [cb:]tag:[prefix]:field_num[:min:max]"),
-    option('Q', "<file>", "File with a query"),
-    option('q', "<query>", "Query that a group must satisfy"),
-    option('r', "<filename>", "Read a log file"),
-    option('t', "<seconds|off>", "How long to wait for a server"),
-    option('T', "<seconds>", "How long to wait for the end of a transaction"),
-    option('V', "", "Version"),
-];
-
-const PROGRAM: Program =
-    Program { name: "varnishhist", options: OPTIONS, rest: "", usage_status: 1, stops_at_word: false };
 
 /// Seconds between two drawings: shortest and longest.
 const INTERVAL_SECONDS: (f64, f64) = (0.001, 1_000_000.0);
@@ -89,7 +65,7 @@ static KEYS: &[KeyRow<Action>] = &[
 
 /// Runs the tool; returns the exit status.
 pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
-    let mut given = match PROGRAM.parse(args, streams) {
+    let mut given = match options::parse("hist", args, streams) {
         Ok(given) => given,
         Err(status) => {
             if args.iter().any(|word| word == "-h" || word == "--help") {

@@ -10,6 +10,7 @@
 //! | [`hist`] | `varnishhist`: how long requests take, or how large they are, as a histogram |
 //! | [`why`] | nothing: why a request was a hit, a miss, a pass or an error |
 //! | [`policy`] | nothing: what hit ratios an access log would have had, by eviction policy and size |
+//! | [`bench`] | nothing: makes load on a server and says how it fared |
 //! | [`upgrade`] | nothing: a new program takes over from a running server |
 //! | [`vcl`] | nothing: what is done with VCL texts without a server |
 //!
@@ -20,8 +21,10 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod access_log;
 mod administration;
 mod attach_timeout;
+mod bench;
 mod clock;
 mod follow;
 mod histogram;
@@ -80,6 +83,14 @@ pub fn ncsa(args: &[OsString]) -> i32 {
     with_standard_streams(|streams| line::run(args, streams))
 }
 
+/// Checks a command line of `varnishncsa` without running it.
+///
+/// # Errors
+/// What the program would say.
+pub fn check_ncsa(args: &[OsString]) -> Result<(), String> {
+    line::check(args)
+}
+
 /// `varnishstat`: prints the counters. Returns the exit status.
 #[must_use]
 pub fn stat(args: &[OsString]) -> i32 {
@@ -116,6 +127,13 @@ pub fn why(args: &[OsString]) -> i32 {
 #[must_use]
 pub fn policy(args: &[OsString]) -> i32 {
     with_standard_streams(|streams| policy::run(args, streams))
+}
+
+/// `copal bench`: makes load on a server. Returns the exit status: 0 done, 1 nothing was answered, 2 the command line, a file or no
+/// way to the server.
+#[must_use]
+pub fn bench(args: &[OsString]) -> i32 {
+    with_standard_streams(|streams| bench::run(args, streams))
 }
 
 /// [`adm`] with streams of the caller's choice.

@@ -20,66 +20,23 @@ use shm::read::transaction::{Kind, Transaction};
 
 use crate::Streams;
 use crate::follow::{Follow, Sink, reason};
-use crate::options::{Given, OptionRow, Program, option, word_option};
+use crate::options::{self, Given};
 use facts::Facts;
 use format::Format;
 use print::Escapes;
 
 const DEFAULT_FORMAT: &str = "%h %l %u %t \"%r\" %s %b \"%{Referer}i\" \"%{User-agent}i\"";
 
-const OPTIONS: &[OptionRow] = &[
-    option('a', "", "Append to the output file"),
-    option('b', "", "Backend requests"),
-    option('c', "", "Client requests (default)"),
-    option('C', "", "Ignore case in regular expressions"),
-    option('d', "", "Report the log as it is, then exit"),
-    option('D', "", "Run as a daemon"),
-    option('E', "", "Client requests, ESI included"),
-    option('F', "<format>", "Format of a line"),
-    option('f', "<formatfile>", "File with the format of a line"),
-    option('g', "<request|vxid>", "How to group (default: vxid)"),
-    option('h', "", "This text"),
-    option('j', "", "Escape as JSON does"),
-    option('L', "<limit>", "Incomplete transactions to keep"),
-    option('n', "<dir>", "Work directory of the server"),
-    option('P', "<file>", "File for the process id"),
-    option('Q', "<file>", "File with a query"),
-    option('q', "<query>", "Query that a group must satisfy"),
-    option('r', "<filename>", "Read a log file"),
-    option('R', "<limit[/duration]>", "Limit the rate of groups"),
-    option('t', "<seconds|off>", "How long to wait for a server"),
-    option('V', "", "Version"),
-    option('w', "<filename>", "Output file"),
-    word_option(JSON, "json", "", "A JSON object a line; with -F or -f, lines of that template"),
-];
-
 /// The letter that stands for `--json`.
 const JSON: char = 'J';
 
-const PROGRAM: Program =
-    Program { name: "varnishncsa", options: OPTIONS, rest: "", usage_status: 1, stops_at_word: false };
-
 /// Runs the tool; returns the exit status.
 pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
-    let given = match PROGRAM.parse(args, streams) {
+    let given = match options::parse("ncsa", args, streams) {
         Ok(given) => given,
         Err(status) => return status,
     };
-    let escapes = match (given.has(JSON), given.has('j')) {
-        (true, _) => Escapes::StrictJson,
-        (false, true) => Escapes::Json,
-        (false, false) => Escapes::Text,
-    };
-    let objects = escapes == Escapes::StrictJson && !given.has('F') && !given.has('f');
-    let prepared = Follow::from_options(&given, &[Grouping::Vxid, Grouping::Request]).and_then(|follow| {
-        let text = if objects { object::FORMAT.to_owned() } else { format_text(&given)? };
-        let format = Format::parse(&text, escapes.safety())?;
-        if escapes == Escapes::StrictJson && !objects {
-            object::check_template(&format)?;
-        }
-        Ok((follow, format))
-    });
-    let (mut follow, format) = match prepared {
+    let Prepared { mut follow, format, escapes, objects } = match prepare(&given) {
         Ok(prepared) => prepared,
         Err(message) => {
             let _ = writeln!(streams.error, "{message}");
@@ -97,6 +54,45 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
         text: Vec::new(),
     };
     follow.run(&mut report, b"", streams)
+}
+
+/// Checks a command line as [`run`] does, and runs nothing.
+///
+/// # Errors
+/// What it would say.
+pub(crate) fn check(args: &[OsString]) -> Result<(), String> {
+    let (mut output, mut error) = (Vec::new(), Vec::new());
+    let mut streams = Streams { input: &mut io::empty(), output: &mut output, error: &mut error, program: false };
+    let parsed = options::parse("ncsa", args, &mut streams);
+    match parsed {
+        Ok(given) => prepare(&given).map(drop),
+        Err(0) => Ok(()),
+        Err(_) => Err(String::from_utf8_lossy(&error).lines().next().unwrap_or_default().to_owned()),
+    }
+}
+
+/// What a command line asks for.
+struct Prepared {
+    follow: Follow,
+    format: Format,
+    escapes: Escapes,
+    objects: bool,
+}
+
+fn prepare(given: &Given) -> Result<Prepared, String> {
+    let escapes = match (given.has(JSON), given.has('j')) {
+        (true, _) => Escapes::StrictJson,
+        (false, true) => Escapes::Json,
+        (false, false) => Escapes::Text,
+    };
+    let objects = escapes == Escapes::StrictJson && !given.has('F') && !given.has('f');
+    let follow = Follow::from_options(given, &[Grouping::Vxid, Grouping::Request])?;
+    let text = if objects { object::FORMAT.to_owned() } else { format_text(given)? };
+    let format = Format::parse(&text, escapes.safety())?;
+    if escapes == Escapes::StrictJson && !objects {
+        object::check_template(&format)?;
+    }
+    Ok(Prepared { follow, format, escapes, objects })
 }
 
 fn format_text(given: &Given) -> Result<String, String> {

@@ -1,51 +1,8 @@
-//! Options of the tools: one table per program feeds parsing, usage and `--optstring`.
-//!
-//! Options that the stock programs have are letters; those that only we have are words after two dashes.
-
-use std::ffi::{OsStr, OsString};
+//! Parses the command lines of the tools by their rows in `surface::program`.
 
 use crate::Streams;
-
-/// One option.
-pub(crate) struct OptionRow {
-    /// The letter after the dash; for a word option, the letter that identifies it in [`Given`].
-    pub letter: char,
-    /// The word after two dashes, for an option without a letter.
-    pub word: Option<&'static str>,
-    /// The name of its argument; empty for none.
-    pub argument: &'static str,
-    /// What it does.
-    pub text: &'static str,
-}
-
-/// Shorthand for a row.
-pub(crate) const fn option(letter: char, argument: &'static str, text: &'static str) -> OptionRow {
-    OptionRow { letter, word: None, argument, text }
-}
-
-/// Shorthand for the row of an option that is a word.
-pub(crate) const fn word_option(
-    letter: char,
-    word: &'static str,
-    argument: &'static str,
-    text: &'static str,
-) -> OptionRow {
-    OptionRow { letter, word: Some(word), argument, text }
-}
-
-/// A program and its options.
-pub(crate) struct Program {
-    /// The stock program's name.
-    pub name: &'static str,
-    /// Its options, in the order of the usage text.
-    pub options: &'static [OptionRow],
-    /// What may follow the options; empty if nothing may.
-    pub rest: &'static str,
-    /// Exit status for a wrong command line.
-    pub usage_status: i32,
-    /// True when the first word that is not an option ends the options.
-    pub stops_at_word: bool,
-}
+use std::ffi::{OsStr, OsString};
+use surface::program::{Program, program};
 
 /// What was given on the command line.
 pub(crate) struct Given {
@@ -67,107 +24,70 @@ impl Given {
     }
 }
 
-impl Program {
-    /// Parses a command line. `Err` is the exit status of a program that has nothing more to do.
-    pub fn parse(&self, args: &[OsString], streams: &mut Streams) -> Result<Given, i32> {
-        let mut parser = lexopt::Parser::from_args(args.iter().cloned());
-        let mut given = Given { options: Vec::new(), rest: Vec::new() };
-        loop {
-            let letter = match parser.next() {
-                Ok(None) => return Ok(given),
-                Ok(Some(lexopt::Arg::Value(word))) => {
-                    if self.rest.is_empty() {
-                        return Err(self.wrong(&format!("unexpected word '{}'", word.to_string_lossy()), streams));
-                    }
-                    given.rest.push(word);
-                    if self.stops_at_word {
-                        given.rest.extend(parser.raw_args().into_iter().flatten());
-                        return Ok(given);
-                    }
-                    continue;
+/// Parses the command line of a part of Copal. `Err` is the exit status of a program that has nothing more to do.
+pub(crate) fn parse(part: &str, args: &[OsString], streams: &mut Streams) -> Result<Given, i32> {
+    let program = program(part);
+    let mut parser = lexopt::Parser::from_args(args.iter().cloned());
+    let mut given = Given { options: Vec::new(), rest: Vec::new() };
+    loop {
+        let (row, shown) = match parser.next() {
+            Ok(None) => return Ok(given),
+            Ok(Some(lexopt::Arg::Value(word))) => {
+                if program.rest.is_empty() {
+                    return Err(wrong(program, &format!("unexpected word '{}'", word.to_string_lossy()), streams));
                 }
-                Ok(Some(lexopt::Arg::Long("help"))) => 'h',
-                Ok(Some(lexopt::Arg::Long("optstring"))) => {
-                    let _ = writeln!(streams.output, "{}", self.optstring());
-                    return Err(0);
+                given.rest.push(word);
+                if program.stops_at_word {
+                    given.rest.extend(parser.raw_args().into_iter().flatten());
+                    return Ok(given);
                 }
-                Ok(Some(lexopt::Arg::Long(name))) => match self.options.iter().find(|row| row.word == Some(name)) {
-                    Some(row) => row.letter,
-                    None => {
-                        let what = format!("invalid option -- '--{name}'");
-                        return Err(self.wrong(&what, streams));
-                    }
-                },
-                Ok(Some(lexopt::Arg::Short(letter))) => {
-                    if !self.options.iter().any(|row| row.letter == letter && row.word.is_none()) {
-                        return Err(self.wrong(&format!("invalid option -- '{letter}'"), streams));
-                    }
-                    letter
-                }
-                Err(error) => return Err(self.wrong(&error.to_string(), streams)),
-            };
-            let Some(row) = self.options.iter().find(|row| row.letter == letter) else {
-                return Err(self.wrong(&format!("invalid option -- '{letter}'"), streams));
-            };
-            match letter {
-                'h' => {
-                    let _ = streams.output.write_all(self.usage().as_bytes());
-                    return Err(0);
-                }
-                'V' => {
-                    let _ = writeln!(
-                        streams.error,
-                        "{} ({})\nCopal {}",
-                        self.name,
-                        surface::version::VARNISH_BANNER,
-                        surface::version::COPAL_VERSION
-                    );
-                    return Err(0);
-                }
-                _ => {}
+                continue;
             }
-            let argument = if row.argument.is_empty() {
-                OsString::new()
-            } else {
-                match parser.value() {
-                    Ok(argument) => argument,
-                    Err(_) => {
-                        let name = row.word.map_or_else(|| letter.to_string(), str::to_owned);
-                        return Err(self.wrong(&format!("option requires an argument -- '{name}'"), streams));
-                    }
+            Ok(Some(lexopt::Arg::Long(word))) => {
+                (program.options().find(|row| row.word == Some(word)), format!("--{word}"))
+            }
+            Ok(Some(lexopt::Arg::Short(letter))) => {
+                (program.options().find(|row| row.is_letter && row.letter == letter), letter.to_string())
+            }
+            Err(error) => return Err(wrong(program, &error.to_string(), streams)),
+        };
+        let Some(row) = row else {
+            return Err(wrong(program, &format!("invalid option -- '{shown}'"), streams));
+        };
+        match (row.letter, row.word) {
+            (_, Some("help")) => {
+                let _ = streams.output.write_all(program.usage().as_bytes());
+                return Err(0);
+            }
+            (_, Some("optstring")) => {
+                let _ = writeln!(streams.output, "{}", program.optstring());
+                return Err(0);
+            }
+            ('V', _) => {
+                let (banner, version) = (surface::version::VARNISH_BANNER, surface::version::COPAL_VERSION);
+                let _ = writeln!(streams.error, "{} ({banner})\nCopal {version}", program.name());
+                return Err(0);
+            }
+            _ => {}
+        }
+        let argument = if row.argument.is_empty() {
+            OsString::new()
+        } else {
+            match parser.value() {
+                Ok(argument) => argument,
+                Err(_) => {
+                    let name = row.word.map_or_else(|| row.letter.to_string(), str::to_owned);
+                    return Err(wrong(program, &format!("option requires an argument -- '{name}'"), streams));
                 }
-            };
-            given.options.push((letter, argument));
-        }
+            }
+        };
+        given.options.push((row.letter, argument));
     }
+}
 
-    /// Reports what is wrong with the command line, and prints the usage.
-    fn wrong(&self, what: &str, streams: &mut Streams) -> i32 {
-        let _ = writeln!(streams.error, "{}: {what} (-h lists the options)", self.name);
-        let _ = writeln!(streams.error, "{}", self.usage().lines().next().unwrap_or_default());
-        self.usage_status
-    }
-
-    fn usage(&self) -> String {
-        let mut text = format!("Usage: {} <options>", self.name);
-        if !self.rest.is_empty() {
-            text.push(' ');
-            text.push_str(self.rest);
-        }
-        text.push_str("\n\nOptions:\n");
-        for row in self.options {
-            let name = row.word.map_or_else(|| format!("-{}", row.letter), |word| format!("--{word}"));
-            let blank = if row.argument.is_empty() { "" } else { " " };
-            let flag = format!("[{name}{blank}{}]", row.argument);
-            text.push_str(&format!(" {flag:<25} {}\n", row.text));
-        }
-        text
-    }
-
-    /// The options in the form of getopt(3), for wrapper scripts.
-    fn optstring(&self) -> String {
-        let mut rows: Vec<_> = self.options.iter().filter(|row| row.word.is_none()).collect();
-        rows.sort_by_key(|row| (row.letter.to_ascii_lowercase(), row.letter.is_ascii_lowercase()));
-        rows.iter().flat_map(|row| [Some(row.letter), (!row.argument.is_empty()).then_some(':')]).flatten().collect()
-    }
+/// Reports in one line what is wrong with the command line; returns the exit status.
+pub(crate) fn wrong(program: &Program, what: &str, streams: &mut Streams) -> i32 {
+    let name = program.name();
+    let _ = writeln!(streams.error, "{name}: {what}; see {name} --help");
+    program.usage_status
 }

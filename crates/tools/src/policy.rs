@@ -1,39 +1,27 @@
 //! `copal policy`: what hit ratio each eviction policy and each size of cache would have had with a site's own log.
 //!
 //! The log is read once, line by line ([`access_log`]); each request goes through one small model of a cache for each
-//! policy and size ([`panel`]). Nothing of the log is printed, but for the names of files on the command line.
+//! policy and size ([`panel`]). Of a request no more than its hash is kept; nothing of the log is printed, but for the names of files on the command line.
 
-mod access_log;
 mod panel;
 
 use crate::Streams;
-use access_log::{Format, Line};
+use crate::access_log::{self, Format, Got, Line};
+use crate::options::{self, Given};
+use eviction::mix;
+use eviction::replay::Request;
 use panel::{Panel, Row};
 use serde_json::json;
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Read};
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{BufRead, BufReader};
 use surface::eviction::POLICIES;
 use surface::legible;
 use surface::parameter::value::{format_bytes, parse_bytes};
+use surface::program::program;
 
-pub(crate) const HELP: &str = "\
-Usage: copal policy [options] FILE… | -
-
-What hit ratio each eviction policy would have had with this access log, by size of the cache. GET requests that were
-answered with 200 are replayed as if all could be stored and nothing expired.
-
-  -s SIZE,…         the sizes, such as 256m,1g; otherwise 16 MiB, 32 MiB and so on until everything fits
-      --format WORD combined (also varnishncsa's), common, or vhost (the virtual host comes first)
-      --urls N      how many URLs are kept track of, 65536 if not given. With more of them in the log, only one in 2, 4,
-                    8, … URLs is replayed, by a hash, in caches as much smaller. Memory: at most 8 KiB for each, and as
-                    a rule less than 1 KiB
-      --json        one JSON object (docs/json.md)
-  -h, --help        this text
-
-Each object is counted with 600 bytes for its head and the index. Exit status: 0 done, 1 no line could be used,
-2 the command line is wrong or a file cannot be read.
-";
-
+/// The row of this tool.
+const PART: &str = "policy";
 /// Exit status when nothing could be replayed.
 const NOTHING: i32 = 1;
 /// Exit status for a wrong command line, and for files that cannot be read.
@@ -55,21 +43,19 @@ struct Options {
     files: Vec<OsString>,
 }
 
-fn value(parser: &mut lexopt::Parser) -> Result<String, String> {
-    parser.value().map(|value| value.to_string_lossy().into_owned()).map_err(|error| error.to_string())
-}
-
-fn parse(args: &[OsString]) -> Result<Option<Options>, String> {
-    use lexopt::Arg::{Long, Short, Value};
-    let mut parser = lexopt::Parser::from_args(args.iter().cloned());
-    let mut options =
-        Options { sizes: Vec::new(), format: Format::Combined, urls: URLS_DEFAULT, json: false, files: Vec::new() };
-    while let Some(argument) = parser.next().map_err(|error| error.to_string())? {
-        match argument {
-            Short('h') | Long("help") => return Ok(None),
-            Long("json") => options.json = true,
-            Short('s') => {
-                for text in value(&mut parser)?.split(',') {
+fn read(given: Given) -> Result<Options, String> {
+    let mut options = Options {
+        sizes: Vec::new(),
+        format: Format::Combined,
+        urls: URLS_DEFAULT,
+        json: given.has('J'),
+        files: given.rest,
+    };
+    for (letter, text) in &given.options {
+        let text = text.to_string_lossy();
+        match letter {
+            's' => {
+                for text in text.split(',') {
                     let bytes = parse_bytes(text).map_err(|reason| format!("-s: size \"{text}\": {reason}"))?;
                     if bytes < *SIZE_BYTES.start() {
                         return Err(format!("-s: size \"{text}\": too small, did you forget to specify M or G?"));
@@ -80,19 +66,16 @@ fn parse(args: &[OsString]) -> Result<Option<Options>, String> {
                     options.sizes.push(bytes);
                 }
             }
-            Long("format") => {
-                let text = value(&mut parser)?;
+            'f' => {
                 options.format = Format::named(&text)
                     .ok_or_else(|| format!("--format: '{text}' is none of combined, common, vhost"))?;
             }
-            Long("urls") => {
-                let text = value(&mut parser)?;
+            'u' => {
                 let count = text.parse().ok().filter(|count| URLS.contains(count));
                 options.urls =
                     count.ok_or_else(|| format!("--urls: '{text}' is not from {} to {}", URLS.start(), URLS.end()))?;
             }
-            Value(word) => options.files.push(word),
-            other => return Err(other.unexpected().to_string()),
+            _ => {}
         }
     }
     options.sizes.sort_unstable();
@@ -103,7 +86,7 @@ fn parse(args: &[OsString]) -> Result<Option<Options>, String> {
     if options.files.is_empty() {
         return Err("no access log is named; - is the standard input".to_owned());
     }
-    Ok(Some(options))
+    Ok(options)
 }
 
 /// Lines by what became of them.
@@ -117,16 +100,13 @@ struct Lines {
 
 /// Runs the tool; returns the exit status.
 pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
-    let options = match parse(args) {
-        Ok(Some(options)) => options,
-        Ok(None) => {
-            let _ = streams.output.write_all(HELP.as_bytes());
-            return 0;
-        }
-        Err(text) => {
-            let _ = writeln!(streams.error, "copal policy: {text}; see copal policy --help");
-            return USAGE_ERROR;
-        }
+    let options = match options::parse(PART, args, streams) {
+        Ok(given) => read(given),
+        Err(status) => return status,
+    };
+    let options = match options {
+        Ok(options) => options,
+        Err(text) => return options::wrong(program(PART), &text, streams),
     };
     let mut panel = Panel::new(&options.sizes, options.urls);
     let mut lines = Lines::default();
@@ -156,28 +136,23 @@ impl Lines {
     }
 }
 
-fn replay(input: &mut impl BufRead, options: &Options, panel: &mut Panel, lines: &mut Lines) -> std::io::Result<()> {
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        let limit = access_log::LINE_BYTES_MAX as u64 + 1;
-        if input.by_ref().take(limit).read_until(b'\n', &mut line)? == 0 {
-            return Ok(());
+fn replay(input: &mut dyn BufRead, options: &Options, panel: &mut Panel, lines: &mut Lines) -> std::io::Result<()> {
+    access_log::each(input, options.format, |line| match line {
+        Line::Got(got) => {
+            lines.replayed += 1;
+            panel.request(request(&got));
         }
-        if line.len() as u64 == limit && line.last() != Some(&b'\n') {
-            input.skip_until(b'\n')?;
-            lines.bad += 1;
-            continue;
-        }
-        match access_log::parse(&line, options.format) {
-            Line::Stored(request) => {
-                lines.replayed += 1;
-                panel.request(request);
-            }
-            Line::Other => lines.others += 1,
-            Line::Bad => lines.bad += 1,
-        }
-    }
+        Line::Other => lines.others += 1,
+        Line::Bad => lines.bad += 1,
+    })
+}
+
+fn request(got: &Got<'_>) -> Request {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(got.host);
+    hasher.write_u8(b' ');
+    hasher.write(got.url);
+    Request { key: mix(hasher.finish()), bytes: got.bytes }
 }
 
 fn text_of(panel: &Panel, lines: &Lines) -> String {

@@ -20,39 +20,10 @@ use surface::legible;
 use crate::Streams;
 use crate::follow::{Follow, Sink, selection};
 use crate::live::{Live, LogFacts, Response, View};
-use crate::options::{Given, OptionRow, Program, option};
+use crate::options::{self, Given};
 use crate::screen::{Canvas, Help, Key, KeyRow, help_lines, key_row};
 use crate::transactions::print::is_unsafe;
 use table::Table;
-
-const OPTIONS: &[OptionRow] = &[
-    option('1', "", "Print the ranking once"),
-    option('b', "", "Only backend records"),
-    option('c', "", "Only client records"),
-    option('C', "", "Ignore case in regular expressions"),
-    option('d', "", "Start with the log as it is"),
-    option('E', "", "Client transactions, ESI included"),
-    option('f', "", "Only the first field of a record"),
-    option('g', "<session|request|vxid|raw>", "How to group (default: vxid)"),
-    option('h', "", "This text"),
-    option('i', "<taglist>", "Include tags"),
-    option('I', "<[taglist:]regex>", "Include by regular expression"),
-    option('k', "<num>", "Stop reading after this many groups"),
-    option('L', "<limit>", "Incomplete transactions to keep"),
-    option('n', "<dir>", "Work directory of the server"),
-    option('p', "<period>", "Seconds over which counts fade (default: 60)"),
-    option('Q', "<file>", "File with a query"),
-    option('q', "<query>", "Query that a group must satisfy"),
-    option('r', "<filename>", "Read a log file"),
-    option('t', "<seconds|off>", "How long to wait for a server"),
-    option('T', "<seconds>", "How long to wait for the end of a transaction"),
-    option('x', "<taglist>", "Exclude tags"),
-    option('X', "<[taglist:]regex>", "Exclude by regular expression"),
-    option('V', "", "Version"),
-];
-
-const PROGRAM: Program =
-    Program { name: "varnishtop", options: OPTIONS, rest: "", usage_status: 1, stops_at_word: false };
 
 /// Seconds over which counts decay unless `-p` is given.
 const PERIOD_SECONDS: u32 = 60;
@@ -103,7 +74,7 @@ static KEYS: &[KeyRow<Action>] = &[
 
 /// Runs the tool; returns the exit status.
 pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
-    let mut given = match PROGRAM.parse(args, streams) {
+    let mut given = match options::parse("top", args, streams) {
         Ok(given) => given,
         Err(status) => return status,
     };

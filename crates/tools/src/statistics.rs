@@ -18,33 +18,15 @@ use shm::read::vsm::{Status, Vsm, work_directory};
 
 use crate::Streams;
 use crate::attach_timeout::AttachTimeout;
-use crate::options::{Given, OptionRow, Program, option};
+use crate::options::{self, Given};
 use crate::signals::Signals;
-
-const OPTIONS: &[OptionRow] = &[
-    option('1', "", "Print the counters once"),
-    option('f', "<glob>", "Show what matches, or hide with a leading ^"),
-    option('h', "", "This text"),
-    option('I', "<glob>", "Show what matches"),
-    option('j', "", "Print the counters once, as JSON"),
-    option('l', "", "List the names"),
-    option('n', "<dir>", "Work directory of the server"),
-    option('r', "", "Show gauges as they are, also below zero"),
-    option('t', "<seconds|off>", "How long to wait for a server"),
-    option('V', "", "Version"),
-    option('X', "<glob>", "Hide what matches"),
-    option('x', "", "Print the counters once, as XML"),
-];
-
-const PROGRAM: Program =
-    Program { name: "varnishstat", options: OPTIONS, rest: "", usage_status: 1, stops_at_word: false };
 
 /// The letters of reports that are printed once.
 const FORMS: &str = "1jxl";
 
 /// Runs the tool; returns the exit status.
 pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
-    let given = match PROGRAM.parse(args, streams) {
+    let given = match options::parse("stat", args, streams) {
         Ok(given) => given,
         Err(status) => return status,
     };

@@ -18,49 +18,14 @@ use surface::tag::Tag;
 
 use crate::Streams;
 use crate::follow::{Follow, Sink, selection};
-use crate::options::{OptionRow, Program, option, word_option};
-
-const OPTIONS: &[OptionRow] = &[
-    option('a', "", "Append to the output file"),
-    option('A', "", "Write text into the output file"),
-    option('b', "", "Only backend transactions"),
-    option('c', "", "Only client transactions"),
-    option('C', "", "Ignore case in regular expressions"),
-    option('d', "", "Report the log as it is, then exit"),
-    option('D', "", "Run as a daemon"),
-    option('E', "", "Client transactions, ESI included"),
-    option('g', "<session|request|vxid|raw>", "How to group (default: vxid)"),
-    option('h', "", "This text"),
-    option('i', "<taglist>", "Include tags"),
-    option('I', "<[taglist:]regex>", "Include by regular expression"),
-    option('k', "<num>", "Exit after this many groups"),
-    option('L', "<limit>", "Incomplete transactions to keep"),
-    option('n', "<dir>", "Work directory of the server"),
-    option('P', "<file>", "File for the process id"),
-    option('Q', "<file>", "File with a query"),
-    option('q', "<query>", "Query that a group must satisfy"),
-    option('r', "<filename>", "Read a log file"),
-    option('R', "<limit[/duration]>", "Limit the rate of groups"),
-    option('t', "<seconds|off>", "How long to wait for a server"),
-    option('T', "<seconds>", "How long to wait for the end of a transaction"),
-    option('u', "", "Write every group at once"),
-    option('v', "", "Number on every line"),
-    option('V', "", "Version"),
-    option('w', "<filename>", "Output file"),
-    option('x', "<taglist>", "Exclude tags"),
-    option('X', "<[taglist:]regex>", "Exclude by regular expression"),
-    word_option(JSON, "json", "", "One JSON object a line for every group"),
-];
+use crate::options;
 
 /// The letter that stands for `--json`.
 const JSON: char = 'J';
 
-const PROGRAM: Program =
-    Program { name: "varnishlog", options: OPTIONS, rest: "", usage_status: 1, stops_at_word: false };
-
 /// Runs the tool; returns the exit status.
 pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
-    let given = match PROGRAM.parse(args, streams) {
+    let given = match options::parse("log", args, streams) {
         Ok(given) => given,
         Err(status) => return status,
     };

@@ -1,6 +1,6 @@
 //! `copal vcl`: works with VCL texts without a server.
 //!
-//! Each command is a row of [`COMMANDS`] and a file in `vcl_tool/`: a function from its arguments to its exit status,
+//! Each command is a row of [`COMMANDS`] and a file in `vcl_tool/`: a function from what was given to its exit status,
 //! which is 0 when all is well, 1 for errors in the text, 2 for errors in the command line.
 
 mod check;
@@ -12,32 +12,18 @@ mod migrate;
 mod text_file;
 
 use crate::Streams;
+use crate::options::{self, Given};
 use std::ffi::OsString;
+use surface::program::program;
 
 /// Exit status for an invalid command line, and for files that cannot be read.
 const USAGE_ERROR: i32 = 2;
 
-/// One command of `copal vcl`.
-struct Command {
-    name: &'static str,
-    /// A one-line description.
-    text: &'static str,
-    /// The text of `--help`.
-    help: &'static str,
-    run: fn(&[OsString], &mut Streams) -> i32,
-}
+type Command = fn(Given, &mut Streams) -> i32;
 
-static COMMANDS: &[Command] = &[
-    Command { name: "check", text: "all messages of the compiler about a text", help: check::HELP, run: check::run },
-    Command { name: "fmt", text: "one style for every text", help: fmt::HELP, run: fmt::run },
-    Command { name: "migrate", text: "an old text in VCL 4.1", help: migrate::HELP, run: migrate::run },
-    Command {
-        name: "explain",
-        text: "what a message, a variable, an action or a function means",
-        help: explain::HELP,
-        run: explain::run,
-    },
-];
+/// The commands; their rows are in `surface::program`.
+static COMMANDS: &[(&str, Command)] =
+    &[("vcl check", check::run), ("vcl fmt", fmt::run), ("vcl migrate", migrate::run), ("vcl explain", explain::run)];
 
 pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
     let Some((first, rest)) = args.split_first() else {
@@ -49,30 +35,30 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
         let _ = streams.output.write_all(usage().as_bytes());
         return 0;
     }
-    let Some(command) = COMMANDS.iter().find(|command| command.name == word) else {
-        let names: Vec<&str> = COMMANDS.iter().map(|command| command.name).collect();
+    let called = |(part, _): &&(&str, Command)| part.split(' ').nth(1) == Some(&*word);
+    let Some((part, run)) = COMMANDS.iter().find(called) else {
+        let names: Vec<&str> = COMMANDS.iter().filter_map(|(part, _)| part.split(' ').nth(1)).collect();
         let _ = writeln!(streams.error, "copal vcl: no command is called '{word}'; there are {}", names.join(", "));
         return USAGE_ERROR;
     };
-    if rest.iter().any(|argument| argument == "--help" || argument == "-h") {
-        let _ = streams.output.write_all(command.help.as_bytes());
-        return 0;
+    match options::parse(part, rest, streams) {
+        Ok(given) => run(given, streams),
+        Err(status) => status,
     }
-    (command.run)(rest, streams)
 }
 
 fn usage() -> String {
-    let mut text = String::from("Usage: copal vcl <command> [arguments]\n\n");
-    for command in COMMANDS {
-        text += &format!("  {:<9} {}\n", command.name, command.text);
+    let mut text = program("vcl").usage();
+    text.push_str("\nCommands:\n");
+    for (part, _) in COMMANDS {
+        text += &format!("  {:<9} {}\n", part.trim_start_matches("vcl "), program(part).line);
     }
-    text + "\ncopal vcl <command> --help says more.\n"
+    text
 }
 
 /// Reports an error in the command line.
 fn wrong(command: &str, text: &str, streams: &mut Streams) -> i32 {
-    let _ = writeln!(streams.error, "copal vcl {command}: {text}; see copal vcl {command} --help");
-    USAGE_ERROR
+    options::wrong(program(&format!("vcl {command}")), text, streams)
 }
 
 #[cfg(test)]
@@ -308,11 +294,13 @@ mod tests {
     fn help_is_had_for_every_command() {
         let (status, output, _) = run_with(&["--help"], "");
         assert_eq!(status, 0);
-        for command in COMMANDS {
-            assert!(output.contains(command.name), "{output}");
-            let (status, output, _) = run_with(&[command.name, "--help"], "");
+        let rows = surface::program::PROGRAMS.iter().filter_map(|program| program.part.strip_prefix("vcl "));
+        assert_eq!(rows.clone().count(), COMMANDS.len());
+        for name in rows {
+            assert!(output.contains(name), "{output}");
+            let (status, output, _) = run_with(&[name, "--help"], "");
             assert_eq!(status, 0);
-            assert!(output.starts_with(&format!("Usage: copal vcl {}", command.name)), "{output}");
+            assert!(output.starts_with(&format!("Usage: copal vcl {name}")), "{output}");
         }
     }
 }

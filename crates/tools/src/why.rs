@@ -17,7 +17,7 @@ mod tell;
 
 use crate::Streams;
 use crate::follow::{Follow, Sink};
-use crate::options::Given;
+use crate::options::{self, Given};
 use account::Account;
 use address::Wanted;
 use neighbours::Neighbours;
@@ -25,27 +25,10 @@ use shm::read::group::Grouping;
 use shm::read::transaction::{Kind, Transaction};
 use std::ffi::OsString;
 use std::io::{self, Write};
+use surface::program::program;
 
-pub(crate) const HELP: &str = "\
-Usage: copal why [options] [[METHOD] URL | XID]
-
-Why a request was a hit, a miss, a pass or an error. Without URL and XID: every request.
-
-  URL             /path, host/path or http://host/path, as it is printed; * stands for anything. With the address of the
-                  server in place of a host, where no request says that host: those for any host
-  XID             the number in X-Varnish, of a request or of a fetch
-
-  -f, --follow    explain requests as they come, instead of those still in the log
-  -k, --count N   only the last N (with --follow: the first N)
-      --json      one JSON object a line (docs/json.md)
-  -n DIR          work directory of the server
-  -r FILE         read a log file that varnishlog -w wrote
-  -t SECONDS      how long to wait for a server; off = for ever
-  -h, --help      this text
-
-Exit status: 0 something was explained, 1 there was no such request, 2 the command line is wrong or there is no server.
-";
-
+/// The row of this tool.
+const PART: &str = "why";
 /// Exit status when nothing matched.
 const NOT_FOUND: i32 = 1;
 /// Exit status for a wrong command line.
@@ -59,54 +42,33 @@ struct Options {
     given: Given,
 }
 
-fn parse(args: &[OsString]) -> Result<Option<Options>, String> {
-    use lexopt::Arg::{Long, Short, Value};
-    let mut parser = lexopt::Parser::from_args(args.iter().cloned());
-    let mut options = Options {
-        wanted: Wanted::All,
-        follow: false,
-        count: None,
-        json: false,
-        given: Given { options: vec![('g', "request".into())], rest: Vec::new() },
-    };
-    let mut words = Vec::new();
-    while let Some(argument) = parser.next().map_err(|error| error.to_string())? {
-        match argument {
-            Short('h') | Long("help") => return Ok(None),
-            Short('f') | Long("follow") => options.follow = true,
-            Long("json") => options.json = true,
-            Short('k') | Long("count") => {
-                let text = parser.value().map_err(|error| error.to_string())?;
-                let count = text.to_str().and_then(|text| text.parse().ok()).filter(|count| *count > 0);
-                options.count = Some(count.ok_or_else(|| format!("-k: '{}' is no number", text.to_string_lossy()))?);
-            }
-            Short(letter @ ('n' | 'r' | 't')) => {
-                let value = parser.value().map_err(|error| error.to_string())?;
-                options.given.options.push((letter, value));
-            }
-            Value(word) => words.push(word.to_string_lossy().into_owned()),
-            other => return Err(other.unexpected().to_string()),
+fn read(given: &Given) -> Result<Options, String> {
+    let follow = given.has('f');
+    let count = match given.last('k') {
+        None => None,
+        Some(text) => {
+            let count = text.to_str().and_then(|text| text.parse().ok()).filter(|count| *count > 0);
+            Some(count.ok_or_else(|| format!("-k: '{}' is no number", text.to_string_lossy()))?)
         }
+    };
+    let mut source = Given { options: vec![('g', "request".into())], rest: Vec::new() };
+    source.options.extend(given.options.iter().filter(|(letter, _)| matches!(letter, 'n' | 'r' | 't')).cloned());
+    if !follow {
+        source.options.push(('d', OsString::new()));
     }
-    options.wanted = Wanted::parse(&words)?;
-    if !options.follow {
-        options.given.options.push(('d', OsString::new()));
-    }
-    Ok(Some(options))
+    let words: Vec<String> = given.rest.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    Ok(Options { wanted: Wanted::parse(&words)?, follow, count, json: given.has('J'), given: source })
 }
 
 /// Runs the tool; returns the exit status.
 pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
-    let options = match parse(args) {
-        Ok(Some(options)) => options,
-        Ok(None) => {
-            let _ = streams.output.write_all(HELP.as_bytes());
-            return 0;
-        }
-        Err(text) => {
-            let _ = writeln!(streams.error, "copal why: {text}; see copal why --help");
-            return USAGE_ERROR;
-        }
+    let given = match options::parse(PART, args, streams) {
+        Ok(given) => given,
+        Err(status) => return status,
+    };
+    let options = match read(&given) {
+        Ok(options) => options,
+        Err(text) => return options::wrong(program(PART), &text, streams),
     };
     let mut follow = match Follow::from_options(&options.given, &[Grouping::Request]) {
         Ok(follow) => follow,

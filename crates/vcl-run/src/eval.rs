@@ -12,13 +12,14 @@ mod text;
 use crate::host::{Called, Failure, Host};
 use crate::line;
 use crate::link::LinkedProgram;
-use crate::program::{Op, SubDefinition};
+use crate::link::steps::{Condition, Step, Steps};
+use crate::program::{Comparison, Op, SubDefinition};
 use crate::regex::SubstituteError;
 use crate::value::{Scratch, Text, Value};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use surface::limits::{FAILURE_BYTES_MAX, KEPT_BUFFER_BYTES_MAX, VCL_CALL_DEPTH_MAX};
 use surface::tag::Tag;
-use surface::vcl::{Action, Method};
+use surface::vcl::{Action, Method, Var};
 
 /// What an unset piece of `synthetic` adds to the body. Compat: Varnish, all versions.
 const UNSET_PIECE: &[u8] = b"(null)";
@@ -63,6 +64,8 @@ pub struct Machine {
     counter: u32,
     method: Option<Method>,
     is_traced: bool,
+    /// The steps being run are one for each instruction, as a trace needs them.
+    is_plain: bool,
     /// Buffer for the results of substitutions before they go into the scratch.
     room: Vec<u8>,
 }
@@ -78,15 +81,15 @@ struct Frame {
     since: Option<f64>,
 }
 
-/// The current position of a run.
-#[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+/// A position in the run of a program.
+#[derive(Clone, Debug)]
+pub struct Place {
     instruction: u32,
-    calls: &'a [Frame],
+    subs: Vec<u32>,
 }
 
-impl Place<'_> {
-    /// The current instruction.
+impl Place {
+    /// The instruction.
     #[must_use]
     pub fn instruction(&self) -> u32 {
         self.instruction
@@ -94,7 +97,7 @@ impl Place<'_> {
 
     /// The subroutines that were called to get there, innermost last, without the method itself.
     pub fn subs(&self) -> impl Iterator<Item = u32> {
-        self.calls.iter().map(|frame| frame.sub)
+        self.subs.iter().copied()
     }
 }
 
@@ -128,11 +131,11 @@ impl Machine {
 
     /// Clears the state of the last method. Memory beyond `kept_bytes` is freed.
     pub fn clear(&mut self, kept_bytes: usize) {
-        let Machine { stack, calls, counter, method, is_traced, room } = self;
+        let Machine { stack, calls, counter, method, is_traced, is_plain, room } = self;
         stack.clear();
         stack.shrink_to(kept_bytes / size_of::<Value>());
         calls.clear();
-        (*counter, *method, *is_traced) = (0, None, false);
+        (*counter, *method, *is_traced, *is_plain) = (0, None, false, false);
         room.clear();
         room.shrink_to(kept_bytes);
     }
@@ -155,9 +158,10 @@ impl Machine {
         self.calls.clear();
         self.method = Some(method);
         self.is_traced = host.is_traced();
+        self.is_plain = self.is_traced;
         scratch.set_constants(program.constants());
         host.log_run(Tag::VCLCall, method.row().log_name.as_bytes());
-        match program.entry(method) {
+        match program.steps(self.is_plain).entry(method as u32) {
             Some(entry) => {
                 self.counter = entry;
                 self.go(program, host, scratch)
@@ -189,21 +193,75 @@ impl Machine {
         self.method
     }
 
-    /// Where the last run ended, for diagnosis.
+    /// Where the last run, which was of this program, ended.
     #[must_use]
-    pub fn decision(&self) -> Place<'_> {
-        Place { instruction: self.counter.saturating_sub(1), calls: &self.calls }
+    pub fn decision(&self, program: &LinkedProgram) -> Place {
+        self.place(program.steps(self.is_plain))
+    }
+
+    /// The position of the step that was taken last.
+    fn place(&self, steps: &Steps) -> Place {
+        let mut subs = Vec::new();
+        self.trail(steps, |sub, _, _| subs.push(sub));
+        Place { instruction: steps.instruction(self.counter.saturating_sub(1)), subs }
+    }
+
+    /// The calls that are under way, those included in whose place the subroutine stands: the subroutine, the instruction with
+    /// which its caller goes on, and the time.
+    fn trail(&self, steps: &Steps, mut each: impl FnMut(u32, u32, Option<f64>)) {
+        for frame in &self.calls {
+            let at = frame.back.saturating_sub(1);
+            steps.inlined(at, |sub, back| each(sub, back, None));
+            each(frame.sub, steps.instruction(at) + 1, frame.since);
+        }
+        steps.inlined(self.counter.saturating_sub(1), |sub, back| each(sub, back, None));
+    }
+
+    /// Goes on with one step for each instruction.
+    #[cold]
+    fn change_to_plain(&mut self, steps: &Steps) {
+        let mut calls = Vec::new();
+        self.trail(steps, |sub, back, since| calls.push(Frame { sub, back, since }));
+        self.counter = steps.instruction(self.counter.saturating_sub(1)) + 1;
+        self.calls = calls;
+        self.is_plain = true;
     }
 
     /// The loop, once: what begins and what resumes a run share it.
     #[inline(never)]
     fn go<H: Host + ?Sized>(&mut self, program: &LinkedProgram, host: &mut H, scratch: &mut Scratch) -> Outcome {
-        let code = program.program().code.as_slice();
+        let mut steps = program.steps(self.is_plain);
         let stop = loop {
-            let Some(&op) = code.get(self.counter as usize) else { break damaged() };
+            let Some(&step) = steps.code().get(self.counter as usize) else { break damaged() };
             self.counter += 1;
-            if let Err(stop) = self.step(op, program, host, scratch) {
+            let result = match step {
+                Step::Plain(op) => self.step(op, (program, steps), host, scratch),
+                Step::JumpIf(to) => self.take_bool().map(|value| {
+                    if value {
+                        self.counter = to;
+                    }
+                }),
+                Step::Unless(condition, to) => holds(condition, program, host, scratch).map(|holds| {
+                    if !holds {
+                        self.counter = to;
+                    }
+                }),
+                Step::If(condition, to) => holds(condition, program, host, scratch).map(|holds| {
+                    if holds {
+                        self.counter = to;
+                    }
+                }),
+                Step::HashVariable(var) => hash_variable(var, host, scratch),
+                Step::HashHeader(http, name) => {
+                    whole(scratch).map(|()| host.hash_header(http, program.header_name(name)))
+                }
+            };
+            if let Err(stop) = result {
                 break stop;
+            }
+            if self.is_traced != self.is_plain && self.is_traced {
+                self.change_to_plain(steps);
+                steps = program.steps(true);
             }
         };
         self.finish(stop, host)
@@ -264,7 +322,7 @@ impl Machine {
     fn step<H: Host + ?Sized>(
         &mut self,
         op: Op,
-        program: &LinkedProgram,
+        (program, steps): (&LinkedProgram, &Steps),
         host: &mut H,
         scratch: &mut Scratch,
     ) -> Result<(), Stop> {
@@ -440,7 +498,9 @@ impl Machine {
             Op::WriteNoted(var) => {
                 whole(scratch)?;
                 let value = self.take()?;
-                host.note(Place { instruction: self.counter - 1, calls: &self.calls });
+                if host.tells_reasons() {
+                    host.note(&self.place(steps));
+                }
                 host.write(var, value, false, scratch)?;
                 self.is_traced = host.is_traced();
             }
@@ -469,10 +529,10 @@ impl Machine {
                 let text = self.take_whole(scratch)?;
                 ban(text, host, scratch);
             }
-            Op::Call(sub) => self.call(sub, program)?,
+            Op::Call(sub) => self.call(sub, (program, steps))?,
             Op::CallValue => {
                 let Value::Sub(sub) = self.take()? else { return Err(damaged()) };
-                self.call_checked(sub, program)?;
+                self.call_checked(sub, (program, steps))?;
             }
             Op::CallVmod { function, instance, arguments } => {
                 whole(scratch)?;
@@ -484,17 +544,17 @@ impl Machine {
                     Called::Sub(sub) => {
                         // The caller drops this when the subroutine is done.
                         self.stack.push(Value::Void);
-                        self.call_checked(sub, program)?;
+                        self.call_checked(sub, (program, steps))?;
                     }
                     Called::TimedSub(sub) => {
-                        self.call_checked(sub, program)?;
+                        self.call_checked(sub, (program, steps))?;
                         if let Some(frame) = self.calls.last_mut() {
                             frame.since = Some(host.clock());
                         }
                     }
                     Called::Check(sub) => {
                         let definition = program.program().subs.get(sub as usize).ok_or_else(damaged)?;
-                        let why = self.refusal(sub, definition);
+                        let why = self.refusal(sub, definition, steps);
                         let text = why.map_or(Text::UNSET, |why| scratch.put(why.as_bytes()));
                         self.stack.push(Value::Text(text));
                     }
@@ -539,32 +599,34 @@ impl Machine {
         Ok(())
     }
 
-    fn call(&mut self, sub: u32, program: &LinkedProgram) -> Result<(), Stop> {
-        let definition = program.program().subs.get(sub as usize).ok_or_else(damaged)?;
+    fn call(&mut self, sub: u32, (program, steps): (&LinkedProgram, &Steps)) -> Result<(), Stop> {
         if self.calls.len() >= VCL_CALL_DEPTH_MAX {
+            let definition = program.program().subs.get(sub as usize).ok_or_else(damaged)?;
             return Err(fail(format!("Call of \"sub {}{{}}\" is nested too deep", definition.name)));
         }
+        let entry = steps.entry(sub).ok_or_else(damaged)?;
         self.calls.push(Frame { sub, back: self.counter, since: None });
-        self.counter = definition.entry;
+        self.counter = entry;
         Ok(())
     }
 
     /// Calls a subroutine that an expression returned: checks now what the compiler checks for calls by name.
-    fn call_checked(&mut self, sub: u32, program: &LinkedProgram) -> Result<(), Stop> {
+    fn call_checked(&mut self, sub: u32, (program, steps): (&LinkedProgram, &Steps)) -> Result<(), Stop> {
         let definition: &SubDefinition = program.program().subs.get(sub as usize).ok_or_else(damaged)?;
-        match self.refusal(sub, definition) {
+        match self.refusal(sub, definition, steps) {
             Some(why) => Err(fail(why)),
-            None => self.call(sub, program),
+            None => self.call(sub, (program, steps)),
         }
     }
 
     /// Why a subroutine that an expression returned cannot be called from here; `None` when it can.
-    fn refusal(&self, sub: u32, definition: &SubDefinition) -> Option<String> {
+    fn refusal(&self, sub: u32, definition: &SubDefinition, steps: &Steps) -> Option<String> {
         let at = self.method.map_or(0, |method| method.row().bit);
         if definition.at & at == 0 {
             return Some(format!("Dynamic call to \"sub {}{{}}\" not allowed from here", definition.name));
         }
-        let is_running = self.calls.iter().any(|frame| frame.sub == sub);
+        let mut is_running = false;
+        self.trail(steps, |running, _, _| is_running |= running == sub);
         is_running.then(|| format!("Recursive dynamic call to \"sub {}{{}}\"", definition.name))
     }
 
@@ -663,6 +725,50 @@ impl Machine {
         self.stack.push(Value::Text(result));
         Ok(())
     }
+}
+
+/// Whether the condition of a branch holds.
+#[inline(always)]
+fn holds<H: Host + ?Sized>(
+    condition: Condition,
+    program: &LinkedProgram,
+    host: &mut H,
+    scratch: &mut Scratch,
+) -> Result<bool, Stop> {
+    Ok(match condition {
+        Condition::HasHeader(http, name) => host.header(http, program.header_name(u32::from(name))).is_some(),
+        Condition::MatchHeader(http, name, regex) => {
+            let value = host.header(http, program.header_name(u32::from(name))).unwrap_or(b"");
+            matches(program, regex, value)?
+        }
+        Condition::IsText { var, len, start } => {
+            let constant = Text::constant(start, u32::from(len));
+            match host.variable_bytes(var) {
+                Some(text) => text == scratch.get(constant),
+                None => {
+                    let value = host.read(var, scratch)?;
+                    calculate::compare(Comparison::Equal, value, Value::Text(constant), scratch)
+                }
+            }
+        }
+        Condition::IsNumber(var, number) => match host.read(var, scratch)? {
+            Value::Int(value) => value == i64::from(number),
+            value => calculate::compare(Comparison::Equal, value, Value::Int(i64::from(number)), scratch),
+        },
+    })
+}
+
+/// `hash_data` of a variable.
+#[inline(always)]
+fn hash_variable<H: Host + ?Sized>(var: Var, host: &mut H, scratch: &mut Scratch) -> Result<(), Stop> {
+    whole(scratch)?;
+    if !host.hash_variable(var) {
+        let Value::Text(text) = host.read(var, scratch)? else { return Err(damaged()) };
+        whole(scratch)?;
+        host.hash_data(text.is_set().then(|| scratch.get(text)));
+        host.hash_end();
+    }
+    Ok(())
 }
 
 fn matches(program: &LinkedProgram, regex: u32, subject: &[u8]) -> Result<bool, Stop> {

@@ -98,6 +98,16 @@ pub trait Host {
     /// Feeds the hash with one piece of a `hash_data` call. `None` is an unset string: it feeds one zero byte, so that
     /// its hash differs from that of an empty one. Compat: Varnish 7.1; each piece that is set has a Hash record.
     fn hash_data(&mut self, piece: Option<&[u8]>);
+    /// A `hash_data` call of its own with the text of a variable, without a copy; false = use [`Host::read`].
+    fn hash_variable(&mut self, _var: Var) -> bool {
+        false
+    }
+    /// A `hash_data` call of its own with the first header of that name.
+    fn hash_header(&mut self, http: HttpObject, name: &str) {
+        let value = self.header(http, name).map(<[u8]>::to_vec);
+        self.hash_data(value.as_deref());
+        self.hash_end();
+    }
     /// Ends a `hash_data` call: feeds one zero byte.
     fn hash_end(&mut self) {
         self.hash_data(None);
@@ -117,8 +127,12 @@ pub trait Host {
     fn log_run(&mut self, tag: Tag, payload: &[u8]) {
         self.log(tag, payload);
     }
+    /// Whether to call [`Host::note`].
+    fn tells_reasons(&self) -> bool {
+        false
+    }
     /// Announces that [`Host::write`] of a noted variable ([`Var::is_noted`]) follows, from this place.
-    fn note(&mut self, _place: Place<'_>) {}
+    fn note(&mut self, _place: &Place) {}
     /// Whether to call [`Host::trace`]; asked once per method, and after each write of a noted variable.
     fn is_traced(&self) -> bool {
         true

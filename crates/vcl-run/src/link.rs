@@ -4,14 +4,15 @@
 //! forward and stay inside their subroutine, that the stack holds what each instruction takes, and that no subroutine
 //! calls itself, even through others.
 
+pub(crate) mod steps;
 mod verify;
 
 use crate::acl::AclIndex;
 use crate::program::Program;
 use crate::regex::{Regex, RegexLimits};
 use std::fmt;
-use std::sync::Arc;
-use surface::vcl::Method;
+use std::sync::{Arc, OnceLock};
+use steps::Steps;
 
 /// Why a program cannot be run: this compiler did not produce it, or it was damaged on the way.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,6 +34,9 @@ pub struct LinkedProgram {
     regexes: Vec<Regex>,
     limits: RegexLimits,
     acls: Vec<AclIndex>,
+    steps: Steps,
+    /// For those who trace.
+    plain: OnceLock<Steps>,
 }
 
 impl LinkedProgram {
@@ -53,7 +57,8 @@ impl LinkedProgram {
         let regexes = program.regexes.iter().map(|pattern| Regex::deferred(pattern, limits)).collect();
         let acls = program.acls.iter().map(AclIndex::new).collect();
         let constants = Arc::from(std::mem::take(&mut program.constants));
-        Ok(LinkedProgram { program, constants, regexes, limits, acls })
+        let steps = Steps::fast(&program);
+        Ok(LinkedProgram { program, constants, regexes, limits, acls, steps, plain: OnceLock::new() })
     }
 
     /// The program's tables. Its `constants` have moved to [`LinkedProgram::constants`].
@@ -92,9 +97,9 @@ impl LinkedProgram {
         self.program.headers.get(index as usize).map_or("", String::as_str)
     }
 
-    /// First instruction of a method.
-    #[must_use]
-    pub fn entry(&self, method: Method) -> Option<u32> {
-        self.program.subs.get(method as usize).map(|sub| sub.entry)
+    /// What the evaluator runs: for a trace one step for each instruction.
+    #[inline]
+    pub(crate) fn steps(&self, is_plain: bool) -> &Steps {
+        if is_plain { self.plain.get_or_init(|| Steps::plain(&self.program)) } else { &self.steps }
     }
 }

@@ -61,6 +61,18 @@ pub struct BackendDefinition {
     pub wait_limit: Option<u32>,
     /// How long they may wait, seconds; `None` = parameter `backend_wait_timeout`.
     pub wait_timeout: Option<f64>,
+    /// Seconds for the whole response; `None` = parameter.
+    pub last_byte_timeout: Option<f64>,
+    /// Seconds after which idle connections are closed; `None` = parameter `backend_idle_timeout`.
+    pub idle_timeout: Option<f64>,
+    /// When its failures put it aside; `None` = never.
+    pub trust: Option<Box<TrustDefinition>>,
+    /// How long its share of the load rises after it has recovered, seconds; 0 = it has all of it at once.
+    pub slow_start: f64,
+    /// How many fetches may be repeated, in percent of all fetches; `None` = any number.
+    pub retry_budget: Option<u32>,
+    /// The name that is looked up again and again; `None` = the address stays.
+    pub follows: Option<FollowedName>,
     /// The proxy through which connections are made.
     pub via: Option<ViaDefinition>,
     /// PROXY protocol version to send (1 or 2); 0 = none.
@@ -73,6 +85,48 @@ pub struct BackendDefinition {
     pub tls: Option<Box<TlsDefinition>>,
     /// Requests are sent over HTTP/2: over TLS if the origin agrees, else always.
     pub http2: bool,
+}
+
+/// When failed fetches put a backend aside, and for how long. Times in seconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrustDefinition {
+    /// So many failures in a row; 0 = that does not matter.
+    pub fail_limit: u32,
+    /// So many failures in a hundred fetches; 0 = that does not matter.
+    pub fail_ratio: u32,
+    /// The time over which that ratio is taken.
+    pub fail_window: f64,
+    /// Of so many fetches at least.
+    pub fail_minimum: u32,
+    /// Responses of status 500, 502, 503 and 504 are failures, too.
+    pub fail_5xx: bool,
+    /// How long it is aside for the first time; then twice as long each time.
+    pub aside_time: f64,
+    /// … but no longer than this.
+    pub aside_time_max: f64,
+}
+
+impl Default for TrustDefinition {
+    fn default() -> TrustDefinition {
+        TrustDefinition {
+            fail_limit: 0,
+            fail_ratio: 0,
+            fail_window: 10.0,
+            fail_minimum: 10,
+            fail_5xx: false,
+            aside_time: 10.0,
+            aside_time_max: 300.0,
+        }
+    }
+}
+
+/// `.host` that is a name, and the port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FollowedName {
+    /// The name.
+    pub host: String,
+    /// The port.
+    pub port: u16,
 }
 
 /// How connections to a backend speak TLS.
@@ -127,6 +181,12 @@ impl BackendDefinition {
             max_connections: 0,
             wait_limit: None,
             wait_timeout: None,
+            last_byte_timeout: None,
+            idle_timeout: None,
+            trust: None,
+            slow_start: 0.0,
+            retry_budget: None,
+            follows: None,
             via: None,
             proxy_header: 0,
             preamble: Vec::new(),

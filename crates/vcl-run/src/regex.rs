@@ -91,16 +91,51 @@ impl Bounded<'_> {
 pub struct Regex {
     pattern: Box<str>,
     limits: RegexLimits,
+    simple: Option<Simple>,
     compiled: OnceLock<Result<pcre2::bytes::Regex, PatternError>>,
     /// The same pattern, but never matching the empty string: for all matches but the first when all are replaced.
     not_empty: OnceLock<Result<pcre2::bytes::Regex, PatternError>>,
+}
+
+/// A pattern that is tested without PCRE2, whose call alone costs several hundred instructions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Simple {
+    /// Any capital letter: what the built-in VCL asks of every Host.
+    Capital,
+    /// What follows the caret begins the subject, byte by byte.
+    Start,
+}
+
+impl Simple {
+    /// `None` when the pattern is not simple, or when the limits are so low that PCRE2 might give up.
+    fn of(pattern: &str, limits: RegexLimits) -> Option<Simple> {
+        /// More than PCRE2 needs for any of these.
+        const STEPS_MIN: u32 = 100;
+        if limits.matches < STEPS_MIN {
+            return None;
+        }
+        if matches!(pattern, "[[:upper:]]" | "[A-Z]") {
+            return Some(Simple::Capital);
+        }
+        let literal = pattern.strip_prefix('^')?;
+        (!literal.contains(['\\', '^', '$', '.', '[', '|', '(', ')', '?', '*', '+', '{', '\0']))
+            .then_some(Simple::Start)
+    }
+
+    fn is_match(self, pattern: &str, subject: &[u8]) -> bool {
+        match self {
+            Simple::Capital => subject.iter().any(u8::is_ascii_uppercase),
+            Simple::Start => subject.starts_with(&pattern.as_bytes()[1..]),
+        }
+    }
 }
 
 impl Regex {
     /// A pattern that is compiled when needed. A malformed pattern fails every match.
     #[must_use]
     pub fn deferred(pattern: &str, limits: RegexLimits) -> Regex {
-        Regex { pattern: pattern.into(), limits, compiled: OnceLock::new(), not_empty: OnceLock::new() }
+        let simple = Simple::of(pattern, limits);
+        Regex { pattern: pattern.into(), limits, simple, compiled: OnceLock::new(), not_empty: OnceLock::new() }
     }
 
     /// Compiles a pattern.
@@ -128,6 +163,9 @@ impl Regex {
     /// # Errors
     /// When the match was abandoned.
     pub fn is_match(&self, subject: &[u8]) -> Result<bool, MatchError> {
+        if let Some(simple) = self.simple {
+            return Ok(simple.is_match(&self.pattern, subject));
+        }
         self.compiled()?.is_match(subject).map_err(|error| give_up(&error))
     }
 
@@ -296,6 +334,23 @@ mod tests {
             regex.substitute(subject.as_bytes(), replacement.as_bytes(), &mut out, 1000)
         };
         if found.unwrap() { String::from_utf8(out).unwrap() } else { subject.to_owned() }
+    }
+
+    #[test]
+    fn simple_patterns_match_as_pcre2_says() {
+        let subjects: [&[u8]; 12] =
+            [b"", b"a", b"A", b"abZ", b"abc", b"/ab", b"/a\nb", b"x/ab", b"\xc4", b"\xc3\x84/", b"^/ab", b"\n/ab"];
+        let patterns =
+            ["[[:upper:]]", "[A-Z]", "^", "^/ab", "^/a\nb", "^\u{c4}", "^ab}]", "^a b#", "^/ab$", "^a.", "^a|b"];
+        for pattern in patterns {
+            let regex = Regex::deferred(pattern, RegexLimits::default());
+            assert_eq!(regex.simple.is_none(), pattern.ends_with(['$', '.', 'b']) && pattern.contains(['$', '.', '|']));
+            for subject in subjects {
+                let wanted = regex.compiled().unwrap().is_match(subject).unwrap();
+                assert_eq!(regex.is_match(subject), Ok(wanted), "{pattern:?} {subject:?}");
+            }
+        }
+        assert_eq!(Regex::deferred("^a", RegexLimits { matches: 1, ..RegexLimits::default() }).simple, None);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod acl;
 mod address;
 mod arguments;
 mod backend;
+mod backend_care;
 mod backend_tls;
 mod collect;
 mod emit;

@@ -82,6 +82,9 @@ pub struct CompileOptions<'a> {
     pub generation: Option<Generation>,
     /// Parameter `http_policy` is `rfc`: the built-in VCL is the one for it. The old dialects have rules of their own.
     pub follows_rfc: bool,
+    /// Parameter `backend_follow_dns` is not `off`: names of backends are looked up again later, so that one with several addresses
+    /// is no error. The old dialects keep their habits.
+    pub follows_names: bool,
     /// Resolves host names.
     pub resolver: &'a dyn Resolve,
     /// Reads included files.
@@ -100,6 +103,7 @@ impl Default for CompileOptions<'_> {
             syntax_min: 40,
             generation: None,
             follows_rfc: false,
+            follows_names: false,
             resolver: &SystemResolver,
             files: &SystemFiles,
         }

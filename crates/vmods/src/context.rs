@@ -139,11 +139,12 @@ pub trait VmodContext: Host {
     /// # Errors
     /// For other messages, and if it is too late.
     fn rollback(&mut self, http: HttpObject) -> Result<(), Failure>;
-    /// Purges the object of vcl_hit or vcl_miss; returns how many variants it had. Called only in those methods.
+    /// Purges the object of vcl_hit or vcl_miss, and waits until it stays away. The value is an INT: how many variants it had. Called
+    /// only in those methods.
     ///
     /// # Errors
     /// The purge is not possible.
-    fn purge(&mut self, kind: PurgeKind) -> Result<usize, Failure>;
+    fn purge(&mut self, kind: PurgeKind) -> Result<Called, Failure>;
     /// Purges the objects that have any of the tags in a list (separated by blanks or commas), at once or over several turns of
     /// the event loop. The value is an INT, the number of objects.
     fn purge_tags(&mut self, list: &[u8], kind: PurgeKind) -> Called;

@@ -2,10 +2,8 @@
 
 use crate::arguments::Arguments;
 use crate::context::{PurgeKind, VmodContext};
-use crate::done;
 use surface::vcl::Method;
 use vcl_run::host::{Called, Failure};
-use vcl_run::value::Value;
 
 /// `purge.hard()`
 pub(crate) fn hard(context: &mut dyn VmodContext) -> Result<Called, Failure> {
@@ -22,6 +20,5 @@ fn purge(context: &mut dyn VmodContext, kind: PurgeKind) -> Result<Called, Failu
     if !matches!(context.method(), Method::Hit | Method::Miss) {
         return Err(Failure("purge can only happen in vcl_hit{} or vcl_miss{}".to_owned()));
     }
-    let count = context.purge(kind)?;
-    done(Value::Int(i64::try_from(count).unwrap_or(i64::MAX)))
+    context.purge(kind)
 }

@@ -1,38 +1,13 @@
-//! The command line: one table feeds parsing and help.
+//! The command line of the runner, whose options are rows of `surface::program`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use surface::program::program;
 use surface::test_script;
 
-/// One option.
-struct OptionRow {
-    letter: char,
-    argument: &'static str,
-    text: &'static str,
-}
-
-const fn option(letter: char, argument: &'static str, text: &'static str) -> OptionRow {
-    OptionRow { letter, argument, text }
-}
-
-const OPTIONS: &[OptionRow] = &[
-    option('b', "size", "Most bytes of a test's log that are kept (default: 1M)"),
-    option('C', "", "Taken and ignored: cleaning up needs no process of its own"),
-    option('D', "name=val", "Define macro (varnishd=PATH: the daemon to test)"),
-    option('h', "", "This text; --help-commands and --help-features list what scripts can say"),
-    option('i', "", "Find the daemon and its tools in the build tree around"),
-    option('j', "jobs", "Run this many tests at a time"),
-    option('k', "", "Go on when a test fails"),
-    option('L', "", "Always leave the tests' folders (vtc.*)"),
-    option('l', "", "Leave a test's folder when it fails"),
-    option('n', "iterations", "Run every test this many times"),
-    option('p', "name=val", "Give every daemon a parameter"),
-    option('q', "", "Report failures only"),
-    option('t', "duration", "End a test after this many seconds (default: 60)"),
-    option('v', "", "Report the whole log of every test"),
-    option('W', "", "Have the daemon log its locks (debug bit witness)"),
-];
+/// The row of the runner.
+const PART: &str = "test";
 
 /// Which folders are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +92,7 @@ pub fn parse(arguments: &[OsString], seconds_max: u64) -> Result<Parsed, (String
             Ok(Some(lexopt::Arg::Long(name))) => return Err(usage(format!("invalid option -- '--{name}'"))),
             Err(error) => return Err(usage(error.to_string())),
         };
-        let Some(row) = OPTIONS.iter().find(|row| row.letter == letter) else {
+        let Some(row) = program(PART).options().find(|row| row.is_letter && row.letter == letter) else {
             return Err(usage(format!("invalid option -- '{letter}'")));
         };
         let mut argument = String::new();
@@ -167,19 +142,7 @@ fn bytes(text: &str) -> Option<usize> {
 }
 
 fn help() -> String {
-    let mut text = "usage: copal test [options] file ... (or: varnishtest [options] file ...)\n".to_owned();
-    for row in OPTIONS {
-        let flag = if row.argument.is_empty() {
-            format!("-{}", row.letter)
-        } else {
-            format!("-{} {}", row.letter, row.argument)
-        };
-        text += &format!("    {flag:<16} # {}\n", row.text);
-    }
-    text + "\
-The daemon is the varnishd beside this program, else the one in PATH, else this program itself.
-exit status: 0 passed, 1 failed (with -k), 2 failed, 77 skipped
-"
+    program(PART).usage()
 }
 
 fn commands() -> String {
@@ -224,7 +187,7 @@ mod tests {
         assert_eq!(parsed(&["-Z", "a.vtc"]).unwrap_err().1, 1);
         assert_eq!(parsed(&["-D", "x", "a.vtc"]).unwrap_err(), ("Cannot parse D opt 'x'".to_owned(), 2));
         assert_eq!(parsed(&["-b", "lots", "a.vtc"]).unwrap_err().1, 2);
-        assert!(parsed(&["-h"]).unwrap_err().0.starts_with("usage: "));
+        assert!(parsed(&["-h"]).unwrap_err().0.starts_with("Usage: "));
         for flag in ["--help", "--help-commands", "--help-features"] {
             assert!(matches!(parsed(&[flag]), Ok(Parsed::Print(text)) if text.len() > 100), "{flag}");
         }

@@ -3,6 +3,7 @@
 //! Compat: layout, columns and texts as observed in Varnish 7.1.1. The column Health shows the verdict of the probe or
 //! of the members, the column Admin that of the operator.
 
+mod care;
 mod details;
 
 use backend::Directors;
@@ -84,6 +85,9 @@ fn text(items: &[Listed]) -> String {
         if let Some(details) = &item.details {
             details::text(details, &mut rows);
         }
+        if let Some(facts) = &item.care {
+            care::text(facts, &mut rows);
+        }
     }
     table::layout(&rows)
 }
@@ -100,6 +104,9 @@ fn object(item: &Listed) -> String {
     );
     if let Some(details) = &item.details {
         details::json(details, &mut out);
+    }
+    if let Some(facts) = &item.care {
+        care::json(facts, &mut out);
     }
     out.push_str(&format!("      \"last_change\": {:.3}\n    }}", item.changed));
     out

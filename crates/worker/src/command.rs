@@ -7,6 +7,7 @@ use cache::{BanSpecification, Purge};
 use cli_proto::json::JsonReply;
 use std::fmt::Write as _;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// CLI status: bad parameter.
@@ -23,7 +24,7 @@ const TAG_PURGE_OBJECTS: usize = 1000;
 pub async fn run(worker: &Rc<Worker>, words: &[String], json: bool) -> Reply {
     let arguments = words.get(1..).unwrap_or(&[]);
     match words.first().map_or("", String::as_str) {
-        "ban" => ban(worker, arguments),
+        "ban" => ban(worker, arguments).await,
         "tag.purge" => purge_tags(worker, words, Purge::Hard, json).await,
         "tag.softpurge" => purge_tags(worker, words, Purge::Soft { ttl: 0.0, grace: -1.0, keep: -1.0 }, json).await,
         "ban.list" if json => ban_list_json(worker, words),
@@ -75,16 +76,22 @@ fn number<T: std::str::FromStr>(arguments: &[String], at: usize) -> Result<Optio
     }
 }
 
-fn ban(worker: &Worker, arguments: &[String]) -> Reply {
+/// `ban`. The answer comes when the ban is durable.
+async fn ban(worker: &Worker, arguments: &[String]) -> Reply {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     // A whole expression given as one word, as from scripts that quote too much.
     let parsed = match words.as_slice() {
         [text] => BanSpecification::parse_text(text),
         words => BanSpecification::parse(words),
     };
-    match parsed.and_then(|specification| worker.engine.cache.ban(specification, worker.own.clock.now())) {
-        Ok(()) => Reply::ok(""),
-        Err(text) => Reply::status(PARAMETER, text),
+    if let Err(text) = parsed.and_then(|specification| worker.engine.cache.ban(specification, worker.own.clock.now())) {
+        return Reply::status(PARAMETER, text);
+    }
+    let engine = Arc::clone(&worker.engine);
+    match tokio::task::spawn_blocking(move || engine.cache.sync_bans()).await {
+        Ok(Ok(())) => Reply::ok(""),
+        Ok(Err(error)) => Reply::status(CANNOT, format!("The ban holds, but the disk has not got it: {error}")),
+        Err(error) => Reply::status(CANNOT, error.to_string()),
     }
 }
 
@@ -108,6 +115,15 @@ async fn purge_tags(worker: &Worker, words: &[String], purge: Purge, json: bool)
         tokio::task::yield_now().await;
     }
     let objects = purge.objects();
+    for store in worker.engine.cache.stores() {
+        if !store.settle().await {
+            let name = store.name();
+            return Reply::status(
+                CANNOT,
+                format!("{objects} objects are gone, but the file of {name} could not be written"),
+            );
+        }
+    }
     if !json {
         return Reply::ok(format!("{objects} object{}", if objects == 1 { "" } else { "s" }));
     }
@@ -155,12 +171,12 @@ fn listen_addresses(worker: &Worker) -> String {
 
 fn xid(worker: &Worker, arguments: &[String]) -> Reply {
     match (number::<u32>(arguments, 0), number::<u32>(arguments, 1)) {
-        (Ok(base), Ok(_)) => {
+        (Ok(base), Ok(chunk)) => {
+            let vxids = &worker.engine.vxids;
             if let Some(base) = base {
-                worker.engine.vxids.set_last(base);
+                vxids.set_last(base, chunk.unwrap_or(1));
             }
-            // Here ids are drawn one at a time, whatever chunk is requested.
-            Reply::ok(format!("XID is {} chunk 1", worker.engine.vxids.last()))
+            Reply::ok(format!("XID is {} chunk {}", vxids.last(), vxids.block()))
         }
         (Err(reply), _) | (_, Err(reply)) => reply,
     }

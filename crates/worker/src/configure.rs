@@ -1,7 +1,7 @@
 //! From the manager's configuration to a worker that is ready to accept: gives up rights, writes shared memory, adopts
 //! the cache, starts the event loops.
 
-use crate::control::{Configuration, ListenerConfiguration, Reply, Step, StorageConfiguration};
+use crate::control::{Advice, Configuration, ListenerConfiguration, Reply, Step, StorageConfiguration};
 use crate::event_loop::{self, Datagrams, Listening, LoopCommand, LoopHandle, Shared};
 use crate::fence;
 use crate::lifeline::Lifeline;
@@ -32,13 +32,14 @@ use shm::log::{LogConfiguration, LogRing};
 use shm::vsm::VsmWriter;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::SystemTime;
-use store::{Journal, Recovered, Store};
+use store::{FileOptions, Journal, Recovered, Store};
 use surface::parameter::{Parameters, debug, feature};
 use tls::origin::OriginTls;
 use tls::quic::QuicKeys;
@@ -95,21 +96,47 @@ fn log_configuration(parameters: &Parameters) -> LogConfiguration {
 
 /// The message for something that could not be taken over. Unless the content is to blame, tells `say` first that it is
 /// not.
-fn refused(say: &dyn Fn(Step), what: &str, error: &std::io::Error) -> String {
+fn refused(say: &dyn Fn(Step), what: &str, error: &io::Error) -> String {
     if error.kind() != std::io::ErrorKind::InvalidData {
         say(Step::Surroundings);
     }
     format!("{what}: {error}")
 }
 
+/// Opens a storage; `journal` is the identity of the journal of bans.
+fn open_storage(storage: &StorageConfiguration, journal: u64) -> io::Result<(Store, Recovered)> {
+    let arena = inherited(storage.descriptor)?;
+    let Some(file) = &storage.file else {
+        return Store::open_to_grow(arena, &storage.name, storage.limit_bytes, storage.grows_to_bytes);
+    };
+    let options = FileOptions {
+        bytes: file.bytes,
+        metadata_bytes: storage.grows_to_bytes,
+        granularity_bytes: file.granularity_bytes,
+        advice: match file.advice {
+            Advice::Normal => store::Advice::Normal,
+            Advice::Random => store::Advice::Random,
+            Advice::Sequential => store::Advice::Sequential,
+        },
+        journal,
+    };
+    Store::open_filed(arena, inherited(file.descriptor)?, &storage.name, &options)
+}
+
 /// Opens every storage; returns everything that survived in them together.
-fn open_storages(storages: &[StorageConfiguration], say: &dyn Fn(Step)) -> Result<(Vec<Store>, Recovered), String> {
+fn open_storages(
+    storages: &[StorageConfiguration],
+    journal: u64,
+    say: &dyn Fn(Step),
+) -> Result<(Vec<Store>, Recovered), String> {
     let (mut stores, mut all) = (Vec::with_capacity(storages.len()), Recovered::default());
     for (place, storage) in storages.iter().enumerate() {
         say(Step::Storage(place));
-        let opened = inherited(storage.descriptor)
-            .and_then(|arena| Store::open_to_grow(arena, &storage.name, storage.limit_bytes, storage.grows_to_bytes));
-        let (store, recovered) = opened.map_err(|error| refused(say, &format!("storage {}", storage.name), &error))?;
+        let (store, recovered) = open_storage(storage, journal)
+            .map_err(|error| refused(say, &format!("storage {}", storage.name), &error))?;
+        if let Some(why) = recovered.anew {
+            println!("Storage {} begins empty: {why}", storage.name);
+        }
         store.show_unlimited(!storage.is_limit_given);
         stores.push(store);
         all.objects.extend(recovered.objects);
@@ -143,10 +170,11 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
     ring.configure(&log_configuration(&parameters));
     let seat = inherited(configuration.seat_descriptor).map_err(|e| say("seat", &e))?;
     let seat = Seat::take(seat)?;
-    let (stores, recovered) = open_storages(&configuration.storages, step)?;
     step(Step::Bans);
     let journal = inherited(configuration.journal_descriptor).map_err(|e| refused(step, "ban journal", &e))?;
     let journal = Journal::open(journal).map_err(|e| refused(step, "ban journal", &e))?;
+    let (stores, recovered) = open_storages(&configuration.storages, journal.identity(), step)?;
+    step(Step::Bans);
     let cache = Cache::new(stores, journal, now).map_err(|e| refused(step, "ban journal", &e))?;
     step(Step::Index);
     cache.store().set_transient_limit(configuration.transient_limit_bytes);
@@ -157,6 +185,10 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
     cache.set_log_sink(Box::new(move |tag, payload| of_log.write(tag, shm::log::LogId::NONE, payload)));
     let (torn, evicted) = (recovered.torn, recovered.evicted);
     let kept = cache.adopt(recovered.objects, now);
+    for (store, storage) in cache.stores().iter().zip(&configuration.storages).filter(|(store, _)| store.is_filed()) {
+        // The file is divided for as much memory as it is meant to have; there may be less now.
+        store.set_limit(storage.limit_bytes);
+    }
     if kept + torn + evicted > 0 {
         let and = if evicted > 0 { format!(", {evicted} beyond a smaller limit dropped") } else { String::new() };
         println!("Storage: {kept} objects kept, {torn} incomplete ones dropped{and}");
@@ -184,6 +216,7 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
         query_rules: QueryRules::default(),
         challenges: challenges(configuration.tls.as_ref()),
         memory: RequestMemory::default(),
+        waiting: AtomicU32::new(0),
     });
     let complaints = Arc::new(Complaints::default());
     // The manager has checked the table. Should it not do all the same, what is in clear is served.
@@ -223,7 +256,7 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
 }
 
 /// The sockets of a listener, one for each loop.
-fn sockets_of(configured: &ListenerConfiguration, loops: usize) -> std::io::Result<Vec<OwnedFd>> {
+fn sockets_of(configured: &ListenerConfiguration, loops: usize) -> io::Result<Vec<OwnedFd>> {
     let mut sockets: Vec<_> = configured.descriptors.iter().copied().map(inherited).collect::<Result<_, _>>()?;
     // A single socket is shared by all loops.
     if let [shared] = &sockets[..] {
@@ -331,11 +364,7 @@ impl Worker {
     }
 
     /// The UDP sockets of a listener, one for each loop; none where HTTP/3 is not spoken.
-    fn datagrams_of(
-        &self,
-        configured: &ListenerConfiguration,
-        loops: usize,
-    ) -> std::io::Result<Vec<Option<Datagrams>>> {
+    fn datagrams_of(&self, configured: &ListenerConfiguration, loops: usize) -> io::Result<Vec<Option<Datagrams>>> {
         let (ids, keys) = &self.quic;
         let mailboxes = Mailboxes::new(loops);
         let configuration = QuicConfiguration { ids: ids.clone(), keys: Arc::clone(keys), mailboxes };

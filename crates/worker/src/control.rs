@@ -38,14 +38,39 @@ pub struct ListenerConfiguration {
     pub udp_descriptors: Vec<i32>,
 }
 
-/// One `-s` storage, in memory.
+/// How a file is going to be read: what the kernel is told of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Advice {
+    /// Nothing in particular.
+    Normal,
+    /// Pieces here and there.
+    #[default]
+    Random,
+    /// From one end to the other.
+    Sequential,
+}
+
+/// The file of a storage whose bodies do not lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileConfiguration {
+    /// Inherited descriptor; the manager has locked the file.
+    pub descriptor: i32,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// Bodies begin at multiples of this many bytes.
+    pub granularity_bytes: u64,
+    /// What the kernel is told of reads.
+    pub advice: Advice,
+}
+
+/// One `-s` storage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StorageConfiguration {
     /// Name, e.g. `s0`.
     pub name: String,
-    /// Its limit, in bytes.
+    /// Limit of its memory, in bytes.
     pub limit_bytes: u64,
-    /// How large the limit may become while the arena exists, in bytes.
+    /// How large the limit may become while the arena exists, in bytes; a file is divided for that.
     pub grows_to_bytes: u64,
     /// Whether `-s` set the limit; otherwise the manager chose it.
     pub is_limit_given: bool,
@@ -53,6 +78,8 @@ pub struct StorageConfiguration {
     pub policy: Option<EvictionPolicy>,
     /// Inherited descriptor of the arena (a memfd that the manager holds).
     pub descriptor: i32,
+    /// Where bodies lie, if not in the arena.
+    pub file: Option<FileConfiguration>,
 }
 
 /// Everything a worker needs to know before it loads VCL.
@@ -70,7 +97,7 @@ pub struct Configuration {
     pub storages: Vec<StorageConfiguration>,
     /// Inherited descriptor of the file that a worker locks before it touches storages or journal.
     pub seat_descriptor: i32,
-    /// Inherited descriptor of the ban journal.
+    /// Inherited descriptor of the ban journal; it lies on a disk if any storage has a file.
     pub journal_descriptor: i32,
     /// Bytes that the storage named Transient may use of the first one's limit; `None` = no limit of its own.
     pub transient_limit_bytes: Option<u64>,
@@ -197,7 +224,7 @@ pub enum Step {
     Bans,
     /// Builds the index of what was found in all storages.
     Index,
-    /// The worker has been told to stop; from now on SIGTERM tells it that its time for that is up.
+    /// The worker has been told to stop; from now on SIGUSR1 tells it that its time for that is up.
     Draining,
 }
 

@@ -36,6 +36,9 @@ pub struct Shared {
 /// How often a loop looks for idle connections to close.
 const IDLE_INTERVAL: std::time::Duration = std::time::Duration::from_millis(500);
 
+/// How often a loop that is stopping reports.
+const REPORT_INTERVAL: std::time::Duration = std::time::Duration::from_millis(5);
+
 /// How long after a stop began the connections of HTTP/3 know of it.
 const LEAVING_BEGINS: std::time::Duration = std::time::Duration::from_millis(5);
 
@@ -65,6 +68,8 @@ pub enum LoopCommand {
     Accept(Vec<Listening>),
     /// Stop accepting, and report requests in flight.
     Stop,
+    /// End, whatever is in flight.
+    End,
 }
 
 /// The main thread's end of a loop.
@@ -76,7 +81,7 @@ pub struct LoopHandle {
     pub pools: LoopPools,
     /// Requests and fetches in flight, as of the loop's last report while stopping.
     pub in_flight: Arc<AtomicUsize>,
-    _thread: JoinHandle<()>,
+    thread: JoinHandle<()>,
 }
 
 impl LoopHandle {
@@ -96,7 +101,12 @@ impl LoopHandle {
             .name(format!("loop-{number}"))
             .spawn(move || run(engine, clock, &shared, of_thread, received, &reported))
             .map_err(|error| format!("no thread for an event loop: {error}"))?;
-        Ok(LoopHandle { commands, counters, pools, in_flight, _thread: thread })
+        Ok(LoopHandle { commands, counters, pools, in_flight, thread })
+    }
+
+    /// Whether the thread has ended.
+    pub fn has_ended(&self) -> bool {
+        self.thread.is_finished()
     }
 
     /// Sends a command; has no effect when the loop is gone.
@@ -215,9 +225,14 @@ fn run(
                         if busy == 0 {
                             break;
                         }
-                        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                        match tokio::time::timeout(REPORT_INTERVAL, commands.recv()).await {
+                            Ok(Some(LoopCommand::End) | None) => return,
+                            // Nothing else comes after a stop.
+                            Ok(Some(LoopCommand::Accept(_) | LoopCommand::Stop)) | Err(_) => {}
+                        }
                     }
                 }
+                LoopCommand::End => return,
             }
         }
     });

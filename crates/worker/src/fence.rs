@@ -147,6 +147,7 @@ fn seccomp() -> Result<(), String> {
 mod tests {
     use super::*;
     use std::io::ErrorKind;
+    use std::os::unix::fs::FileExt;
     use std::process::Command;
 
     fn kernel() -> (u32, u32) {
@@ -161,6 +162,9 @@ mod tests {
     fn inside_the_fence() {
         let folder = tempfile::tempdir().unwrap();
         let outside = tempfile::tempdir().unwrap();
+        // What the manager has opened, such as the file of a storage and the journal of bans, stays usable.
+        let path = outside.path().join("storage");
+        let inherited = std::fs::File::options().read(true).write(true).create_new(true).open(path).unwrap();
         nix::sys::prctl::set_no_new_privs().unwrap();
         let fence = raise(folder.path());
         let others = std::thread::spawn(|| Command::new("/bin/true").status());
@@ -174,6 +178,12 @@ mod tests {
         assert_eq!(parent.is_err(), fence.has_landlock && kernel() >= (6, 12), "{fence:?}");
         std::fs::write(folder.path().join("log"), "allowed").unwrap();
         std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        inherited.write_all_at(b"body", 1 << 20).unwrap();
+        inherited.sync_data().unwrap();
+        let mut found = [0; 4];
+        inherited.read_exact_at(&mut found, 1 << 20).unwrap();
+        assert_eq!(&found, b"body");
+        inherited.set_len(1).unwrap();
         assert_eq!(std::fs::read_to_string(folder.path().join("log")).unwrap(), "allowed");
         let elsewhere = std::fs::write(outside.path().join("file"), "refused");
         assert_eq!(elsewhere.is_err(), fence.has_landlock, "{fence:?}");

@@ -15,7 +15,7 @@ const STATISTICS_INTERVAL_UNDER_TEST: Duration = Duration::from_millis(10);
 const EXPIRY_PAUSE_MAX: f64 = 0.5;
 /// Shortest such pause.
 const EXPIRY_PAUSE_MIN: f64 = 0.002;
-/// How often the clock is compared with the machine's.
+/// How often the clock is compared with the machine's, and old bans are cut off a disk.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Starts the tasks; they end with the process.
@@ -36,6 +36,13 @@ pub fn start(worker: &Rc<Worker>) {
             let due = of_expiry.engine.cache.tick(now);
             let pause = (due - now).clamp(EXPIRY_PAUSE_MIN, EXPIRY_PAUSE_MAX);
             tokio::time::sleep(Duration::from_secs_f64(pause)).await;
+        }
+    });
+    let of_bans = Rc::clone(worker);
+    tokio::task::spawn_local(async move {
+        loop {
+            tokio::time::sleep(CLOCK_INTERVAL).await;
+            of_bans.engine.cache.trim_bans().await;
         }
     });
     let of_clock = Rc::clone(worker);

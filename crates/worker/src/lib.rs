@@ -47,8 +47,10 @@ pub fn run(control_descriptor: i32) -> i32 {
     };
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
-        // An interrupt at the terminal reaches the whole group; the manager decides what it means.
+        // An interrupt at the terminal reaches the whole group, and systemd ends a unit with a signal to every process of it. The manager
+        // decides what either means.
         let _interrupt = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
+        let _terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
         match serve(control_descriptor).await {
             Ok(()) => {
                 println!("Child dies");

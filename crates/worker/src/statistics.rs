@@ -12,8 +12,8 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
-use store::Usage;
-use surface::counter::{self, LockClass, Main, Mempool, Xkey};
+use store::{FileUsage, Usage};
+use surface::counter::{self, LockClass, Main, Mempool, Smf, Xkey};
 
 /// First document number of a worker's sections; the manager's are below.
 const DOCUMENT_BASE: u64 = 1 << 32;
@@ -49,8 +49,11 @@ impl Statistics {
     pub fn publish(vsm: &VsmWriter, storages: &Storages, loops: usize, now: f64) -> io::Result<Statistics> {
         let publisher = Publisher::new(vsm, DOCUMENT_BASE);
         let main = publisher.publish(&counter::MAIN, "MAIN")?;
-        let names = storages.all().filter_map(|storage| storages.name(storage));
-        let of_storages = names.map(|storage| publisher.publish(&counter::SMA, &format!("SMA.{}", storage.name)));
+        let names = storages.all().filter_map(|storage| Some((storages.name(storage)?, storages.file_usage(storage))));
+        let of_storages = names.map(|(storage, file)| match file {
+            Some(_) => publisher.publish(&counter::SMF, &format!("SMF.{}", storage.name)),
+            None => publisher.publish(&counter::SMA, &format!("SMA.{}", storage.name)),
+        });
         let of_storages = of_storages.collect::<io::Result<_>>()?;
         let pool = |name: &str| publisher.publish(&counter::MEMPOOL, &format!("MEMPOOL.{name}"));
         let fetches = pool("busyobj")?;
@@ -235,7 +238,10 @@ impl Statistics {
             section.set_all(&counts);
         }
         for (section, storage) in self.storages.iter().zip(engine.storages.all()) {
-            section.set_all(&usage(&engine.storages.usage(storage).unwrap_or_default()));
+            match engine.storages.file_usage(storage) {
+                Some(file) => section.set_all(&file_usage(&file, &engine.storages.store(storage).usage())),
+                None => section.set_all(&usage(&engine.storages.usage(storage).unwrap_or_default())),
+            }
         }
         if let Some(section) = self.tags.get() {
             let usage = engine.cache.tag_usage();
@@ -263,6 +269,25 @@ fn usage(usage: &Usage) -> [u64; 7] {
     [usage.c_req, usage.c_fail, usage.c_bytes, usage.c_freed, usage.g_alloc, usage.g_bytes, usage.g_space]
 }
 
+/// The elements of section SMF in order; `metadata` is the usage of the memory.
+fn file_usage(file: &FileUsage, metadata: &Usage) -> [u64; counter::SMF.counters.len()] {
+    let mut values = [0; counter::SMF.counters.len()];
+    values[..counter::SMA.counters.len()].copy_from_slice(&usage(&file.usage));
+    let mut set = |counter: Smf, value: u64| values[counter as usize] = value;
+    set(Smf::GSmf, file.pieces);
+    set(Smf::GSmfFrag, file.small_runs);
+    set(Smf::GSmfLarge, file.large_runs);
+    set(Smf::WrittenBytes, file.written_bytes);
+    set(Smf::StoredBytes, file.stored_bytes);
+    set(Smf::WarmReads, file.warm_reads);
+    set(Smf::ColdReads, file.cold_reads);
+    set(Smf::ReadErrors, file.read_errors);
+    set(Smf::WriteErrors, file.write_errors);
+    set(Smf::GMetaBytes, metadata.g_bytes);
+    set(Smf::GMetaSpace, metadata.g_space);
+    values
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -273,6 +298,19 @@ mod tests {
 
     fn backend(name: &str) -> Arc<Backend> {
         Backend::new("v", BackendDefinition::new(name, Endpoint::None), None, 0.0)
+    }
+
+    #[test]
+    fn counters_of_a_file_stand_where_the_stock_tools_and_ours_look_for_them() {
+        let metadata = Usage { g_bytes: 1, g_space: 2, ..Usage::default() };
+        let usage = Usage { c_req: 3, g_space: 4, ..Usage::default() };
+        let (pieces, small_runs, large_runs, write_errors) = (5, 6, 7, 8);
+        let file = FileUsage { usage, pieces, small_runs, large_runs, write_errors, ..FileUsage::default() };
+        let values = file_usage(&file, &metadata);
+        let named = |name: &str| values[counter::SMF.counters.iter().position(|row| row.name == name).unwrap()];
+        let names =
+            ["c_req", "g_space", "g_smf", "g_smf_frag", "g_smf_large", "write_errors", "g_meta_bytes", "g_meta_space"];
+        assert_eq!(names.map(named), [3, 4, 5, 6, 7, 8, 1, 2]);
     }
 
     #[test]

@@ -1,11 +1,14 @@
-//! The end of a worker: it accepts no more, lets what is in flight finish, and ends every VCL.
+//! The end of a worker: it accepts no more, lets what is in flight finish, ends every VCL, and writes out what storages with files
+//! have not written yet.
 
 use crate::configure::Worker;
 use crate::control::Step;
-use crate::event_loop::LoopCommand;
+use crate::event_loop::{LoopCommand, LoopHandle};
 use crate::vcl_control::end_all;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use store::Store;
 use surface::parameter::debug;
 
 /// How long a stop waits for requests in flight when a test script controls the worker.
@@ -14,17 +17,20 @@ const DRAIN_UNDER_TEST: Duration = Duration::from_millis(500);
 /// How long to wait for the event loops to say what they have in flight, once time is up.
 const REPORT_WAIT: Duration = Duration::from_millis(100);
 
+/// How long an event loop may take to end; one that does not is busy with what nobody waits for any more.
+const END_WAIT: Duration = Duration::from_secs(2);
+
 impl Worker {
     /// Stops accepting, lets requests in flight finish within a limit, and ends every VCL. Returns a line about what was
     /// cut off; empty if nothing was.
     ///
-    /// SIGTERM, which otherwise kills the worker, tells it during a stop that its time is up; `step` is told when the
+    /// SIGUSR1, which otherwise kills the worker, tells it during a stop that its time is up; `step` is told when the
     /// signal is understood in this way.
     pub async fn stop(&self, step: &dyn Fn(Step)) -> String {
         let under_test = self.engine.parameters.load().debug & debug::VTC_MODE != 0;
         let drain = Duration::try_from_secs_f64(self.engine.parameters.load().drain_timeout).unwrap_or_default();
         let limit = if under_test { drain.min(DRAIN_UNDER_TEST) } else { drain };
-        let mut hurry = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).ok();
+        let mut hurry = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::user_defined1()).ok();
         step(Step::Draining);
         tokio::time::sleep(Duration::from_secs_f64(self.shutdown_delay.get().clamp(0.0, 3600.0))).await;
         self.engine.draining.store(true, Ordering::Release);
@@ -61,10 +67,34 @@ impl Worker {
         let cut = counts.sum::<usize>();
         end_all(self);
         self.statistics.update(&self.engine, &self.loops, &self.own.counters, self.own.clock.now());
+        if self.engine.cache.stores().iter().any(Store::is_filed) {
+            self.close_storages().await;
+        }
         if cut == 0 {
             return String::new();
         }
         let seconds = began.elapsed().as_secs_f64();
         format!("cuts {cut} requests and fetches that are in flight after {seconds:.1} s (parameter drain_timeout)")
+    }
+
+    /// Ends the event loops, so that nothing more is stored, and writes out what is to be kept.
+    async fn close_storages(&self) {
+        for one in &self.loops {
+            one.send(LoopCommand::End);
+        }
+        let ended = async {
+            while !self.loops.iter().all(LoopHandle::has_ended) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let _ = tokio::time::timeout(END_WAIT, ended).await;
+        let engine = Arc::clone(&self.engine);
+        let closed = tokio::task::spawn_blocking(move || {
+            engine.cache.stores().iter().for_each(Store::close);
+            engine.cache.sync_bans()
+        });
+        if let Ok(Err(error)) = closed.await {
+            eprintln!("The bans could not be written: {error}");
+        }
     }
 }

@@ -7,9 +7,9 @@
 use crate::configure::Worker;
 use crate::control::{Reply, VclState};
 use crate::statistics::Statistics;
-use backend::Backend;
 use backend::dns_names::resolve::Resolve;
 use backend::dns_names::run::Surroundings;
+use backend::{Backend, FollowTerms};
 use engine::clock::Clock;
 use engine::context::Engine;
 use engine::loaded_vcl::{self, LoadedVcl, Temperature, VclTable};
@@ -18,6 +18,7 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
 use surface::parameter::debug;
+use tokio::task::JoinHandle;
 use vcl_run::program::Program;
 
 /// CLI status: bad parameter.
@@ -94,9 +95,24 @@ fn follow_warmth(worker: &Worker, vcl: &Arc<LoadedVcl>) {
                     worker.engine.ring.clone(),
                 ))
             })
+            .chain(followers(worker, vcl))
             .collect();
         probes.insert(vcl.name.clone(), running);
     }
+}
+
+/// Starts the tasks that follow the names of its own backends.
+fn followers(worker: &Worker, vcl: &LoadedVcl) -> Vec<JoinHandle<()>> {
+    let follow = |backend: Arc<Backend>| {
+        let engine = Arc::clone(&worker.engine);
+        tokio::task::spawn_local(backend::follow_name(
+            backend,
+            Rc::clone(&worker.resolver) as Rc<dyn Resolve>,
+            move || FollowTerms::of(&engine.parameters.load()),
+            worker.engine.ring.clone(),
+        ))
+    };
+    vcl.all_backends().into_iter().filter(|backend| backend.definition().follows.is_some()).map(follow).collect()
 }
 
 /// What resolving the names of a VCL needs from the worker.

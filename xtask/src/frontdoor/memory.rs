@@ -1,19 +1,17 @@
-//! `frontdoor --memory`: bytes resident for each connection that a front door holds: idle over TLS, idle over HTTP/2 and HTTP/3,
+//! `cargo xtask frontdoor`: bytes resident for each connection that a front door holds: idle over TLS, idle over HTTP/2 and HTTP/3,
 //! and over HTTP/2 with ten requests that wait for a slow origin, for one page or for a page each.
 //!
 //! Sizes are proportional set sizes of the whole process tree, before and after the connections are there.
 
-use super::clients::{self, address, config, localhost};
 use super::servers::{Certificates, Door, Peer};
 use crate::process::memory_bytes;
+use load::client::{Ask, Way};
+use load::plan::{Plan, Protocol, Target};
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio_rustls::TlsConnector;
 
 /// Connections of a kind.
 const CONNECTIONS: usize = 500;
@@ -78,7 +76,7 @@ fn one(door: &Door, held: Held) -> Result<f64, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     let count = if matches!(held, Held::Http2Waiting | Held::Http2Fetching) { WAITING } else { CONNECTIONS };
-    runtime.block_on(async {
+    tokio::task::LocalSet::new().block_on(&runtime, async {
         // What the first connections cost once is not counted.
         let _first = hold(door, held, 20).await?;
         let before = settled(door).await;
@@ -89,55 +87,40 @@ fn one(door: &Door, held: Held) -> Result<f64, String> {
 
 /// Opens connections and returns what keeps them open.
 async fn hold(door: &Door, held: Held, count: usize) -> Result<Vec<Box<dyn std::any::Any>>, String> {
+    let is_clear = held == Held::Clear;
+    let port = if is_clear { door.clear } else { door.ecdsa };
+    let protocol = match held {
+        Held::Clear | Held::Tls => Protocol::Http1,
+        Held::Http2 | Held::Http2Waiting | Held::Http2Fetching => Protocol::Http2,
+        Held::Http3 => Protocol::Http3,
+    };
+    let plan = Plan { protocol, ..Plan::new(Target::local(port, !is_clear)) };
     let mut all: Vec<Box<dyn std::any::Any>> = Vec::new();
-    let said = |error: &dyn std::fmt::Display| error.to_string();
     for number in 0..count {
-        if held == Held::Http3 {
-            all.push(clients::hold_http3(door.ecdsa).await?);
-            continue;
-        }
-        let port = if held == Held::Clear { door.clear } else { door.ecdsa };
-        let mut stream = tokio::net::TcpStream::connect(address(port)).await.map_err(|e| said(&e))?;
-        let request = b"GET /b1 HTTP/1.1\r\nHost: localhost\r\n\r\n";
-        let mut buffer = vec![0; 8 << 10];
-        if held == Held::Clear {
-            stream.write_all(request).await.map_err(|e| said(&e))?;
-            let _ = stream.read(&mut buffer).await.map_err(|e| said(&e))?;
-            all.push(Box::new(stream));
-            continue;
-        }
-        let protocols: &[&[u8]] = if held == Held::Tls { &[b"http/1.1"] } else { &[b"h2"] };
-        let connector = TlsConnector::from(Arc::new(config(protocols, false)?));
-        let mut stream = connector.connect(localhost()?, stream).await.map_err(|e| said(&e))?;
-        if held == Held::Tls {
-            stream.write_all(request).await.map_err(|e| said(&e))?;
-            let _ = stream.read(&mut buffer).await.map_err(|e| said(&e))?;
-            all.push(Box::new(stream));
-            continue;
-        }
-        let (requests, connection) = h2::client::handshake(stream).await.map_err(|e| said(&e))?;
-        all.push(Box::new(tokio::spawn(connection)));
-        let mut requests = requests.ready().await.map_err(|e| said(&e))?;
-        for stream in 0..if held == Held::Http2 { 1 } else { STREAMS } {
-            let path = match held {
-                Held::Http2 => "b1".to_owned(),
-                // Of the first connections and of the rest.
-                Held::Http2Fetching => format!("slow/{count}/{number}/{stream}"),
-                _ => "slow".to_owned(),
-            };
-            let request = http::Request::get(format!("https://localhost/{path}")).body(()).map_err(|e| said(&e))?;
-            requests = requests.ready().await.map_err(|e| said(&e))?;
-            let (response, _) = requests.send_request(request, true).map_err(|e| said(&e))?;
-            if held == Held::Http2 {
-                let mut body = response.await.map_err(|e| said(&e))?.into_body();
-                while body.data().await.is_some() {}
-            } else {
-                all.push(Box::new(response));
+        // Each with a way of its own: no socket of QUIC is shared.
+        let way = Way::new(&plan).map_err(|failure| failure.said)?;
+        let mut client = way.open().await.map_err(|failure| failure.said)?;
+        all.push(Box::new(way));
+        if matches!(held, Held::Http2Waiting | Held::Http2Fetching) {
+            for stream in 0..STREAMS {
+                let path = match held {
+                    // Of the first connections and of the rest.
+                    Held::Http2Fetching => format!("/slow/{count}/{number}/{stream}"),
+                    _ => "/slow".to_owned(),
+                };
+                let mut waiting = client.share().ok_or("HTTP/2 shares its connections")?;
+                all.push(Box::new(tokio::task::spawn_local(async move { waiting.ask(&get(&path), None).await })));
             }
+        } else {
+            client.ask(&get("/b1"), None).await.map_err(|failure| failure.said)?;
         }
-        all.push(Box::new(requests));
+        all.push(Box::new(client));
     }
     Ok(all)
+}
+
+fn get(path: &str) -> Ask<'_> {
+    Ask { method: "GET", path, authority: "localhost", headers: &[], is_last: false }
 }
 
 /// An origin in this process: what begins with `/slow` is never answered, everything else has a small body that may be kept.

@@ -1,10 +1,38 @@
 //! The front doors that are compared: each with its cache in memory, the same certificates, and one core.
 
-use super::clients::{Client, Key};
-use crate::bench::free_port;
+use crate::place::free_port;
 use crate::process::Server;
 use crate::servers::{beside, installed};
 use std::path::{Path, PathBuf};
+
+/// The key of a certificate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Key {
+    /// ECDSA, P-256.
+    Ecdsa,
+    /// RSA, 2048 bits.
+    Rsa,
+}
+
+impl Key {
+    fn name(self) -> &'static str {
+        match self {
+            Key::Ecdsa => "ecdsa",
+            Key::Rsa => "rsa",
+        }
+    }
+}
+
+/// Where a client comes in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Entry {
+    /// HTTP/1.1 in clear.
+    Clear,
+    /// HTTP/2 in clear, by prior knowledge.
+    ClearHttp2,
+    /// TLS or QUIC, with that certificate.
+    Secured(Key),
+}
 
 /// A kind of server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,6 +73,18 @@ impl Peer {
     }
 }
 
+/// Those of a comma-separated list, or all, that are installed; what is missing is said.
+pub fn installed_peers(only: Option<&str>) -> Vec<Peer> {
+    let mut peers = ALL.to_vec();
+    peers.retain(|peer| only.is_none_or(|only| only.split(',').any(|name| name == peer.name())));
+    peers.retain(|peer| {
+        let missing = peer.missing();
+        missing.iter().for_each(|what| println!("skipped: needs {what}"));
+        missing.is_none()
+    });
+    peers
+}
+
 /// A certificate of each kind for `localhost`, made for one run: certificate and key in one file, as all the servers take them.
 pub struct Certificates {
     folder: PathBuf,
@@ -73,7 +113,8 @@ impl Certificates {
         Ok(Certificates { folder: folder.to_owned() })
     }
 
-    fn pem(&self, key: Key) -> String {
+    /// The file of one.
+    pub fn pem(&self, key: Key) -> String {
         self.folder.join(format!("{}.pem", key.name())).display().to_string()
     }
 }
@@ -184,16 +225,13 @@ impl Door {
         Ok(door)
     }
 
-    /// The port for a client; `None` if the server does not speak what the client wants.
-    pub fn place(&self, client: Client, key: Key) -> Option<u16> {
-        match client {
-            Client::Http1Clear { .. } => Some(self.clear),
-            Client::Http2Clear => Some(self.clear_http2),
-            Client::Http3 if self.peer != Peer::Copal => None,
-            Client::Handshakes { .. } | Client::Http1 { .. } | Client::Http2 | Client::Http3 => match key {
-                Key::Ecdsa => Some(self.ecdsa),
-                Key::Rsa => Some(self.rsa),
-            },
+    /// The port of an entry.
+    pub fn port(&self, entry: Entry) -> u16 {
+        match entry {
+            Entry::Clear => self.clear,
+            Entry::ClearHttp2 => self.clear_http2,
+            Entry::Secured(Key::Ecdsa) => self.ecdsa,
+            Entry::Secured(Key::Rsa) => self.rsa,
         }
     }
 

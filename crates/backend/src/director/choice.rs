@@ -8,6 +8,7 @@ mod notes;
 pub mod shard_parameters;
 
 pub use candidates::Candidates;
+pub(crate) use candidates::{first_that_takes_load, takes_load};
 pub use context::{ClientName, ResolveContext};
 pub use hash_text::hash_text;
 pub use members::{Member, Members};

@@ -346,6 +346,10 @@ impl Candidates for Directors {
         Directors::is_healthy_for(self, id, context)
     }
 
+    fn warmth(&self, id: DirectorId, now: f64) -> f64 {
+        self.any_backend(id).map_or(1.0, |backend| backend.warmth(now))
+    }
+
     fn connections(&self, id: DirectorId) -> u32 {
         Directors::connections(self, id)
     }

@@ -140,7 +140,7 @@ impl Station {
             DirectorKind::Random(random) => {
                 let share = self.share.map_or_else(|| context.random.next_fraction(), share_after);
                 self.share = Some(share);
-                random.members.choose_by_weight(directors, context, share)
+                random.members.choose_by_warmth(directors, context, share)
             }
             DirectorKind::Hash(hash) => {
                 let is_first = self.share.is_none();

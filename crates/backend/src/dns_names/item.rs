@@ -68,7 +68,7 @@ impl Item {
     /// As [`Item::state`], but ignores what the operator has set for a backend itself.
     pub(crate) fn unforced_state(&self) -> (bool, f64) {
         match self {
-            Item::Backend(backend) => (backend.health().probed(), backend.health().changed()),
+            Item::Backend(backend) => (backend.is_good(), backend.health().changed()),
             Item::Domain(_) | Item::Service(_) => self.state(),
         }
     }

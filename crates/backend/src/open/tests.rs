@@ -6,7 +6,7 @@ use crate::memory::{Answer, MemoryDial, definition, tls};
 use std::cell::Cell;
 use std::io::ErrorKind;
 use tokio::io::{AsyncReadExt, DuplexStream};
-use vcl_run::program::BackendDefinition;
+use vcl_run::program::{BackendDefinition, FollowedName, TrustDefinition};
 
 /// One event loop with one backend.
 struct Scene {
@@ -306,7 +306,8 @@ async fn those_who_wait_get_the_connection_that_comes_free_or_hear_that_the_back
         drop(first);
     });
     assert!(second.is_ok(), "it waited");
-    assert_eq!(third.err(), Some(OpenError::Busy("b".to_owned())), "one may wait");
+    assert_eq!(third.err(), Some(OpenError::QueueFull("b".to_owned())), "one may wait");
+    assert_eq!((scene.vbe(Vbe::QueueFull), scene.vbe(Vbe::Busy), scene.vbe(Vbe::Waiting)), (1, 1, 0));
     assert_eq!(scene.backend.connections(), 1);
 
     let scene = Scene::with(waiting(2), []);
@@ -344,5 +345,119 @@ async fn a_handshake_comes_after_the_preamble_and_one_that_fails_is_told_counted
         let error = scene.open().await.err().unwrap();
         assert_eq!(error.text(), "backend b: TLS: Connection reset by peer");
         assert_eq!((scene.vbe(Vbe::Fail), scene.dial.connects()), (connects as u64, connects));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_wait_are_served_in_their_order_and_before_those_who_come_later() {
+    let one =
+        BackendDefinition { max_connections: 1, wait_limit: Some(10), wait_timeout: Some(10.0), ..definition("b") };
+    let scene = Scene::with(one, []);
+    let order = std::cell::RefCell::new(Vec::new());
+    let first = scene.open().await.unwrap();
+    let wait = async |name: u32, after: u64| {
+        tokio::time::sleep(Duration::from_millis(after)).await;
+        let connection = scene.open().await;
+        order.borrow_mut().push(name);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        drop(connection);
+        // Who comes at the moment at which a place becomes free finds others waiting.
+        let again = scene.open().await;
+        order.borrow_mut().push(name + 10);
+        drop(again);
+    };
+    tokio::join!(wait(1, 10), wait(2, 20), wait(3, 30), async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        drop(first);
+    });
+    assert_eq!(*order.borrow(), [1, 2, 3, 11, 12, 13]);
+    assert_eq!((scene.vbe(Vbe::Busy), scene.vbe(Vbe::Waiting)), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_too_long_is_told_so_and_counted() {
+    let one = BackendDefinition { max_connections: 1, wait_limit: Some(1), wait_timeout: Some(2.0), ..definition("b") };
+    let scene = Scene::with(one, []);
+    let _first = scene.open().await.unwrap();
+    let start = tokio::time::Instant::now();
+    assert_eq!(scene.open().await.err(), Some(OpenError::WaitTimeout("b".to_owned())));
+    assert_eq!(start.elapsed().as_secs(), 2);
+    assert_eq!((scene.vbe(Vbe::WaitTimeout), scene.counters.get(Main::BackendWaitTimeout)), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backend_that_was_set_aside_is_not_asked_and_then_tried_by_one() {
+    let trust = TrustDefinition { fail_limit: 2, ..TrustDefinition::default() };
+    let scene = Scene::with(BackendDefinition { trust: Some(Box::new(trust)), ..definition("b") }, []);
+    assert!(scene.backend.note_fault(1000.0).is_none());
+    assert!(scene.backend.note_fault(1000.0).is_some());
+    assert!(!scene.backend.is_healthy());
+    assert_eq!(scene.open().await.err(), Some(OpenError::Aside("b".to_owned())));
+    assert_eq!((scene.dial.connects(), scene.vbe(Vbe::AsideRefused), scene.vbe(Vbe::Unhealthy)), (0, 1, 0));
+    scene.backend.health().set_admin(AdminHealth::Healthy, 1001.0);
+    assert!(scene.open().await.is_ok(), "the operator knows better");
+    scene.backend.health().set_admin(AdminHealth::Auto, 1002.0);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let trial = scene.open().await.unwrap();
+    assert_eq!(scene.open().await.err(), Some(OpenError::Aside("b".to_owned())), "one tries");
+    drop(trial);
+    let _trial = scene.open().await.unwrap();
+    assert!(scene.backend.note_answer(1010.0).is_some());
+    assert!(scene.open().await.is_ok() && scene.backend.is_healthy());
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_recovery_the_share_of_a_backend_and_its_connections_rise() {
+    let trust = Some(Box::new(TrustDefinition { fail_limit: 1, ..TrustDefinition::default() }));
+    let slow = BackendDefinition { trust, slow_start: 20.0, max_connections: 10, ..definition("b") };
+    let scene = Scene::with(slow, []);
+    let backend = &scene.backend;
+    assert!((backend.warmth(1000.0) - 1.0).abs() < 1e-9, "a VCL that is loaded recovers from nothing");
+    backend.note_fault(1000.0);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    drop(scene.open().await.unwrap());
+    let trial = scene.open().await.unwrap();
+    assert!(backend.note_answer(2000.0).is_some());
+    drop(trial);
+    assert!((backend.warmth(2000.0) - 0.1).abs() < 1e-9);
+    assert!((backend.warmth(2010.0) - 0.5).abs() < 1e-9);
+    assert!((backend.warmth(2020.0) - 1.0).abs() < 1e-9);
+    assert!((backend.warmth(1900.0) - 1.0).abs() < 1e-9, "a clock that was set back does not make it cold for ever");
+    assert_eq!((backend.enter(2001.0), backend.enter(2001.0)), (true, false));
+    assert_eq!((0..20).filter(|_| backend.enter(2010.0)).count(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_address_that_cannot_be_reached_costs_one_attempt_and_the_next_is_taken() {
+    let follows = Some(FollowedName { host: "origin.example".to_owned(), port: 80 });
+    let followed = BackendDefinition { follows, ..definition("b") };
+    let scene = Scene::with(followed, [Answer::Hang, Answer::Accept, Answer::Accept]);
+    scene.backend.set_addresses(&["192.0.2.1:80".parse().unwrap(), "192.0.2.2:80".parse().unwrap()]);
+    let start = tokio::time::Instant::now();
+    let first = scene.open().await.unwrap();
+    assert_eq!(start.elapsed().as_millis(), 1750, "half of connect_timeout for the first of two");
+    let second = scene.open().await.unwrap();
+    assert_eq!(start.elapsed().as_millis(), 1750, "the silent one comes last for a while");
+    let targets = scene.dial.targets.borrow().clone();
+    assert_eq!((targets.len(), &targets[1]), (3, &targets[2]));
+    assert_ne!(targets[0], targets[1]);
+
+    // The name moves: what is in use is used to its end and then closed, what is idle is closed.
+    assert!(first.recycle(&scene.pool, &scene.counters, 1000.0));
+    assert_eq!(scene.pool.len(), 1);
+    scene.backend.set_addresses(&["192.0.2.3:80".parse().unwrap()]);
+    assert!(!second.recycle(&scene.pool, &scene.counters, 1000.0));
+    assert_eq!((scene.pool.sweep(1000.0, 60.0), scene.pool.len()), (1, 0));
+    drop(scene.open().await.unwrap());
+    let target = scene.dial.targets.borrow()[3].clone();
+    assert_eq!(target, crate::DialTarget::Ip { v4: Some("192.0.2.3:80".parse().unwrap()), v6: None, prefer_v6: false });
+}
+
+#[tokio::test]
+async fn a_backend_can_have_an_idle_timeout_of_its_own() {
+    for (own, closed) in [(None, 1), (Some(600.0), 0)] {
+        let scene = Scene::with(BackendDefinition { idle_timeout: own, ..definition("b") }, []);
+        assert!(scene.open().await.unwrap().recycle(&scene.pool, &scene.counters, 1000.0));
+        assert_eq!(scene.pool.sweep(1061.0, 60.0), closed);
     }
 }

@@ -19,13 +19,18 @@ use vcl_run::program::ProbeDefinition;
 /// The status line must end within this many bytes of the answer.
 pub const KEPT_BYTES: usize = 127;
 
-/// Checks the backend once.
-pub async fn check(backend: &Backend, definition: &ProbeDefinition, dial: &dyn Dial, prefer_v6: bool) -> Outcome {
+/// Checks the backend once. `now`: seconds since 1970.
+pub async fn check(
+    backend: &Backend,
+    definition: &ProbeDefinition,
+    dial: &dyn Dial,
+    (prefer_v6, now): (bool, f64),
+) -> Outcome {
     let start = Instant::now();
     let limit = bounded(definition.timeout);
     let mut outcome =
         Outcome { family: None, sent: None, received: None, happy: false, seconds: 0.0, text: String::new() };
-    match backend.target(prefer_v6) {
+    match backend.target(prefer_v6, now) {
         None => outcome.text = "No backend".to_owned(),
         Some(target) => run(backend, definition, dial, (&target, prefer_v6), limit, &mut outcome).await,
     }

@@ -179,7 +179,7 @@ async fn a_probe_goes_through_the_proxy_of_its_backend() {
             let via = ViaDefinition { name: "proxy".to_owned(), endpoint, authority: "origin.example".to_owned() };
             let scene = Scene::with(BackendDefinition { via: Some(via), ..definition("b") }, probe(2, 4, 3), []);
             assert_eq!(
-                scene.backend.target(false),
+                scene.backend.target(false, 0.0),
                 Some(DialTarget::Ip { v4: Some(([198, 51, 100, 1], 443).into()), v6: None, prefer_v6: false })
             );
             scene.start();

@@ -140,4 +140,12 @@ impl Machine for ByteRanges {
     fn missing_bytes(&self) -> u64 {
         self.left
     }
+
+    fn unwanted_bytes(&self) -> u64 {
+        self.spans.front().map_or(0, |span| span.first.saturating_sub(self.position))
+    }
+
+    fn skip(&mut self, bytes: u64) {
+        self.position = self.position.saturating_add(bytes);
+    }
 }

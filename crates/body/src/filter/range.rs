@@ -161,4 +161,12 @@ impl Machine for RangeCut {
     fn missing_bytes(&self) -> u64 {
         self.take
     }
+
+    fn unwanted_bytes(&self) -> u64 {
+        if self.take > 0 { self.skip } else { 0 }
+    }
+
+    fn skip(&mut self, bytes: u64) {
+        self.skip = self.skip.saturating_sub(bytes);
+    }
 }

@@ -578,4 +578,19 @@ mod tests {
             assert_eq!(totals.get(Main::BansDups), u64::from(is_same), "{one}, {other}");
         }
     }
+
+    #[test]
+    fn a_journal_on_a_disk_is_cut_only_when_it_is_told_to() {
+        let totals = Arc::new(Totals::default());
+        let mut bans = BanList::open(Journal::in_memory().unwrap(), 1.0, Arc::clone(&totals)).unwrap();
+        bans.is_on_disk = true;
+        for number in 0..5 {
+            bans.add(saying(&format!("obj.http.x == {number}")), 2.0, true).unwrap();
+        }
+        // Nothing refers to any of them, so only the newest is needed.
+        assert_eq!((totals.get(Main::Bans), bans.journal.entries().unwrap().len()), (1, 6));
+        assert_eq!(bans.untrimmed(), Some(6));
+        bans.trim(6).unwrap();
+        assert_eq!((bans.journal.entries().unwrap().len(), bans.untrimmed()), (1, None));
+    }
 }

@@ -153,6 +153,23 @@ fn what_was_removed_purged_or_banned_never_comes_back() {
 }
 
 #[test]
+fn a_ban_with_the_number_of_one_that_was_lost_hits_what_was_tested_against_that() {
+    let mut files = Files::new();
+    let (mut bench, _) = files.worker(START);
+    bench.ban("req.url == /nothing");
+    bench.put(0, &fresh(100.0));
+    bench.hit(0);
+    kill(bench);
+    // The power went before the disk had the ban, but not before it had the object.
+    files.journal = memory_file();
+    let (bench, kept) = files.worker(START + 1.0);
+    assert_eq!(kept, 1);
+    bench.hit(0);
+    bench.ban("req.url == /0");
+    assert!(matches!(bench.look(0), Lookup::Miss { .. }), "the ban has the number of the lost one");
+}
+
+#[test]
 fn that_holds_for_every_storage() {
     let files = Files::of(3);
     let (mut bench, _) = files.worker(START);

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long to wait for anything.
@@ -29,10 +30,19 @@ pub fn needs(name: &str) -> Option<PathBuf> {
 /// A port that nothing listens on, now and later: the system hands it to nobody.
 pub const CLOSED_PORT: u16 = 1;
 
-/// A port that nothing listens on yet. Another test may get the same, so it is for those who listen there at once.
+/// A port that nobody else gets: below those that the system hands out, and given to one test only.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Runs of tests side by side begin at different places.
+    let offset = (std::process::id() * 61 % u32::from(FREE_PORTS)) as u16;
+    (0..FREE_PORTS)
+        .map(|_| FIRST_FREE_PORT + offset.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % FREE_PORTS)
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .expect("a free port")
 }
+
+const FIRST_FREE_PORT: u16 = 20_000;
+const FREE_PORTS: u16 = 12_000;
 
 /// Waits until a condition holds; panics with `what` when it does not happen.
 pub fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {

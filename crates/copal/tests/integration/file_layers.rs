@@ -21,6 +21,7 @@ const CRATES: &[&str] = &[
     "http3",
     "eviction",
     "manager",
+    "preflight",
     "worker",
     "net",
 ];

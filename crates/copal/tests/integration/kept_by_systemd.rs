@@ -166,6 +166,43 @@ fn storages_that_are_no_longer_wanted_are_forgotten_and_the_others_stay() {
 }
 
 #[test]
+fn a_file_is_kept_with_its_lock_and_comes_back_with_its_memory() {
+    let origin = Origin::start(page);
+    let mut systemd = Systemd::new();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bodies");
+    let disk = format!("disk=file,{},64m", path.display());
+    let arguments = ["-s", disk.as_str()];
+    let daemon = systemd.start(&origin, &arguments, None);
+    let names = ["copal-arena-disk", "copal-file-disk", "copal-journal", "copal-panic", "copal-seat"];
+    assert_eq!(systemd.names(), names);
+    assert!(!is_hit(&daemon, "/x") && !is_hit(&daemon, "/banned"));
+    assert!(daemon.cli(&["ban", "req.url", "==", "/banned"]).0);
+    daemon.counter_reaching("SMF.disk.stored_bytes", 27);
+    // What the log in the file has not got yet is in memory.
+    end(daemon, Signal::SIGKILL);
+    let daemon = systemd.start(&origin, &arguments, None);
+    assert!(daemon.said().contains("systemd kept 1 storages, which are taken over"), "{}", daemon.said());
+    assert!(is_hit(&daemon, "/x") && !is_hit(&daemon, "/banned"), "{}", daemon.said());
+    assert_eq!(systemd.names(), names);
+    end(daemon, Signal::SIGTERM);
+    // Another file at its path, and another journal.
+    std::fs::remove_file(&path).unwrap();
+    std::fs::remove_file(folder.path().join("bodies.bans")).unwrap();
+    let daemon = systemd.start(&origin, &arguments, None);
+    assert!(
+        daemon.said().contains("What systemd kept as copal-file-disk is not used: it is not the file"),
+        "{}",
+        daemon.said()
+    );
+    assert!(!is_hit(&daemon, "/x") && is_hit(&daemon, "/x"));
+    assert_eq!(systemd.names(), names, "the new ones are kept");
+    end(daemon, Signal::SIGTERM);
+    let daemon = systemd.start(&origin, &arguments, None);
+    assert!(is_hit(&daemon, "/x"), "{}", daemon.said());
+}
+
+#[test]
 fn what_is_not_ours_or_damaged_does_not_keep_the_daemon_from_starting() {
     let origin = Origin::start(page);
     let mut systemd = Systemd::new();

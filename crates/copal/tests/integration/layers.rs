@@ -23,7 +23,7 @@ const LAYERS: &[&[&str]] = &[
         "http3",
     ],
     &["engine", "vmods", "backend", "cache", "store"],
-    &["net", "worker", "manager", "tools", "vtc", "copal"],
+    &["net", "worker", "manager", "load", "tools", "preflight", "vtc", "copal"],
     // For the fuzzer and the tests: above everything that is shipped, so that nothing shipped can depend on it.
     &["exercises"],
 ];
@@ -37,6 +37,9 @@ const NEVER: &[(&str, &str, &str)] = &[
     ("vcl", "engine", "the compiler knows nothing of the program around it"),
     ("worker", "vcl", "the worker gets checked programs and never compiles"),
     ("tools", "engine", "tools see the daemon only from outside"),
+    ("tools", "manager", "tools see the daemon only from outside; preflight may see how it would start"),
+    ("load", "engine", "load is made from outside"),
+    ("load", "net", "what makes load shares no connections with what is measured"),
     ("vtc", "engine", "the test runner sees the daemon only from outside"),
 ];
 

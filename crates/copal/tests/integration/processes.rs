@@ -367,6 +367,33 @@ fn requests_in_flight_have_the_time_that_a_parameter_gives_them_and_what_is_cut_
 }
 
 #[test]
+fn requests_in_flight_come_to_their_end_when_a_supervisor_signals_every_process() {
+    // As systemd does by default (KillMode=control-group), the worker first.
+    let (over, gate) = std::sync::mpsc::channel::<()>();
+    let gate = std::sync::Mutex::new(gate);
+    let origin = Origin::start(move |head| {
+        let _ = gate.lock().unwrap().recv();
+        page(head)
+    });
+    let mut daemon = Daemon::in_front_of(origin.port, &[]);
+    let client = std::thread::scope(|scope| {
+        let client = scope.spawn(|| daemon.get("/a"));
+        eventually("the origin is asked", || (origin.count() == 1).then_some(()));
+        for signal in [Signal::SIGTERM, Signal::SIGINT] {
+            kill(Pid::from_raw(daemon.worker()), signal).unwrap();
+        }
+        daemon.process.signal(Signal::SIGTERM);
+        eventually("the end begins", || daemon.said().contains("Stopping Child\n").then_some(()));
+        over.send(()).unwrap();
+        client.join().unwrap()
+    });
+    assert_eq!(client.status, 200, "{}", client.head);
+    assert_eq!(daemon.process.wait().code(), Some(0), "{}", daemon.said());
+    let said = daemon.said();
+    assert!(!said.contains("died") && !said.contains("cuts "), "{said}");
+}
+
+#[test]
 fn an_operators_stop_gives_requests_the_same_time() {
     let (_origin, daemon, _client) = with_a_request_in_flight("drain_timeout=0.3");
     assert!(daemon.cli(&["stop"]).0);

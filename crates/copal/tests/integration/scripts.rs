@@ -101,7 +101,7 @@ fn the_exit_status_says_what_the_tests_came_to() {
     assert_eq!(status(&["-n", "3", "-j", "2"], &[&passes]).1.matches("passed").count(), 3);
     assert_eq!(status(&["-q"], &[&passes]).1, "");
     assert!(status(&["-v"], &[&passes]).1.contains("**** top   shell_status = 0x0000"));
-    assert!(status(&["-Z"], &[&passes]).1.contains("usage:"));
+    assert!(status(&["-Z"], &[&passes]).1.contains("Usage:"));
     assert_eq!(bench.left_folders(), Vec::<PathBuf>::new());
 }
 

@@ -65,7 +65,7 @@ fn why_names_the_line_of_vcl_the_cookie_and_the_layer_that_failed() {
     assert!(short.contains("its TTL was set at ") && short.contains("test.vcl:15"), "{short}");
 
     let dead = why(&daemon, &["/dead"]);
-    assert!(dead.contains("No connection to the backend.") && dead.contains("Connection refused"), "{dead}");
+    assert!(dead.contains("refused the connection") && dead.contains("Connection refused"), "{dead}");
     assert!(dead.contains("next: "), "{dead}");
 
     // By the number that a client sees, and as JSON.

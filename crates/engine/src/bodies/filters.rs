@@ -7,6 +7,7 @@
 
 use super::codings::flag_of;
 use crate::logged::{self, BEREQ, BERESP, MessageTags, REQ, RESP};
+use crate::request::delivered::Delivered;
 use body::esi::Note;
 use body::filter::{find, names, refusal_of_part};
 use body::{Chain, Coding, FilterError, GzipTotals, Head, Opening, Side, Step};
@@ -15,7 +16,7 @@ use semantics::ranges::RangeRules;
 use semantics::reason;
 use shm::counters::MainCounters;
 use shm::log::LogBuffer;
-use store::{BodyState, Object, ObjectFlags};
+use store::ObjectFlags;
 use surface::limits::FILTERS_MAX;
 use surface::parameter::{Parameters, debug};
 use surface::tag::Tag;
@@ -78,7 +79,7 @@ pub(crate) struct Subject<'a> {
     /// The target of the request to an origin that the message answers; `/` elsewhere.
     pub(crate) target: &'a [u8],
     /// The object that the body belongs to, if it comes from the cache.
-    pub(crate) object: Option<&'a Object>,
+    pub(crate) object: Option<&'a Delivered>,
     /// The length of the body if known; becomes the length after the filters.
     pub(crate) length: Option<u64>,
     /// How the request's Range is read.
@@ -209,6 +210,18 @@ impl Filters {
         self.0.as_ref().map_or(0, |opened| opened.chain.missing_bytes())
     }
 
+    /// How many bytes of the body to come are of no use.
+    pub(crate) fn unwanted_bytes(&self) -> u64 {
+        self.0.as_ref().map_or(0, |opened| opened.chain.unwanted_bytes())
+    }
+
+    /// Goes on as if that many bytes of them had come.
+    pub(crate) fn skip(&mut self, bytes: u64) {
+        if let Some(opened) = &mut self.0 {
+            opened.chain.skip(bytes);
+        }
+    }
+
     /// One step: filters some of the body or, with `None`, what remains after its end. Use the output before the next step.
     ///
     /// # Errors
@@ -293,18 +306,11 @@ impl Head for Subject<'_> {
     }
 
     fn body_tail(&self) -> Option<[u8; 4]> {
-        let object = self.object.filter(|object| !object.is_passing() && object.state() == BodyState::Complete)?;
-        let begin = object.available_bytes().checked_sub(4)?;
-        let mut tail = [0; 4];
-        for (index, byte) in tail.iter_mut().enumerate() {
-            *byte = *object.chunk_at(begin + index as u64)?.first()?;
-        }
-        Some(tail)
+        self.object?.tail()
     }
 
     fn body_start(&self) -> &[u8] {
-        let object = self.object.filter(|object| !object.is_passing() && object.state() == BodyState::Complete);
-        object.and_then(|object| object.chunk_at(0)).unwrap_or_default()
+        self.object.map(Delivered::start).unwrap_or_default()
     }
 
     fn append(&mut self, name: &str, value: &[u8]) {

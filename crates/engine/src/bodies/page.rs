@@ -23,7 +23,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::{Context, Waker};
-use store::BodyReader;
+use store::{BodyReader, Object};
 
 /// How many fragments may be open for one client's request: started, and not yet delivered.
 pub(crate) struct Budget {
@@ -257,6 +257,24 @@ impl Page {
         }
     }
 
+    /// Whether the next bytes of the page have to be read from a file; [`Page::load`] waits for them.
+    pub(crate) fn wants_load(&self) -> bool {
+        self.reader.as_ref().is_some_and(BodyReader::wants_load)
+    }
+
+    /// Waits until they are there, or cannot be read.
+    pub(crate) async fn load(&self) {
+        if let Some(reader) = &self.reader {
+            reader.load().await;
+        }
+    }
+
+    /// The offset at which the stored body could not be read, and its object; `None` = it is sound so far.
+    pub(crate) fn unreadable_at(&self) -> Option<(&Object, u64)> {
+        let has_failed = self.reader.as_ref().is_some_and(BodyReader::has_failed);
+        has_failed.then(|| (&**self.object, self.offset))
+    }
+
     /// Wakes the task when a page that waits can go on.
     pub(crate) fn watch(&self, context: &Context<'_>) {
         if let Some(Ahead { state: AheadState::Open(open), .. }) = self.ahead.front() {
@@ -451,6 +469,12 @@ impl Supply for Page {
             Ready::Stored => {
                 let State::Verbatim(left) = self.state else { return Pulled::Failed };
                 let most = bytes_max.min(usize::try_from(left).unwrap_or(usize::MAX));
+                if let Some(reader) = &mut self.reader
+                    && reader.chunk_at(self.offset).is_none()
+                    && reader.wants_load()
+                {
+                    return Pulled::Waits;
+                }
                 let chunk = match &mut self.reader {
                     Some(reader) => reader.chunk_at(self.offset),
                     None => self.object.chunk_at(self.offset),

@@ -21,6 +21,11 @@ pub(crate) trait Supply {
 
     /// Marks `count` bytes of the last piece as used.
     fn consume(&mut self, count: usize);
+
+    /// Whether bytes that nobody needs can be left out unseen, by marking them as used: it would cost something to show them.
+    fn can_skip(&self) -> bool {
+        false
+    }
 }
 
 /// What a supply currently has.
@@ -72,9 +77,14 @@ pub(crate) struct Pull {
 }
 
 impl Pull {
+    /// Tells the supply now what was used of its last piece: nobody reads that any more.
+    pub(crate) fn settle(&mut self, supply: &mut impl Supply) {
+        supply.consume(std::mem::take(&mut self.used));
+    }
+
     /// Runs the next step.
     pub(crate) fn next<'a>(&mut self, supply: &'a mut impl Supply, filters: &'a mut Filters) -> Next<'a> {
-        supply.consume(std::mem::take(&mut self.used));
+        self.settle(supply);
         if !filters.is_empty() {
             return self.next_of_filters(supply, filters);
         }
@@ -94,6 +104,11 @@ impl Pull {
         let is_short = filters.missing_bytes() > 0;
         if filters.has_ended() {
             return if is_short { Next::Failed(Failure::Short) } else { Next::Ended };
+        }
+        if supply.can_skip() {
+            let bytes = usize::try_from(filters.unwanted_bytes()).unwrap_or(usize::MAX);
+            filters.skip(bytes as u64);
+            supply.consume(bytes);
         }
         let input = match supply.pull(PIECE_BYTES_MAX) {
             Pulled::Piece { bytes, .. } => Some(bytes),
@@ -122,6 +137,7 @@ mod tests {
     use message::Message;
     use shm::counters::MainCounters;
     use shm::log::{LogBuffer, LogRing};
+    use std::rc::Rc;
     use surface::limits::FILTER_STEP_BYTES_MAX;
     use surface::parameter::Parameters;
 
@@ -201,6 +217,42 @@ mod tests {
             }
             assert_eq!((all, ended), (got.as_bytes().to_vec(), how), "{body}");
         }
+    }
+
+    /// A body whose bytes cost something to show; notes which were shown.
+    struct Dear(Handed, usize, std::collections::BTreeSet<usize>);
+
+    impl Supply for Dear {
+        fn pull(&mut self, _: usize) -> Pulled<'_> {
+            self.2.insert(self.1);
+            self.0.pull(10)
+        }
+
+        fn consume(&mut self, count: usize) {
+            self.0.consume(count);
+            self.1 += count;
+        }
+
+        fn can_skip(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn what_lies_before_a_range_is_not_asked_for() {
+        let body: Vec<u8> = (0..100).collect();
+        let mut dear = Dear(Handed::whole(Rc::new(body)), 0, Default::default());
+        let (mut pull, mut filters, mut all) = (Pull::default(), opened("range", "bytes=35-54", 100), Vec::new());
+        loop {
+            match pull.next(&mut dear, &mut filters) {
+                Next::Bytes { bytes, .. } => all.extend_from_slice(bytes),
+                Next::Nothing => {}
+                Next::Ended => break,
+                Next::Waits | Next::Failed(_) => panic!("broken off"),
+            }
+        }
+        assert_eq!(all, (35..55).collect::<Vec<u8>>());
+        assert_eq!(dear.2.into_iter().collect::<Vec<_>>(), [35, 45]);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use super::pull::{Pulled, Supply};
 use crate::request::delivered::Delivered;
 use std::rc::Rc;
-use store::{BodyReader, BodyState};
+use store::{BodyReader, BodyState, Object};
 
 /// The body of a response as it is sent.
 pub(crate) enum Source {
@@ -51,9 +51,42 @@ impl Source {
         Source::Synthetic { body, used: 0 }
     }
 
+    /// Leaves out bytes that nobody wants, as far as that is possible without reading them; returns how many.
+    pub(crate) fn skip(&mut self, bytes: u64) -> u64 {
+        match self {
+            // A counted reader has to take every byte.
+            Source::Stored { object, reader, offset }
+                if reader.is_none() || object.is_filed() && object.state() == BodyState::Complete =>
+            {
+                *offset += bytes;
+                bytes
+            }
+            Source::Stored { .. } | Source::Passing { .. } | Source::Synthetic { .. } => 0,
+        }
+    }
+
+    /// Whether bytes are read from a file, a piece at a time.
+    pub(crate) fn is_filed(&self) -> bool {
+        matches!(self, Source::Stored { object, .. } if object.is_filed())
+    }
+
+    /// Whether there is more, which has to be read from a file.
+    pub(crate) fn wants_load(&self) -> bool {
+        matches!(self, Source::Stored { reader: Some(reader), .. } if reader.wants_load())
+    }
+
+    /// The offset at which a stored body could not be read, and its object; `None` = it is sound so far.
+    pub(crate) fn unreadable_at(&self) -> Option<(&Object, u64)> {
+        match self {
+            Source::Stored { object, reader: Some(reader), offset } if reader.has_failed() => Some((object, *offset)),
+            Source::Stored { .. } | Source::Passing { .. } | Source::Synthetic { .. } => None,
+        }
+    }
+
     /// Waits until there is more, or the body has ended.
     pub(crate) async fn changed(&self) {
         match self {
+            Source::Stored { reader: Some(reader), .. } if reader.wants_load() => reader.load().await,
             Source::Stored { object, offset, .. } => object.changed(*offset).await,
             Source::Passing { object, taken, .. } => object.changed(*taken).await,
             Source::Synthetic { .. } => {}
@@ -69,6 +102,17 @@ impl Supply for Source {
                 let state = object.state();
                 if reader.is_none() && *offset > 0 {
                     *reader = object.reader();
+                }
+                if object.is_filed()
+                    && let Some(reader) = reader
+                    && reader.chunk_at(*offset).is_none()
+                {
+                    if reader.has_failed() {
+                        return Pulled::Failed;
+                    }
+                    if reader.wants_load() {
+                        return Pulled::Waits;
+                    }
                 }
                 let bytes = match reader {
                     None => object.chunk_at(*offset),
@@ -100,6 +144,10 @@ impl Supply for Source {
             Source::Passing { piece, .. } => piece.1 = (piece.1 + count).min(piece.0.len()),
             Source::Synthetic { body, used } => *used = (*used + count).min(body.len()),
         }
+    }
+
+    fn can_skip(&self) -> bool {
+        matches!(self, Source::Stored { object, .. } if object.is_filed() && object.state() == BodyState::Complete)
     }
 }
 

@@ -9,6 +9,7 @@ use super::filters::default_list;
 use super::task::Kept;
 use super::{Fetch, FetchMode, Step};
 use crate::bodies::codings::flag_of;
+use crate::bodies::filed::held_bytes;
 use crate::bodies::filters::{Filters, Subject};
 use crate::exchange::BodyAnnounced;
 use crate::logged::{self, BERESP};
@@ -26,6 +27,9 @@ use surface::tag::Tag;
 
 impl Fetch {
     pub(super) async fn body(&mut self) -> Step {
+        if self.task.attempt.slice.is_some() {
+            return self.slice_body().await;
+        }
         let is_empty = self.task.attempt.body.size.is_empty();
         if is_empty && self.task.bereq.method() != b"HEAD" && self.task.attempt.beresp.status() != 304 {
             logged::unset(&mut self.log, BERESP, &mut self.task.attempt.beresp, "Content-Encoding");
@@ -72,6 +76,9 @@ impl Fetch {
         match received {
             Ok(()) => {
                 self.log_totals(&filters, is_empty);
+                if !is_empty {
+                    self.note_success();
+                }
                 self.release_connection();
                 Step::Commit
             }
@@ -122,7 +129,7 @@ impl Fetch {
     }
 
     /// Logs what the filters did with the body.
-    fn log_totals(&mut self, filters: &Filters, is_empty: bool) {
+    pub(super) fn log_totals(&mut self, filters: &Filters, is_empty: bool) {
         filters.log_totals(&mut self.log);
         if is_empty || self.log.is_masked(Tag::VfpAcct) {
             return;
@@ -133,7 +140,7 @@ impl Fetch {
         self.log.record_fmt(Tag::VfpAcct, format_args!("{name} {pieces} {bytes}"));
     }
 
-    fn log_fetch_body(&mut self, is_empty: bool, is_streamed: bool) {
+    pub(super) fn log_fetch_body(&mut self, is_empty: bool, is_streamed: bool) {
         let carriage = self.task.attempt.body.carriage.filter(|_| !is_empty);
         let name = carriage.map_or("0 none", |carriage| carriage.fetch_body);
         let how = if is_streamed { "stream" } else { "-" };
@@ -163,7 +170,11 @@ impl Fetch {
     }
 
     /// Fills the object with what the origin sends.
-    async fn receive_body(&mut self, object: &Arc<Object>, filters: &mut Filters) -> Result<(), BodyFailure> {
+    pub(super) async fn receive_body(
+        &mut self,
+        object: &Arc<Object>,
+        filters: &mut Filters,
+    ) -> Result<(), BodyFailure> {
         let Some(exchange) = self.task.attempt.exchange.take() else {
             return Err(BodyFailure::Origin(CutShort::GONE));
         };
@@ -178,7 +189,7 @@ impl Fetch {
     ///
     /// # Errors
     /// There is no memory for its filters; none of the body has been used yet.
-    fn hold_filters(&mut self, filters: &Filters, is_empty: bool) -> Result<(), &'static str> {
+    pub(super) fn hold_filters(&mut self, filters: &Filters, is_empty: bool) -> Result<(), &'static str> {
         if is_empty {
             return Ok(());
         }
@@ -187,7 +198,8 @@ impl Fetch {
             return Err(MEMORY_SHORT);
         }
         let buffer_bytes = self.task.attempt.exchange.as_ref().map_or(0, OriginExchange::body_buffer_bytes);
-        self.task.life.held_aside_bytes = buffer_bytes + filters.memory_bytes() + self.bytes_of_vcl();
+        let stored_bytes = self.task.life.part.as_deref().map_or(0, held_bytes);
+        self.task.life.held_aside_bytes = buffer_bytes + stored_bytes + filters.memory_bytes() + self.bytes_of_vcl();
         self.task.life.held.set(&self.context.memory, self.task.life.held_aside_bytes);
         Ok(())
     }
@@ -224,8 +236,9 @@ impl Fetch {
                 self.log_fetch_error(Reason::BodyNotProcessed, error.text());
             }
             BodyFailure::Template => self.log_fetch_error(Reason::BodyBroken, "Template object failed"),
+            BodyFailure::Unreadable => self.log_fetch_error(Reason::BodyUnreadable, "Stored body could not be read"),
             BodyFailure::Store => self.log_fetch_error(Reason::StorageRefused, "Could not get storage"),
-            BodyFailure::Abandoned => self.log.record(Tag::Debug, b"Fetch: Pass delivery abandoned"),
+            BodyFailure::Abandoned => self.log_given_up(),
         }
     }
 

@@ -23,6 +23,10 @@ impl Fetch {
         if self.task.attempt.error_status == 0 {
             self.context.count(Main::FetchFailed);
         }
+        if self.is_for_known_head() {
+            // No page with an error can take the place of a slice.
+            return Step::Fail;
+        }
         let now = self.now();
         self.log.timestamp("Error", now);
         let has_origin_failed = self.task.attempt.error_status == 0;
@@ -34,7 +38,7 @@ impl Fetch {
         let status = if self.task.attempt.error_status == 0 { 503 } else { self.task.attempt.error_status };
         let reason = std::mem::take(&mut self.task.attempt.error_reason);
         let reason = match reason.as_slice() {
-            b"" if self.task.attempt.error_status == 0 => b"Backend fetch failed".as_slice(),
+            b"" if self.task.attempt.error_status == 0 => self.failure_phrase().as_bytes(),
             b"" => semantics::reason::phrase(status % 1000).as_bytes(),
             given => given,
         };
@@ -47,20 +51,35 @@ impl Fetch {
         self.task.attempt.synthetic.clear();
         self.task.attempt.is_synthetic = true;
         match self.run_vcl().await {
-            Ok(ErrorRuling::Deliver) if has_origin_failed && self.may_answer_stale() => Step::Stale,
-            Ok(ErrorRuling::Deliver) => {
-                self.spare_refreshed();
-                self.synthesise().await
-            }
+            Ok(ErrorRuling::Deliver) => self.deliver_error(has_origin_failed).await,
             Ok(ErrorRuling::Retry) => {
-                if self.task.life.retries < self.task.order.parameters.max_retries {
+                if self.task.life.retries >= self.task.order.parameters.max_retries {
+                    self.log.record(Tag::VCLError, b"Too many retries, failing");
+                    return Step::Fail;
+                }
+                if self.may_repeat() {
                     return Step::Retry;
                 }
-                self.log.record(Tag::VCLError, b"Too many retries, failing");
-                Step::Fail
+                self.refuse_retry();
+                self.deliver_error(has_origin_failed).await
             }
             Ok(ErrorRuling::Abandon) | Err(Failed) => Step::Fail,
         }
+    }
+
+    /// Answers with a stale object if there is one that may be used, else with what vcl_backend_error made.
+    async fn deliver_error(&mut self, has_origin_failed: bool) -> Step {
+        if has_origin_failed && self.may_answer_stale() {
+            return Step::Stale;
+        }
+        self.spare_refreshed();
+        self.synthesise().await
+    }
+
+    /// VCL wants a retry that the backend's budget does not allow.
+    pub(super) fn refuse_retry(&mut self) {
+        let name = self.task.route.backend.as_ref().map_or("", |backend| backend.name()).to_owned();
+        self.log_fetch_error(Reason::RetryBudgetSpent, &format!("backend {name}: retry budget spent"));
     }
 
     /// Stores what vcl_backend_error made.

@@ -5,6 +5,7 @@
 //! body that is not kept (`overflow.rs`). Next file: `commit.rs`.
 
 use super::Fetch;
+use crate::bodies::filed::are_there;
 use crate::bodies::filters::Filters;
 use crate::bodies::pull::{Failure, Next, Pull, Pulled, Supply};
 use crate::origin::{CutShort, OriginExchange, ReceiveLimits};
@@ -59,6 +60,8 @@ pub(super) enum BodyFailure {
     Origin(CutShort),
     /// The stale object to copy from is not complete.
     Template,
+    /// The stored body to copy from cannot be read from its file.
+    Unreadable,
     /// A filter rejected the body.
     Filter(FilterError),
     /// The body could not be stored.
@@ -183,8 +186,15 @@ impl Supplier {
                     tokio::task::yield_now().await;
                 }
                 let left = usize::try_from(end.saturating_sub(*offset)).unwrap_or(usize::MAX);
+                if left > 0 && reader.object().is_filed() {
+                    Box::pin(are_there(reader, *offset)).await;
+                }
                 *slice_bytes = reader.chunk_at(*offset).map_or(0, <[u8]>::len).min(SLICE_BYTES).min(left);
-                if *slice_bytes == 0 && *offset != *end { Err(BodyFailure::Template) } else { Ok(*slice_bytes) }
+                match *slice_bytes {
+                    0 if reader.has_failed() => Err(BodyFailure::Unreadable),
+                    0 if *offset != *end => Err(BodyFailure::Template),
+                    bytes => Ok(bytes),
+                }
             }
             Supplier::Gone => Err(BodyFailure::Template),
         }

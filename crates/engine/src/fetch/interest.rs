@@ -4,6 +4,7 @@
 //! too late, so clients that can give up a single request hold an [`Interest`]. Both ends are on one event loop.
 
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
@@ -39,6 +40,11 @@ impl Drop for Interest {
 }
 
 impl Interested {
+    /// Returns when the client wants nothing more.
+    pub(crate) async fn lost(&self) {
+        poll_fn(|context| self.poll_lost(context)).await;
+    }
+
     /// Ready when the client wants nothing more.
     pub(crate) fn poll_lost(&self, context: &mut Context<'_>) -> Poll<()> {
         if self.0.is_lost.get() {

@@ -3,13 +3,21 @@
 use backend::OpenError;
 use surface::reason::Reason;
 
+const ETIMEDOUT: i32 = 110;
+const ECONNREFUSED: i32 = 111;
+
 /// The reason for operators when a backend gave no connection.
 pub(crate) fn reason_of(error: &OpenError) -> Reason {
     match error {
         OpenError::None => Reason::NoBackend,
         OpenError::Unhealthy(_) => Reason::BackendSick,
+        OpenError::Aside(_) => Reason::BackendAside,
         OpenError::Busy(_) => Reason::BackendBusy,
+        OpenError::QueueFull(_) => Reason::BackendQueueFull,
+        OpenError::WaitTimeout(_) => Reason::BackendWaitTimeout,
         OpenError::Failed(_, 0) => Reason::BackendHeldDown,
+        OpenError::Failed(_, ECONNREFUSED) => Reason::ConnectRefused,
+        OpenError::Failed(_, ETIMEDOUT) => Reason::ConnectTimeout,
         OpenError::Failed(..) => Reason::ConnectFailed,
         OpenError::ProxyWrite(..) => Reason::ProxyHeaderFailed,
         OpenError::Tls(..) => Reason::TlsFailed,

@@ -9,6 +9,7 @@ use crate::loaded_vcl::LoadedVcl;
 use crate::peer::{EarlyPhase, Peer};
 use crate::query_rules::QueryOrder;
 use crate::request::delivered::Delivered;
+use crate::slicing::Slicing;
 use cache::Busy;
 use message::Message;
 use std::rc::Rc;
@@ -43,6 +44,8 @@ pub struct FetchOrder {
     pub part: Option<Arc<Object>>,
     /// The origin is asked for the range that the request wants, rather than for the whole.
     pub asks_for_part: bool,
+    /// The slice of the resource that is wanted; `None` = not in slices.
+    pub(crate) slice: Option<SliceOrder>,
     /// Lookup found a hit-for-miss marker.
     pub is_hit_for_miss: bool,
     /// Lookup found a hit-for-pass marker.
@@ -69,6 +72,17 @@ pub struct FetchOrder {
     pub is_duplex: bool,
     /// Tells when the client wants nothing more; `None` if that is learnt from what is sent only.
     pub interest: Option<Interested>,
+}
+
+/// Which slice of a resource a fetch is to bring.
+#[derive(Clone, Debug)]
+pub(crate) struct SliceOrder {
+    /// Its number.
+    pub(crate) number: u64,
+    /// How long slices are to be, in bytes.
+    pub(crate) slice_bytes: u64,
+    /// The head of the resource, whose version the slice must be of; `None` = it comes with this slice.
+    pub(crate) head: Option<(Arc<Object>, Slicing)>,
 }
 
 /// What the client's side should do.

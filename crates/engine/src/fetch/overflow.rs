@@ -16,7 +16,8 @@ use surface::tag::Tag;
 impl Fetch {
     /// Whether the index remembers that this response had a body of unknown length that was too large to be kept.
     pub(super) fn is_marked_too_large(&self) -> bool {
-        self.task.life.stale.as_ref().is_some_and(|marker| marker.flags().has(ObjectFlags::TOO_LARGE))
+        let is_marker = |stale: &Arc<Object>| stale.flags().has(ObjectFlags::TOO_LARGE) && !stale.flags().is_sliced();
+        self.task.life.stale.as_ref().is_some_and(is_marker)
     }
 
     /// Turns an object that cannot be kept into one that is only passed on to its readers. `error` says why it cannot be kept.

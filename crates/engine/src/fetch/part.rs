@@ -68,8 +68,15 @@ impl Fetch {
         self.task.life.wants_rest = true;
     }
 
-    /// Judges a response that may be a part. The next step instead, if it cannot be used.
-    pub(super) fn take_part(&mut self) -> Option<Step> {
+    /// Judges a response that may be a part.
+    ///
+    /// # Errors
+    /// The next step instead, if it cannot be used.
+    pub(super) fn take_part(&mut self) -> Result<(), Step> {
+        self.judge_part().map_or(Ok(()), Err)
+    }
+
+    fn judge_part(&mut self) -> Option<Step> {
         self.task.attempt.part = PartTaken::default();
         if !self.deals_in_parts() {
             return None;

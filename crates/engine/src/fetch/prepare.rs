@@ -12,7 +12,6 @@ use std::sync::Arc;
 use store::{Object, ObjectFlags};
 use surface::encoding::Encodings;
 use surface::reason::Reason;
-use surface::tag::Tag;
 
 impl Fetch {
     /// Changes the request into one for the cache rather than for the client.
@@ -65,6 +64,7 @@ impl Fetch {
             self.ask_in_our_protocol();
             if self.task.order.mode != FetchMode::Pass {
                 self.ask_conditionally();
+                self.ask_for_slice();
                 self.ask_for_part();
             }
         }
@@ -104,12 +104,6 @@ impl Fetch {
         let stale = self.task.life.stale.as_ref().filter(|stale| is_revalidatable(stale, may_be_empty))?;
         (!self.task.order.vcl.is_legacy()).then(|| Arc::clone(stale))
     }
-
-    /// Writes a `FetchError` record, and records the reason.
-    pub(super) fn log_fetch_error(&mut self, reason: Reason, text: &str) {
-        self.log.record(Tag::FetchError, text.as_bytes());
-        self.why(reason, &format!("text={text}"));
-    }
 }
 
 /// Whether an expired object can be revalidated: it has a validator, is no marker, and its body is complete (or may yet be). Compat:
@@ -121,7 +115,7 @@ fn is_revalidatable(stale: &Object, may_be_empty: bool) -> bool {
         && !flags.has(ObjectFlags::HIT_FOR_PASS)
         && !stale.has_overflowed()
         && match stale.state() {
-            store::BodyState::Complete => may_be_empty || stale.available_bytes() > 0,
+            store::BodyState::Complete => may_be_empty || flags.is_sliced() || stale.available_bytes() > 0,
             store::BodyState::Writing => true,
             store::BodyState::Failed => false,
         }

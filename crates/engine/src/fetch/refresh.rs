@@ -6,6 +6,7 @@
 //! 8.0. Next file: `revalidate.rs`.
 
 use super::{Fetch, Step};
+use crate::bodies::filed::are_there;
 use crate::logged::{self, BEREQ, BERESP};
 use crate::origin::close_reason;
 use crate::ruling::{Failed, RefreshRuling};
@@ -26,7 +27,13 @@ impl Fetch {
     /// The next step instead, when the 304 refers to no object or VCL rejects it.
     pub(super) async fn refresh(&mut self) -> Result<(), Step> {
         if self.is_about_something_else() {
-            return Err(self.ask_anew());
+            return Err(self.ask_anew(Reason::NotModifiedOther));
+        }
+        if let Some(stale) = self.revalidatable_stale().filter(|stale| stale.is_filed())
+            && !Box::pin(is_readable(&stale)).await
+        {
+            self.log.record(Tag::Error, b"Stored body could not be read");
+            return Err(self.ask_anew(Reason::BodyUnreadable));
         }
         if !self.task.order.vcl.program.program().refreshes {
             return if self.merge_not_modified() { Ok(()) } else { Err(self.not_conditional()) };
@@ -62,8 +69,8 @@ impl Fetch {
     }
 
     /// Sends the request again without conditions. The stale object is of no use any more.
-    fn ask_anew(&mut self) -> Step {
-        self.why(Reason::NotModifiedOther, "");
+    fn ask_anew(&mut self, reason: Reason) -> Step {
+        self.why(reason, "");
         self.task.give_up_response(&self.context, &mut self.log);
         self.task.life.stale = None;
         for name in ["If-None-Match", "If-Modified-Since"] {
@@ -99,4 +106,10 @@ impl Fetch {
             }
         }
     }
+}
+
+/// Whether the beginning of a body that lies in a file can be read.
+async fn is_readable(stale: &Arc<Object>) -> bool {
+    let Some(mut reader) = stale.reader() else { return false };
+    are_there(&mut reader, 0).await || !reader.has_failed()
 }

@@ -7,7 +7,6 @@
 //! (`revalidate.rs`). Source: RFC 9110 §15.2, RFC 9112 §4. Next file: `body.rs`.
 
 use super::aside::Aside;
-use super::fill::BodyFailure;
 use super::task::{Attempt, Verdict};
 use super::{Fetch, FetchAnswer, FetchMode, Step};
 use crate::exchange::BodyAnnounced;
@@ -46,13 +45,16 @@ impl Fetch {
             self.close_connection(close_reason::BODY);
             self.log.record(Tag::Error, b"Body cannot be fetched");
             self.why(Reason::ResponseGarbled, "text=Body cannot be fetched");
+            self.count_failure(Reason::ResponseGarbled);
             return Step::Error;
         }
+        self.note_answer();
         if let Some(step) = self.send_when_proven().await {
             return step;
         }
         self.complete_head();
-        if let Some(step) = self.take_part() {
+        let judged = self.take_slice();
+        if let Err(step) = judged.and_then(|is_slice| if is_slice { Ok(()) } else { self.take_part() }) {
             return step;
         }
         self.work_out_lifetime();
@@ -65,6 +67,7 @@ impl Fetch {
         if self.task.attempt.verdict.was_304 && self.follows_rfc() {
             self.judge();
         }
+        self.place_announced();
         match self.run_vcl().await {
             Ok(ruling) => self.respond(ruling),
             Err(Failed) => self.response_vcl_failed(),
@@ -77,7 +80,7 @@ impl Fetch {
         let limits = self.receive_limits();
         for earlier in 0..=INTERIM_MAX {
             let Attempt { exchange, beresp, .. } = &mut self.task.attempt;
-            let Some(exchange) = exchange else { return Err(NoHead::Failed(HeadFailure::Ended)) };
+            let Some(exchange) = exchange else { return Err(NoHead::Failed(HeadFailure::ENDED)) };
             let bytes = exchange.receive_head(beresp, &limits).await.map_err(NoHead::Failed)?;
             self.count_response_head(bytes);
             if !matches!(self.task.attempt.beresp.status(), 100 | 102..=199) {
@@ -114,6 +117,7 @@ impl Fetch {
             first_byte_by: Instant::now() + self.first_byte_limit(),
             first_byte: self.first_byte_limit(),
             between_bytes: self.between_bytes_limit(),
+            last_byte_by: self.task.attempt.last_byte_by,
             at_once_bytes: size(self.context.engine.fragment_fetch_bytes.load(Ordering::Relaxed)),
             head_bytes_max: size(parameters.http_resp_size),
             header_bytes_max: size(parameters.http_resp_hdr_len),
@@ -126,32 +130,25 @@ impl Fetch {
         let standing = self.task.attempt.exchange.as_ref().map(OriginExchange::standing);
         self.count_response_head(standing.map_or(0, |standing| standing.unused_bytes));
         let why = match failure {
-            NoHead::Failed(HeadFailure::Ended) => {
-                self.log_fetch_error(Reason::OriginClosed, "HTC eof (-1)");
-                if self.may_try_again() {
-                    return self.try_again(close_reason::BAD);
+            NoHead::Failed(HeadFailure::Abandoned) => return self.give_up(),
+            NoHead::Failed(HeadFailure::Broken { reason, text }) => {
+                if let Some(step) = self.fail_or_try_again(reason, text, close_reason::BAD) {
+                    return step;
                 }
                 close_reason::BAD
             }
             NoHead::Failed(HeadFailure::Tls(text)) => {
                 self.log.record(Tag::BackendSSL, format!("failed: {text}").as_bytes());
-                self.log_fetch_error(Reason::TlsFailed, &format!("TLS: {text}"));
-                if self.may_try_again() {
-                    return self.try_again(close_reason::BAD);
+                if let Some(step) =
+                    self.fail_or_try_again(Reason::TlsFailed, &format!("TLS: {text}"), close_reason::BAD)
+                {
+                    return step;
                 }
                 close_reason::BAD
             }
-            NoHead::Failed(HeadFailure::Abandoned) => {
-                self.log_body_failure(&BodyFailure::Abandoned);
-                self.close_connection(close_reason::BODY);
-                return Step::Fail;
-            }
-            NoHead::Failed(HeadFailure::Stream { reason, text }) => {
-                self.log_fetch_error(reason, text);
-                if self.may_try_again() {
-                    return self.try_again(close_reason::BAD);
-                }
-                close_reason::BAD
+            NoHead::Failed(HeadFailure::LastByteTimeout) => {
+                self.log_fetch_error(Reason::LastByteTimeout, "last byte timeout");
+                close_reason::TIMEOUT
             }
             NoHead::Failed(HeadFailure::FirstByteTimeout) => {
                 let is_reused = standing.is_some_and(|standing| standing.is_reused);
@@ -298,7 +295,11 @@ impl Fetch {
         self.task.give_up_response(&self.context, &mut self.log);
         self.why_vcl(Reason::RetryByVcl);
         if self.task.life.retries < self.task.order.parameters.max_retries {
-            return Step::Retry;
+            if self.may_repeat() {
+                return Step::Retry;
+            }
+            self.refuse_retry();
+            return Step::Error;
         }
         // Compat: in vcl_backend_error the refused retry is included in `bereq.retries`.
         self.task.life.retries += 1;
@@ -360,6 +361,9 @@ impl Fetch {
             self.why(Reason::ResponseGarbled, &format!("text={text}"));
             self.close_connection(close_reason::BODY);
             return Step::Error;
+        }
+        if let Some(step) = self.give_up_slices() {
+            return step;
         }
         self.timestamp("Process");
         Step::Body

@@ -17,7 +17,7 @@ impl Fetch {
         self.timestamp("Retry");
         let now = self.now();
         let last = self.task.life.vxid;
-        self.task.life.vxid = self.context.engine.vxids.next();
+        self.task.life.vxid = self.context.next_vxid();
         self.log.record_fmt(Tag::Link, format_args!("bereq {} retry", self.task.life.vxid));
         self.log.end();
         self.log.start(LogId::backend(self.task.life.vxid), self.task.life.started);

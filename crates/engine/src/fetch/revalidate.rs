@@ -6,6 +6,7 @@
 
 use super::fill::{BodyFailure, Source};
 use super::{Fetch, Step};
+use crate::bodies::filed::held_bytes;
 use crate::bodies::filters::{Filters, Subject};
 use crate::logged::{self, BERESP};
 use body::Side;
@@ -54,6 +55,9 @@ impl Fetch {
             self.log_body_failure(&BodyFailure::Template);
             return Step::Error;
         };
+        if stale.flags().is_sliced() {
+            return self.renew_head(&stale);
+        }
         // Only a complete body can be used; if it breaks off now, there can still be an error response.
         stale.changed(u64::MAX).await;
         let reader = stale.reader().filter(|_| stale.state() == BodyState::Complete);
@@ -73,6 +77,11 @@ impl Fetch {
         let is_streamed = is_streamed || object.is_passing();
         if is_streamed {
             self.publish();
+        }
+        let piece_bytes = held_bytes(&stale);
+        if piece_bytes > 0 {
+            self.task.life.held_aside_bytes += piece_bytes;
+            self.task.life.held.add(&self.context.memory, piece_bytes);
         }
         let filled = self.fill(&object, &mut Source::of_object(reader), &mut Filters::default()).await;
         let filled = filled.and_then(|()| Ok(object.finish_with(&stale.annex().unwrap_or_default())?));

@@ -18,6 +18,7 @@ use std::time::Duration;
 use surface::counter::{Main, Vbe};
 use surface::reason::Reason;
 use surface::tag::Tag;
+use tokio::time::Instant;
 
 /// How long to wait at most when there is no limit.
 const UNLIMITED: Duration = Duration::from_secs(366 * 86_400);
@@ -43,16 +44,24 @@ impl Fetch {
             }
         }
         self.task.attempt.requested = self.now();
-        while let Err((reason, text)) = self.connect().await {
-            if self.task.order.vcl.is_legacy() && self.resolve().is_ok() {
-                // The director has another backend.
-                self.log.record(Tag::FetchError, text.as_bytes());
-                continue;
+        while let Err(none) = self.connect().await {
+            let NoConnection::Failed(reason, text) = none else { return self.give_up() };
+            if self.task.order.vcl.is_legacy() {
+                let failed = self.task.route.backend.clone();
+                if self.resolve().is_ok() {
+                    // The director has another backend.
+                    self.log.record(Tag::FetchError, text.as_bytes());
+                    let next = std::mem::replace(&mut self.task.route.backend, failed);
+                    self.count_failure(reason);
+                    self.task.route.backend = next;
+                    continue;
+                }
             }
             self.log_fetch_error(reason, &text);
             self.timestamp("Beresp");
             return Step::Error;
         }
+        self.task.attempt.last_byte_by = self.last_byte_limit().map(|limit| Instant::now() + limit);
         if let Err(text) = self.open_request_filters() {
             self.log_fetch_error(Reason::ClientBodyLost, &text);
             self.close_connection(close_reason::BODY);
@@ -108,10 +117,10 @@ impl Fetch {
         self.refused_by_saint_mode().map_or(Ok(()), |text| Err((Reason::BackendSick, text)))
     }
 
-    async fn connect(&mut self) -> Result<(), (Reason, String)> {
+    async fn connect(&mut self) -> Result<(), NoConnection> {
         let context = Rc::clone(&self.context);
         let Some(backend) = self.task.route.backend.clone() else {
-            return Err((Reason::NoBackend, "No backend".to_owned()));
+            return Err(NoConnection::Failed(Reason::NoBackend, "No backend".to_owned()));
         };
         let clock = || context.clock.now();
         let request = OpenRequest {
@@ -127,10 +136,18 @@ impl Fetch {
             offers_http2: true,
         };
         // In a box: while the fetch waits for a response it is not to have room for this.
-        let opened = Box::pin(OriginExchange::open(&request, &context)).await;
+        let opening = Box::pin(OriginExchange::open(&request, &context));
+        let opened = match &self.task.order.interest {
+            None => opening.await,
+            Some(interest) => tokio::select! {
+                biased;
+                opened = opening => opened,
+                () = interest.lost() => return Err(NoConnection::Unwanted),
+            },
+        };
         let exchange = opened.map_err(|error| {
             self.log_handshake(error.tls_record());
-            (reason_of(&error), error.text())
+            NoConnection::Failed(reason_of(&error), error.text())
         })?;
         self.timestamp("Connected");
         self.log.record(Tag::BackendOpen, exchange.open_record().as_bytes());
@@ -138,7 +155,9 @@ impl Fetch {
         self.task.route.address = exchange.ends().remote;
         self.task.life.account.request_head += exchange.proxy_header_bytes();
         let mut exchange = exchange;
-        exchange.serves(self.task.order.interest.clone());
+        // A client of a connection has one request at a time; one of streams can open and reset as many as its budget allows.
+        let is_bounded = !self.task.order.is_duplex || self.task.order.parameters.h2_rapid_reset_limit > 0;
+        exchange.serves(self.task.order.interest.clone(), is_bounded);
         self.task.attempt.exchange = Some(exchange);
         Ok(())
     }
@@ -161,9 +180,11 @@ impl Fetch {
                     return Step::Response;
                 }
                 let text = backend::backend::error_text(errno);
-                self.log_fetch_error(Reason::RequestNotSent, &format!("backend write error: {errno} ({text})"));
-                if self.may_try_again() {
-                    return self.try_again(close_reason::SEND);
+                let is_late = self.task.attempt.last_byte_by.is_some_and(|due| Instant::now() >= due);
+                let reason = if is_late { Reason::LastByteTimeout } else { Reason::RequestNotSent };
+                let text = format!("backend write error: {errno} ({text})");
+                if let Some(step) = self.fail_or_try_again(reason, &text, close_reason::SEND) {
+                    return step;
                 }
                 self.close_connection(close_reason::SEND);
             }
@@ -228,12 +249,34 @@ impl Fetch {
         applies(self.task.choices.between_bytes_timeout, of_backend, self.task.order.parameters.between_bytes_timeout)
     }
 
+    /// The `last_byte_timeout` that applies; `None` = there is no limit.
+    fn last_byte_limit(&self) -> Option<Duration> {
+        let of_backend = self.task.route.backend.as_ref().and_then(|backend| backend.definition().last_byte_timeout);
+        let limit =
+            applies(self.task.choices.last_byte_timeout, of_backend, self.task.order.parameters.last_byte_timeout);
+        (limit < UNLIMITED).then_some(limit)
+    }
+
+    /// How long the origin may take nothing of the request.
+    pub(super) fn send_limit(&self) -> Duration {
+        let left = self.task.attempt.last_byte_by.map(|due| due.saturating_duration_since(Instant::now()));
+        left.unwrap_or(UNLIMITED).min(self.first_byte_limit())
+    }
+
     /// Adds to a counter of the backend in use.
     pub(super) fn count_backend(&self, counter: Vbe, amount: u64) {
         if let Some(backend) = self.task.route.backend.as_ref().map(Arc::as_ref) {
             backend.count(counter, amount);
         }
     }
+}
+
+/// Why there is no connection.
+enum NoConnection {
+    /// It failed.
+    Failed(Reason, String),
+    /// Nobody wants it any more.
+    Unwanted,
 }
 
 /// The first of the three that is set. 0 means not set, and no limit if none is.

@@ -58,8 +58,7 @@ impl Fetch {
             return None;
         }
         let stale = self.task.life.stale.as_ref()?;
-        let is_whole = stale.state() == BodyState::Complete && !stale.is_removed() && !stale.has_overflowed();
-        (is_whole && !has_any(stale, MARKERS)).then(|| Arc::clone(stale))
+        is_response(stale).then(|| Arc::clone(stale))
     }
 
     /// For how long an object has been stale, in seconds.
@@ -111,6 +110,17 @@ impl Fetch {
             self.spare(&stale);
         }
     }
+}
+
+/// Whether an object is a whole response.
+fn is_response(object: &Object) -> bool {
+    let is_whole = object.state() == BodyState::Complete && !object.is_removed() && !object.has_overflowed();
+    is_whole && !has_any(object, MARKERS)
+}
+
+/// Whether a stale object can answer when the origin cannot be asked, while RFC 9111 rules.
+pub(crate) fn may_stand_in(object: &Object) -> bool {
+    is_response(object) && !has_any(object, FORBIDDEN) && !object.flags().has(ObjectFlags::PARTIAL)
 }
 
 fn has_any(object: &Object, flags: [ObjectFlags; 2]) -> bool {

@@ -10,6 +10,7 @@ use super::task::{Attempt, Kept};
 use super::{Fetch, FetchMode};
 use crate::groups;
 use crate::logged::{self, BERESP};
+use crate::storages::files::pin;
 use message::Message;
 use semantics::filter::{Class, copy_filtered};
 use semantics::groups::CACHE_GROUPS;
@@ -26,8 +27,31 @@ impl Fetch {
     /// Picks the default storage for a response, which VCL may change: the next in turn each time an origin is asked.
     pub(super) fn draw_storage(&mut self) {
         let storages = &self.context.engine.storages;
-        self.task.attempt.storage =
-            Some(if self.task.life.uncacheable { storages.transient() } else { storages.next() });
+        let is_transient = self.task.life.uncacheable;
+        let parameters = &self.task.order.parameters;
+        let drawn = if is_transient { storages.transient() } else { storages.draw(parameters) };
+        self.task.attempt.storage = Some(drawn);
+        self.task.attempt.is_storage_chosen = false;
+    }
+
+    /// Picks another one, unless VCL has chosen, if the body is rather for memory or for a file. `bytes_max` is its length, or more;
+    /// `None` = nobody knows.
+    pub(super) fn place(&mut self, bytes_max: Option<u64>) {
+        let Attempt { storage, is_storage_chosen, .. } = &mut self.task.attempt;
+        if let Some(storage) = storage.as_mut().filter(|_| !*is_storage_chosen) {
+            *storage = self.context.engine.storages.place(*storage, bytes_max, &self.task.order.parameters);
+        }
+    }
+
+    /// The same by what is known before VCL sees the response.
+    pub(super) fn place_announced(&mut self) {
+        let Attempt { body, verdict, .. } = &self.task.attempt;
+        let length = match &self.task.life.stale {
+            Some(stale) if verdict.was_304 => Some(stale.available_bytes()),
+            _ if body.size.is_empty() => Some(0),
+            _ => body.size.length(),
+        };
+        self.place(length);
     }
 
     /// Makes the object for the response. `length` is that of the stored body; `is_streamed` says that clients will read it
@@ -44,6 +68,10 @@ impl Fetch {
         let part_flags = self.part_flags();
         let mut attributes = self.attributes(flags | part_flags | self.response_flags(), vary);
         attributes.body_bytes = length;
+        // What is packed here gets hardly longer.
+        let is_unpacked = flags.has(ObjectFlags::CHANGED_GZIP) && !flags.is_coded();
+        let announced = self.task.attempt.body.size.length().filter(|_| !is_unpacked);
+        self.place(length.or(announced));
         let Some(storage) = self.storage_of_response() else {
             self.log_fetch_error(Reason::StorageRefused, "Could not get storage");
             // The error response that is made instead needs a storage.
@@ -59,7 +87,7 @@ impl Fetch {
             attributes.flags |= ObjectFlags::PRIVATE;
         }
         self.log_storage(storage);
-        let head = self.stored_head(length);
+        let head = self.stored_head(length, storage);
         let mut is_stored = !is_private && lives && self.task.life.busy.is_some() && !is_known_too_large;
         let mut is_full = false;
         let is_parsed = flags.has(ObjectFlags::ESI);
@@ -99,7 +127,7 @@ impl Fetch {
     }
 
     /// The variant key. An unusable Vary makes the response private.
-    fn vary_key(&mut self) -> Vec<u8> {
+    pub(super) fn vary_key(&mut self) -> Vec<u8> {
         match vary::encode(&self.task.attempt.beresp, &self.task.bereq, self.task.order.gzip_support) {
             Ok(key) => key.unwrap_or_default(),
             Err(error) => {
@@ -132,7 +160,7 @@ impl Fetch {
 
     /// The storage of the object: Transient for what is private or short-lived, whatever VCL chose. `None` when VCL wants no
     /// storage.
-    fn storage_of_response(&self) -> Option<u32> {
+    pub(super) fn storage_of_response(&self) -> Option<u32> {
         let lifetime = self.task.attempt.verdict.lifetime();
         if self.task.is_uncacheable() || lifetime < self.task.order.parameters.shortlived {
             return Some(self.context.engine.storages.transient());
@@ -141,7 +169,7 @@ impl Fetch {
     }
 
     /// Writes the `Storage` record and counts.
-    fn log_storage(&mut self, storage: u32) {
+    pub(super) fn log_storage(&mut self, storage: u32) {
         let engine = &self.context.engine;
         let lifetime = self.task.attempt.verdict.lifetime();
         if self.task.is_uncacheable() {
@@ -155,7 +183,7 @@ impl Fetch {
     }
 
     /// The encoded head of the object. Whatever VCL wrote, `Content-Length` is the length of the body, or absent.
-    fn stored_head(&mut self, length: Option<u64>) -> Vec<u8> {
+    pub(super) fn stored_head(&mut self, length: Option<u64>, storage: u32) -> Vec<u8> {
         let class = self.stored_class();
         let beresp = &self.task.attempt.beresp;
         let mut stored = Message::new();
@@ -182,6 +210,9 @@ impl Fetch {
         stored.encode(&mut head);
         if class == Class::InsertRfc {
             head.extend_from_slice(&groups::notes(&stored, CACHE_GROUPS, self.task.bereq_original.get("Host")));
+        }
+        if self.task.attempt.is_storage_chosen && self.context.engine.storages.store(storage).is_filed() {
+            pin(&mut head);
         }
         head
     }

@@ -8,7 +8,7 @@ use super::aside::Aside;
 use super::interest::Interested;
 use super::legacy_order::ClientRequest;
 use super::mode::{FetchMode, copy_range, copy_request};
-use super::order::{FetchAnswer, FetchOrder, FetchReport};
+use super::order::{FetchAnswer, FetchOrder, FetchReport, SliceOrder};
 use crate::bodies::filters::Filters;
 use crate::bodies::request::RequestBody;
 use crate::context::Loop;
@@ -35,8 +35,10 @@ use std::sync::Arc;
 use store::Object;
 use surface::encoding::Encoding;
 use surface::parameter::Parameters;
+use surface::reason::Reason;
 use surface::vcl::Generation;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use vcl_run::tls::TlsFacts;
 use vcl_run::value::DirectorId;
 use vmods::TaskState;
@@ -116,6 +118,8 @@ pub(crate) struct Life {
     pub(crate) asks_for_part: bool,
     /// Only what that part lacks was asked for.
     pub(crate) wants_rest: bool,
+    /// The slice of the resource that is wanted.
+    pub(crate) slice: Option<SliceOrder>,
     /// Where to report that the object can be delivered; `None` once that was done.
     pub(crate) ready: Option<oneshot::Sender<FetchReport>>,
     /// The answer for the ticket if there is no object.
@@ -165,6 +169,8 @@ pub(crate) struct Choices {
     pub(crate) first_byte_timeout: f64,
     /// `bereq.between_bytes_timeout`, seconds; 0 = unset.
     pub(crate) between_bytes_timeout: f64,
+    /// `bereq.last_byte_timeout`, seconds; 0 = unset.
+    pub(crate) last_byte_timeout: f64,
     /// `bereq.filters` when VCL set it.
     pub(crate) body_filters: Option<Vec<u8>>,
 }
@@ -189,6 +195,12 @@ pub(crate) struct Attempt {
     pub(crate) exchange: Option<OriginExchange>,
     /// The next connection must be a new one.
     pub(crate) wants_fresh: bool,
+    /// When the response must have come; `None` = there is no limit.
+    pub(crate) last_byte_by: Option<Instant>,
+    /// The last failure.
+    pub(crate) failure: Option<Reason>,
+    /// The origin has failed this attempt.
+    pub(crate) is_faulty: bool,
     /// The filters of `bereq.filters`, once the headers have been changed for them.
     pub(crate) body_stages: Option<Filters>,
     /// The filters unpack the body, and the headers have been changed for that.
@@ -204,10 +216,14 @@ pub(crate) struct Attempt {
     pub(crate) body: ResponseBody,
     /// The part that the response is.
     pub(crate) part: PartTaken,
+    /// The response is a slice, and shows itself to VCL as the whole.
+    pub(crate) slice: Option<Part>,
     /// What VCL and the headers decide about the response.
     pub(crate) verdict: Verdict,
     /// `beresp.storage`; `None` = VCL wants none.
     pub(crate) storage: Option<u32>,
+    /// VCL has set it.
+    pub(crate) is_storage_chosen: bool,
     /// `obj_stale`, in vcl_backend_refresh.
     pub(crate) stale_head: Message,
     /// Pieces of body received, for `VfpAcct`.
@@ -360,6 +376,7 @@ impl FetchTask {
             stale,
             part,
             asks_for_part,
+            slice,
             is_hit_for_miss,
             is_hit_for_pass,
             vcl,
@@ -427,6 +444,7 @@ impl FetchTask {
                 part,
                 asks_for_part,
                 wants_rest: false,
+                slice,
                 ready: Some(ready),
                 answer: FetchAnswer::Failed,
                 client,

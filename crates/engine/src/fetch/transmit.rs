@@ -124,7 +124,7 @@ impl Fetch {
         let body = std::mem::replace(&mut self.task.life.body, RequestBody::Taken);
         let is_filtered = self.task.choices.body_filters.is_some();
         let announced = semantics::trailers::announced(&self.task.bereq).filter(|_| !is_filtered);
-        let stall = self.first_byte_limit();
+        let stall = self.send_limit();
         let sent_bytes = Rc::clone(&self.task.life.uploaded_bytes);
         let upload = Upload { sender, body, announced, stall, sent_bytes, trailers: None };
         let running = tokio::task::spawn_local(upload.run(length, stages));
@@ -135,7 +135,7 @@ impl Fetch {
 
     /// Sends some of the body, and before it the head if that has not been sent yet.
     async fn send_some(&mut self, piece: &[u8]) -> Result<(), SendError> {
-        let stall = self.first_byte_limit();
+        let stall = self.send_limit();
         let Some(exchange) = &mut self.task.attempt.exchange else { return Err(SendError::Origin(0)) };
         let bytes = exchange.send(piece, stall).await.map_err(SendError::Origin)?;
         self.count_request_body(bytes);
@@ -143,7 +143,7 @@ impl Fetch {
     }
 
     async fn send_end(&mut self) -> Result<(), SendError> {
-        let stall = self.first_byte_limit();
+        let stall = self.send_limit();
         let trailers = self.request_trailers();
         let Some(exchange) = &mut self.task.attempt.exchange else { return Err(SendError::Origin(0)) };
         let bytes = exchange.end(trailers.as_ref(), stall).await.map_err(SendError::Origin)?;

@@ -9,6 +9,7 @@ mod wire;
 use super::terms::{BodyTerms, Carriage, CutShort, HeadFailure, ReceiveLimits, ResponseBody, Standing, close_reason};
 use crate::context::Loop;
 use crate::exchange::BodyAnnounced;
+use crate::fetch::interest::Interested;
 use crate::logged::{self, BEREQ};
 use backend::{BackendConnection, Ends};
 use http1::{BodyDecoder, BodyError, BodyLength, HeadError, HeadStatus, LAST_CHUNK};
@@ -28,6 +29,7 @@ const JOINED_BODY_BYTES_MAX: usize = 16 << 10;
 
 /// Operators know its text as that of a stalled origin.
 const EAGAIN: i32 = 11;
+const ECONNRESET: i32 = 104;
 
 /// The kinds of body transfer, in Varnish's words.
 const CHUNKED: Carriage = Carriage { counter: Main::FetchChunked, fetch_body: "2 chunked", account: "V1F_CHUNKED" };
@@ -36,7 +38,7 @@ const UNTIL_CLOSE: Carriage = Carriage { counter: Main::FetchEof, fetch_body: "4
 
 /// An encrypted connection that ended without close_notify, where the end of the connection is that of the body.
 const CUT_OFF: CutShort =
-    CutShort { errno: None, reason: Reason::OriginClosed, text: "TLS connection cut off (no close_notify)" };
+    CutShort { errno: None, reason: Reason::BodyCutShort, text: "TLS connection cut off (no close_notify)" };
 
 /// One request and its response on a connection that does nothing else meanwhile.
 pub(crate) struct Http1Exchange {
@@ -122,6 +124,10 @@ impl Http1Exchange {
         }
     }
 
+    pub(super) fn serves(&mut self, interest: Option<Interested>) {
+        self.wire.serves(interest);
+    }
+
     pub(super) fn put_head(&mut self, bereq: &Message) -> u64 {
         self.out.reserve(1024);
         http1::write_request_head(bereq, &mut self.out);
@@ -189,11 +195,15 @@ impl Http1Exchange {
                 }
             }
             let deadline = if is_first { limits.first_byte_by } else { Instant::now() + limits.between_bytes };
-            match self.wire.receive(limits.at_once_bytes, deadline).await {
-                Ok(0) | Err(ReceiveError::Broken(_)) => {
-                    return Err(self.wire.take_tls_failure().map_or(HeadFailure::Ended, HeadFailure::Tls));
+            match self.wire.receive(limits.at_once_bytes, limits.at_most(deadline)).await {
+                Ok(0) => return Err(HeadFailure::ENDED),
+                Err(ReceiveError::Broken(errno)) => {
+                    let broken = if errno == ECONNRESET { HeadFailure::RESET } else { HeadFailure::ENDED };
+                    return Err(self.wire.take_tls_failure().map_or(broken, HeadFailure::Tls));
                 }
                 Ok(_) => {}
+                Err(ReceiveError::Abandoned) => return Err(HeadFailure::Abandoned),
+                Err(ReceiveError::Timeout) if limits.is_over() => return Err(HeadFailure::LastByteTimeout),
                 Err(ReceiveError::Timeout) if is_first => return Err(HeadFailure::FirstByteTimeout),
                 Err(ReceiveError::Timeout) => return Err(HeadFailure::Timeout),
             }
@@ -241,7 +251,7 @@ impl Http1Exchange {
         while self.piece_bytes == 0 && !self.decoder.is_done() {
             if self.wire.received().is_empty() {
                 let deadline = Instant::now() + limits.between_bytes;
-                match self.wire.receive(limits.at_once_bytes, deadline).await {
+                match self.wire.receive(limits.at_once_bytes, limits.at_most(deadline)).await {
                     Ok(0) => {
                         self.decoder.end_of_input().map_err(|error| broken(None, error))?;
                         if self.needs_close_notify && self.wire.connection().stream.was_cut_off() {
@@ -250,6 +260,8 @@ impl Http1Exchange {
                         break;
                     }
                     Ok(_) => {}
+                    Err(ReceiveError::Abandoned) => return Err(CutShort::ABANDONED),
+                    Err(ReceiveError::Timeout) if limits.is_over() => return Err(CutShort::LATE),
                     Err(error) => return Err(self.broken_off(error)),
                 }
             }
@@ -288,7 +300,9 @@ impl Http1Exchange {
     fn broken_off(&mut self, error: ReceiveError) -> CutShort {
         let (errno, reason) = match error {
             ReceiveError::Timeout => (EAGAIN, Reason::BetweenBytesTimeout),
-            ReceiveError::Broken(errno) => (errno, Reason::OriginClosed),
+            ReceiveError::Abandoned => return CutShort::ABANDONED,
+            ReceiveError::Broken(ECONNRESET) => (ECONNRESET, Reason::OriginReset),
+            ReceiveError::Broken(errno) => (errno, Reason::BodyCutShort),
         };
         let text = self.decoder.end_of_input().map_or_else(BodyError::text, |()| "eof socket fail");
         CutShort { errno: Some(errno), reason, text }
@@ -331,7 +345,7 @@ impl Http1Exchange {
 /// The error for a body that is framed wrongly or ends too early.
 fn broken(errno: Option<i32>, error: BodyError) -> CutShort {
     let reason = match error {
-        BodyError::LengthShort | BodyError::ChunkShort | BodyError::ChunkedShort => Reason::OriginClosed,
+        BodyError::LengthShort | BodyError::ChunkShort | BodyError::ChunkedShort => Reason::BodyCutShort,
         BodyError::ChunkHeaderTooLong
         | BodyError::ChunkHeaderNotHex
         | BodyError::ChunkHeaderNoLineEnd

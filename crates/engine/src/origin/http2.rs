@@ -288,9 +288,9 @@ impl Http2Exchange {
                 Some(Err(error)) => {
                     let Fault { reason, text, .. } = self.note_fault(&error);
                     let reason = self.sender.failure().unwrap_or(reason);
-                    return Err(HeadFailure::Stream { reason, text });
+                    return Err(HeadFailure::Broken { reason, text });
                 }
-                None if self.response.is_none() => return Err(HeadFailure::Ended),
+                None if self.response.is_none() => return Err(HeadFailure::ENDED),
                 None => {}
             }
             let mut deadline = limits.first_byte_by;
@@ -301,9 +301,10 @@ impl Http2Exchange {
                     Poll::Ready(()) => Poll::Ready(true),
                     Poll::Pending => self.poll_lost(context).map(|()| false),
                 });
-                match timeout_at(deadline, news).await {
+                match timeout_at(limits.at_most(deadline), news).await {
                     Ok(true) => break,
                     Ok(false) => return Err(HeadFailure::Abandoned),
+                    Err(_) if limits.is_over() => return Err(HeadFailure::LastByteTimeout),
                     Err(_) => {}
                 }
                 if self.sender.extended(deadline, limits.first_byte) <= deadline {
@@ -356,8 +357,11 @@ impl Http2Exchange {
                         Poll::Pending => self.poll_lost(context).map(|()| Err(CutShort::ABANDONED)),
                     },
                 });
-                if let Ok(next) = timeout_at(deadline, next).await {
+                if let Ok(next) = timeout_at(limits.at_most(deadline), next).await {
                     break next?;
+                }
+                if limits.is_over() {
+                    return Err(CutShort::LATE);
                 }
                 // As long as the request's body moves, the exchange does.
                 let later = self.sender.extended(deadline, limits.between_bytes);
@@ -396,7 +400,7 @@ impl Http2Exchange {
     fn finish(&mut self) -> Result<(), CutShort> {
         if self.expected.is_some_and(|missing| missing > 0) {
             let text = "body shorter than content-length";
-            return Err(CutShort { errno: None, reason: Reason::BodyBroken, text });
+            return Err(CutShort { errno: None, reason: Reason::BodyCutShort, text });
         }
         self.is_over = true;
         Ok(())
@@ -408,6 +412,8 @@ impl Http2Exchange {
             return self.finish();
         }
         let Fault { reason, text, .. } = self.note_fault(error);
+        // The head is whole.
+        let reason = if reason == Reason::OriginClosed { Reason::BodyCutShort } else { reason };
         let reason = self.sender.failure().unwrap_or(reason);
         Err(CutShort { errno: None, reason, text })
     }

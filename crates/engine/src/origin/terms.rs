@@ -68,6 +68,8 @@ pub(crate) struct ReceiveLimits {
     pub(crate) first_byte: Duration,
     /// The longest silence after that.
     pub(crate) between_bytes: Duration,
+    /// When everything must have arrived; `None` = there is no limit.
+    pub(crate) last_byte_by: Option<Instant>,
     /// Most bytes to read at a time; 0 = no limit.
     pub(crate) at_once_bytes: usize,
     /// Largest head, in bytes.
@@ -79,6 +81,16 @@ pub(crate) struct ReceiveLimits {
 }
 
 impl ReceiveLimits {
+    /// The earlier of a time and that of the last byte.
+    pub(super) fn at_most(&self, deadline: Instant) -> Instant {
+        self.last_byte_by.map_or(deadline, |last| last.min(deadline))
+    }
+
+    /// Whether the time of the last byte has come.
+    pub(super) fn is_over(&self) -> bool {
+        self.last_byte_by.is_some_and(|last| Instant::now() >= last)
+    }
+
     /// The limits of a head, as HTTP/1 wants them.
     pub(super) fn of_head(&self) -> http1::HeadLimits {
         http1::HeadLimits {
@@ -92,8 +104,6 @@ impl ReceiveLimits {
 /// Why there is no response head.
 #[derive(Debug)]
 pub(crate) enum HeadFailure {
-    /// The connection ended.
-    Ended,
     /// The connection ended by an error of TLS; which one.
     Tls(String),
     /// Nothing at all arrived in time.
@@ -104,9 +114,11 @@ pub(crate) enum HeadFailure {
     TooLarge,
     /// Nobody wants it any more.
     Abandoned,
-    /// The stream of this exchange, or the connection below it, is over.
-    Stream {
-        /// Whose fault it is.
+    /// Not everything arrived in time.
+    LastByteTimeout,
+    /// The connection is over, or the stream of this exchange.
+    Broken {
+        /// How it ended, and whose fault that is.
         reason: Reason,
         /// The payload of the `FetchError` record.
         text: &'static str,
@@ -118,6 +130,13 @@ pub(crate) enum HeadFailure {
         /// The first line that was received.
         line: Vec<u8>,
     },
+}
+
+impl HeadFailure {
+    /// The origin closed the connection.
+    pub(crate) const ENDED: HeadFailure = HeadFailure::Broken { reason: Reason::OriginClosed, text: "HTC eof (-1)" };
+    /// The origin, or somebody on the way, reset the connection.
+    pub(super) const RESET: HeadFailure = HeadFailure::Broken { reason: Reason::OriginReset, text: "HTC eof (-1)" };
 }
 
 /// Why a response body is incomplete.
@@ -133,10 +152,13 @@ pub(crate) struct CutShort {
 
 impl CutShort {
     /// Nobody wants the rest.
-    pub(crate) const ABANDONED: CutShort = CutShort { errno: None, reason: Reason::ClientGone, text: "client gone" };
+    pub(crate) const ABANDONED: CutShort = CutShort { errno: None, reason: Reason::FetchGivenUp, text: "client gone" };
     /// There is no connection to receive it from.
     pub(crate) const GONE: CutShort =
-        CutShort { errno: None, reason: Reason::OriginClosed, text: "straight insufficient bytes" };
+        CutShort { errno: None, reason: Reason::BodyCutShort, text: "straight insufficient bytes" };
+    /// It took too long.
+    pub(super) const LATE: CutShort =
+        CutShort { errno: None, reason: Reason::LastByteTimeout, text: "last byte timeout" };
 }
 
 /// How far an exchange has got; decides whether the request may be sent again.

@@ -1,12 +1,14 @@
 //! Orders a fetch and waits for its object, handing the client's body to the fetch and interim responses to the client
 //! meanwhile.
 //!
-//! Comes from: Miss or Pass. Goes to: Deliver with the object (which may still be growing), or Synth if there is none. In the
-//! old dialects vcl_fetch may restart the request.
+//! Comes from: Miss or Pass. Goes to: Deliver with the object (which may still be growing), Synth if there is none, or Finish if the
+//! client has gone. In the old dialects vcl_fetch may restart the request.
 
 use super::client_body::Duplex;
 use super::{Run, Step};
+use crate::exchange::Heard;
 use crate::fetch::aside::Aside;
+use crate::fetch::interest::Interest;
 use crate::fetch::{self, FetchAnswer, FetchMode, FetchOrder, FetchReport, FetchTicket};
 use crate::logged::{self, RESP};
 use message::Message;
@@ -33,7 +35,7 @@ impl Run<'_> {
         }
         let Some(vcl) = self.request.vcl.clone() else { return false };
         let prepared = self.request.task.found.prepared.take();
-        let vxid = prepared.as_ref().map_or_else(|| self.context.engine.vxids.next(), |prepared| prepared.vxid);
+        let vxid = prepared.as_ref().map_or_else(|| self.context.next_vxid(), |prepared| prepared.vxid);
         let reason = match mode {
             FetchMode::Fetch => "fetch",
             FetchMode::Pass => "pass",
@@ -47,7 +49,14 @@ impl Run<'_> {
         let aside = self.make_aside(mode);
         let query = self.query_order(mode);
         let duplex = (mode == FetchMode::Pass && self.exchange.is_duplex()).then(Box::<Duplex>::default);
-        let interest = duplex.as_ref().map(|duplex| duplex.interest.watch());
+        let interest = match &duplex {
+            Some(duplex) => Some(duplex.interest.watch()),
+            // What changes something at the origin is not cut short because its client does not wait for the answer.
+            None if mode == FetchMode::Pass && semantics::method::is_safe(self.request.task.request.method()) => {
+                Some(self.request.task.found.interest.insert(Interest::default()).watch())
+            }
+            None => None,
+        };
         let is_duplex = duplex.is_some();
         self.request.task.found.duplex = duplex;
         let task = &mut self.request.task;
@@ -58,7 +67,8 @@ impl Run<'_> {
             FetchMode::Pass => None,
         };
         let part = task.found.part.take();
-        let asks_for_part = self.asks_for_part(mode, stale.as_deref());
+        let slice = self.slice_order(mode, stale.as_deref());
+        let asks_for_part = slice.is_none() && self.asks_for_part(mode, stale.as_deref());
         let task = &mut self.request.task;
         let mut copy = Message::new();
         if prepared.is_none() {
@@ -75,8 +85,9 @@ impl Run<'_> {
             query,
             busy: task.found.busy.take(),
             stale,
-            part,
+            part: part.filter(|_| slice.is_none()),
             asks_for_part,
+            slice,
             is_hit_for_miss: task.found.is_hitmiss,
             is_hit_for_pass: task.found.is_hitpass,
             vcl,
@@ -114,34 +125,42 @@ impl Run<'_> {
             .then(|| Aside::new(semantics::trailers::are_taken(&self.request.task.request)))
     }
 
-    /// Feeds the client's body to the fetch and waits for its report. A wait that is given up loses nothing but the rest of the
-    /// body.
-    async fn await_report(&mut self, ticket: &mut FetchTicket) -> Result<FetchReport, RecvError> {
+    /// Feeds the client's body to the fetch and waits for its report; `None` if the client has gone. A wait that is given up loses
+    /// nothing but the rest of the body.
+    async fn await_report(&mut self, ticket: &mut FetchTicket) -> Option<Result<FetchReport, RecvError>> {
+        let mut has_left = false;
         if self.request.task.found.duplex.is_some() {
             let hearing = Box::pin(self.feed_and_hear());
             tokio::select! {
                 biased;
-                result = &mut ticket.ready => return result,
+                result = &mut ticket.ready => return Some(result),
                 () = hearing => {}
             }
             // The client is gone; the fetch ends as soon as it hears that.
             self.end_duplex();
+            has_left = true;
         } else if self.request.task.found.feed.is_some() {
             let feeding = Box::pin(self.feed_fetch());
             let mut feeding = pin!(feeding);
             tokio::select! {
                 biased;
-                result = &mut ticket.ready => return result,
+                result = &mut ticket.ready => return Some(result),
                 () = &mut feeding => {}
             }
         }
         let is_early = self.request.task.life.early.is_some();
+        // A request that was lent to the fetch has to come back; and a stream counts until the work for it is over, so that those that
+        // are opened and reset cannot order any number of fetches.
+        let mut has_heard = has_left || is_early || self.is_legacy() || self.exchange.is_duplex();
         poll_fn(|context| {
             if is_early {
                 // The fetch may have to wait for that.
                 self.exchange.drive_handshake(context);
             }
-            Pin::new(&mut ticket.ready).poll(context)
+            if let Poll::Ready(result) = Pin::new(&mut ticket.ready).poll(context) {
+                return Poll::Ready(Some(result));
+            }
+            self.poll_gone(context, &mut has_heard).map(|()| None)
         })
         .await
     }
@@ -168,8 +187,8 @@ impl Run<'_> {
             }
         }
         match self.exchange.poll_hear(context) {
-            Poll::Ready(false) => Poll::Ready(()),
-            Poll::Ready(true) | Poll::Pending => Poll::Pending,
+            Poll::Ready(Heard::Gone) => Poll::Ready(()),
+            Poll::Ready(Heard::End | Heard::More) | Poll::Pending => Poll::Pending,
         }
     }
 
@@ -220,6 +239,10 @@ impl Run<'_> {
         };
         self.timestamp("Fetch");
         self.context.count(Main::SFetch);
+        let Some(result) = result else {
+            // What may be stored is fetched to its end all the same; a pass is given up.
+            return self.leave();
+        };
         let goes_on = self.request.task.found.duplex.is_some()
             && matches!(&result, Ok(FetchReport { answer: FetchAnswer::Object(_), .. }));
         if !goes_on {

@@ -5,7 +5,7 @@
 
 use super::Run;
 use crate::logged::{self, RESP};
-use std::fmt::Write;
+use std::borrow::Cow;
 use store::ObjectFlags;
 use surface::reason::Reason;
 
@@ -26,42 +26,42 @@ impl Run<'_> {
         }
         let request = &mut *self.request;
         let task = &mut request.task;
+        let object = task.found.object.as_ref();
         let row = task.life.reason.map(Reason::row);
         let forwarded = row.map(|row| row.cache_status).filter(|status| !matches!(*status, "" | "hit"));
-        let mut value = item(&parameters.cache_status_name);
-        match (&task.found.object, forwarded) {
+        let (mut number, mut status) = (itoa::Buffer::new(), itoa::Buffer::new());
+        let name = item(&parameters.cache_status_name);
+        // In pieces, since a hit formats and allocates nothing.
+        let outcome: [&str; 5] = match (object, forwarded) {
             (Some(object), None) => {
                 let left = (object.origin() + object.ttl() - task.life.received_at).floor() as i64;
-                let _ = write!(value, "; hit; ttl={left}");
+                ["; hit; ttl=", number.format(left), "", "", ""]
             }
             (object, Some(forwarded)) => {
-                let _ = write!(value, "; {forwarded}");
-                if let Some(status) = object.as_ref().and_then(|object| object.origin_status()) {
-                    let _ = write!(value, "; fwd-status={status}");
-                }
-                if object.as_ref().is_some_and(|it| !it.is_passing() && !it.flags().has(ObjectFlags::PRIVATE)) {
-                    value.push_str("; stored");
-                }
+                let (said, status) = match object.and_then(|object| object.origin_status()) {
+                    Some(code) => ("; fwd-status=", status.format(code)),
+                    None => ("", ""),
+                };
+                let is_stored = object.is_some_and(|it| !it.is_passing() && !it.flags().has(ObjectFlags::PRIVATE));
+                ["; ", forwarded, said, status, if is_stored { "; stored" } else { "" }]
             }
-            (None, None) => {}
-        }
-        if task.found.has_waited {
-            value.push_str("; collapsed");
-        }
-        if let Some(row) = row {
-            let _ = write!(value, "; detail={}", row.word);
-        }
-        logged::append(&mut request.log, RESP, &mut task.response, "Cache-Status", &[value.as_bytes()]);
+            (None, None) => [""; 5],
+        };
+        let collapsed = if task.found.has_waited { "; collapsed" } else { "" };
+        let (detail, word) = row.map_or(("", ""), |row| ("; detail=", row.word));
+        let [a, b, c, d, e] = outcome;
+        let value = [&name, a, b, c, d, e, collapsed, detail, word].map(str::as_bytes);
+        logged::append(&mut request.log, RESP, &mut task.response, "Cache-Status", &value);
     }
 }
 
 /// The name as an item of a Structured Field: a Token if it can be one, else a String, without what a String cannot have.
 /// Source: RFC 9651 §4.1.
-fn item(name: &str) -> String {
+fn item(name: &str) -> Cow<'_, str> {
     let is_token = name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '*')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(&byte));
     if is_token {
-        return name.to_owned();
+        return Cow::Borrowed(name);
     }
     let mut text = String::with_capacity(name.len() + 2);
     text.push('"');
@@ -72,7 +72,7 @@ fn item(name: &str) -> String {
         text.push(letter);
     }
     text.push('"');
-    text
+    Cow::Owned(text)
 }
 
 #[cfg(test)]

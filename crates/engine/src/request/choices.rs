@@ -15,6 +15,8 @@ pub(crate) struct Choices {
     pub(crate) client_identity: Option<Vec<u8>>,
     /// `req.storage`.
     pub(crate) storage: Option<u32>,
+    /// `req.slice_bytes` when VCL set it.
+    pub(crate) slice_bytes: Option<u64>,
     /// `req.ttl`.
     pub(crate) ttl_cap: Option<f64>,
     /// `req.grace`.

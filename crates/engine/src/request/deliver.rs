@@ -22,6 +22,9 @@ impl Run<'_> {
             self.request.task.forget_lookup();
             return self.synthesise(503, b"");
         }
+        if !is_error && !self.note_slices() {
+            return self.synthesise(503, b"");
+        }
         if !is_error {
             if self.request.task.settings.encodings.is_beyond_gzip() {
                 self.choose_coding();
@@ -110,7 +113,10 @@ impl Run<'_> {
     /// Whether the response needs more memory than there is.
     #[cold]
     fn is_too_much(&mut self) -> bool {
-        filters::are_heavy(&self.request.task) && !self.may_hold_more(true)
+        let found = &self.request.task.found;
+        let body = found.copy.as_ref().or(found.object.as_ref());
+        let reads_file = !self.request.task.life.is_head && body.is_some_and(|body| body.held_bytes() > 0);
+        (reads_file || filters::are_heavy(&self.request.task)) && !self.may_hold_more(true)
     }
 
     #[inline(always)]

@@ -38,9 +38,9 @@ impl Run<'_> {
             counters.add(Main::SRespHdrbytes, sent.head_bytes);
             counters.add(Main::SRespBodybytes, sent.body_bytes);
         }
-        self.log_numbers(
+        self.request.log.record_numbers(
             Tag::ReqAcct,
-            &[
+            [
                 account.request_head,
                 account.request_body,
                 account.request_head + account.request_body,
@@ -57,21 +57,9 @@ impl Run<'_> {
         counters.add(Main::SPipeHdrbytes, account.client_head);
         counters.add(Main::SPipeIn, account.from_client);
         counters.add(Main::SPipeOut, account.to_client);
-        self.log_numbers(
+        self.request.log.record_numbers(
             Tag::PipeAcct,
-            &[account.client_head, account.backend_head, account.from_client, account.to_client],
+            [account.client_head, account.backend_head, account.from_client, account.to_client],
         );
-    }
-
-    fn log_numbers(&mut self, tag: Tag, numbers: &[u64]) {
-        let mut text = smallvec::SmallVec::<[u8; 128]>::new();
-        let mut number = itoa::Buffer::new();
-        for value in numbers {
-            if !text.is_empty() {
-                text.push(b' ');
-            }
-            text.extend_from_slice(number.format(*value).as_bytes());
-        }
-        self.request.log.record(tag, &text);
     }
 }

@@ -10,7 +10,9 @@ use super::{Outcome, RequestSlot, Run, Task};
 use crate::bodies::fragment::{Fragment, FragmentState};
 use crate::bodies::page::Include;
 use crate::context::Loop;
-use crate::exchange::{BodyAnnounced, BodyBroken, Exchange, Malformed, Refusal, SendError, SendLimits, Sent, Wire};
+use crate::exchange::{
+    BodyAnnounced, BodyBroken, Exchange, Heard, Malformed, Refusal, SendError, SendLimits, Sent, Wire,
+};
 use crate::logged::{self, REQ};
 use crate::memory::Ledger;
 use crate::session::SessionView;
@@ -44,7 +46,7 @@ impl Run<'_> {
             self.log().record_fmt(Tag::VCLError, text);
             return None;
         }
-        let vxid = self.context.engine.vxids.next();
+        let vxid = self.context.next_vxid();
         self.log().record_fmt(Tag::Link, format_args!("req {vxid} esi"));
         self.context.count(Main::EsiReq);
         let fragment = Fragment::new();
@@ -241,8 +243,8 @@ impl Exchange for FragmentExchange {
         "VED"
     }
 
-    fn poll_hear(&mut self, context: &mut Context<'_>) -> Poll<bool> {
-        self.fragment.poll_given_up(context).map(|()| false)
+    fn poll_hear(&mut self, context: &mut Context<'_>) -> Poll<Heard> {
+        self.fragment.poll_given_up(context).map(|()| Heard::Gone)
     }
 
     fn has_wire(&self) -> bool {

@@ -49,6 +49,7 @@ impl Run<'_> {
         let groups = groups::notes(&head, CACHE_GROUP_INVALIDATION, host);
         count += self.invalidate_groups(&groups, answer).await;
         if count > 0 {
+            self.settle().await;
             let before = self.request.task.life.reason;
             let groups = groups.len() / NOTE_BYTES;
             self.why(Reason::Invalidated, format!("copies={count} groups={groups}").as_bytes());

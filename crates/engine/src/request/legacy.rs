@@ -155,7 +155,7 @@ impl Run<'_> {
         if !generation.is_legacy() {
             return;
         }
-        let vxid = self.context.engine.vxids.next();
+        let vxid = self.context.next_vxid();
         let task = &mut self.request.task;
         let gzip_support = task.settings.gzip_support;
         let address = self.session.client_address();

@@ -1,28 +1,27 @@
 //! Asks the index: hit, miss, pass, or wait for somebody else's fetch and ask again.
 //!
-//! Comes from: Hash. Goes to: Hit, Miss or Pass; to Finish when the connection breaks while the request waits. A waiting
-//! request keeps its place on the list until it has looked again. The object found may at that moment turn out too large to be
+//! Comes from: Hash. Goes to: Hit, Miss or Pass; to Finish when the connection breaks while the request waits (`waiting.rs`). A
+//! waiting request keeps its place on the list until it has looked again. The object found may at that moment turn out too large to be
 //! kept; then it has left the index, and the lookup is repeated.
 
 use super::delivered::Delivered;
+use super::waiting::Waited;
 use super::{Run, Step};
 use cache::{Lookup, LookupRequest, Terms, Waiter};
 use shm::log::decimal::{SECONDS_BYTES_MAX, seconds};
 use std::cell::Cell;
-use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use store::{BodyState, Object};
-use surface::close_reason::CloseReason;
 use surface::counter::Main;
 use surface::parameter::debug;
 use surface::reason::Reason;
 use surface::tag::Tag;
+use tokio::time::Instant;
 
 impl Run<'_> {
     pub(super) async fn lookup(&mut self) -> Step {
         let mut held: Option<Waiter> = None;
+        let mut since: Option<Instant> = None;
         loop {
             let answer = self.ask(held.as_ref());
             if let Some(object) = answer.unchecked() {
@@ -34,7 +33,10 @@ impl Run<'_> {
             let has_waited = held.take().is_some();
             let step = match answer {
                 Lookup::Hit(object) => {
-                    let Some(object) = Delivered::new(object) else { continue };
+                    let Some(mut object) = Delivered::new(object) else { continue };
+                    if object.is_filed() && !Box::pin(self.prepare_filed(&mut object)).await {
+                        continue;
+                    }
                     self.request.task.life.reason = None;
                     if self.request.task.choices.wishes.max_stale.is_some() {
                         self.why_welcome(&object);
@@ -42,7 +44,10 @@ impl Run<'_> {
                     self.found(object, false)
                 }
                 Lookup::Grace { object, fetch } => {
-                    let Some(object) = Delivered::new(object) else { continue };
+                    let Some(mut object) = Delivered::new(object) else { continue };
+                    if object.is_filed() && !Box::pin(self.prepare_filed(&mut object)).await {
+                        continue;
+                    }
                     if self.is_legacy() {
                         self.found_in_grace(object, fetch)
                     } else {
@@ -92,13 +97,11 @@ impl Run<'_> {
                     }
                     self.log().release();
                     self.request.rest();
-                    if !Box::pin(self.wait(&waiter)).await {
-                        self.timestamp("Waitinglist");
-                        self.why(Reason::ClientGone, b"");
-                        self.close(CloseReason::RemClose);
-                        return Step::Finish;
+                    let since = *since.get_or_insert_with(Instant::now);
+                    match Box::pin(self.wait(&waiter, since)).await {
+                        Waited::Turn => held = Some(waiter),
+                        other => return self.after_wait(other, &waiter),
                     }
-                    held = Some(waiter);
                     continue;
                 }
             };
@@ -113,27 +116,6 @@ impl Run<'_> {
     /// Checks a long object that an earlier worker stored, off the event loop; `false` if it was damaged and has gone.
     async fn check(object: Arc<Object>) -> bool {
         tokio::task::spawn_blocking(move || object.check()).await.unwrap_or(false)
-    }
-
-    /// Waits for this request's turn; `false` when its client has gone meanwhile.
-    async fn wait(&mut self, waiter: &Waiter) -> bool {
-        let mut turn = pin!(waiter.wait());
-        let mut has_heard = false;
-        poll_fn(|context| {
-            if turn.as_mut().poll(context).is_ready() {
-                return Poll::Ready(true);
-            }
-            if !has_heard {
-                match self.exchange.poll_hear(context) {
-                    Poll::Ready(false) => return Poll::Ready(false),
-                    // The client sends ahead: from now on only the turn matters.
-                    Poll::Ready(true) => has_heard = true,
-                    Poll::Pending => {}
-                }
-            }
-            Poll::Pending
-        })
-        .await
     }
 
     /// Asks the index, after having waited there or not.

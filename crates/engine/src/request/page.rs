@@ -71,8 +71,17 @@ impl Run<'_> {
                 }
                 Next::Nothing => {}
                 Next::Ended => return self.send_end().await,
-                Next::Failed(failure) => return self.break_off(failure).await,
+                Next::Failed(failure) => {
+                    if let Some((object, offset)) = page.unreadable_at() {
+                        self.why_unreadable(object, offset);
+                    }
+                    return self.break_off(failure).await;
+                }
                 Next::Waits => {
+                    if page.wants_load() {
+                        Box::pin(page.load()).await;
+                        continue;
+                    }
                     // Perhaps it waits for a fragment that may be started now.
                     if self.start_fragments(page, top) {
                         continue;
@@ -128,13 +137,8 @@ impl Run<'_> {
                 return Poll::Ready(true);
             }
             page.watch(context);
-            if !*has_heard {
-                match self.exchange.poll_hear(context) {
-                    Poll::Ready(false) => return Poll::Ready(false),
-                    // The client sends ahead.
-                    Poll::Ready(true) => *has_heard = true,
-                    Poll::Pending => {}
-                }
+            if self.poll_gone(context, has_heard).is_ready() {
+                return Poll::Ready(false);
             }
             if page.runs_ahead() && tick.as_mut().poll(context).is_ready() {
                 return Poll::Ready(true);

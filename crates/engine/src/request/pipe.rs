@@ -73,7 +73,7 @@ impl Run<'_> {
     /// Makes the request to the origin, in a transaction of its own.
     fn begin_pipe_request(&mut self) {
         let now = self.context.clock.now();
-        let vxid = self.context.engine.vxids.next();
+        let vxid = self.context.next_vxid();
         let parent = self.request.task.life.vxid;
         self.log().record_fmt(Tag::Link, format_args!("bereq {vxid} pipe"));
         let mut log = LogBuffer::new(&self.context.engine.ring);

@@ -17,6 +17,7 @@ impl Run<'_> {
         }
         self.context.count(Main::NPurges);
         self.context.counters.add(Main::NObjPurged, count as u64);
+        Box::pin(self.settle()).await;
         match self.call_vcl().await {
             Ok(PurgeRuling::Synth(line)) => self.synth_ruling(line),
             Ok(PurgeRuling::Restart) => Step::Restart,

@@ -23,7 +23,7 @@ impl Run<'_> {
         }
         let now = self.timestamp("Restart");
         let old = self.request.task.life.vxid;
-        let new = self.context.engine.vxids.next();
+        let new = self.context.next_vxid();
         let started = self.request.task.life.started;
         let log = self.log();
         log.record_fmt(Tag::Link, format_args!("req {new} restart"));

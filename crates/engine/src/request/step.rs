@@ -83,7 +83,7 @@ pub(crate) const LEGAL: &[(Step, &[Step])] = &[
     (Step::Hit, &[Step::Deliver, Step::Pass, Step::Synth, Step::Restart, Step::VclFailed]),
     (Step::Miss, &[Step::Await, Step::Pass, Step::Synth, Step::Restart, Step::VclFailed]),
     (Step::Pass, &[Step::Await, Step::Synth, Step::Restart, Step::VclFailed]),
-    (Step::Await, &[Step::Deliver, Step::Synth, Step::Restart]),
+    (Step::Await, &[Step::Deliver, Step::Synth, Step::Restart, Step::Finish]),
     (Step::Pipe, &[Step::Finish, Step::Synth, Step::VclFailed]),
     (Step::Purge, &[Step::Synth, Step::Restart, Step::VclFailed]),
     (Step::Synth, &[Step::Transmit, Step::Restart, Step::Finish, Step::Deliver]),

@@ -7,12 +7,14 @@ use super::inclusion::Inclusion;
 use super::step::Step;
 use crate::bodies::request::Feed;
 use crate::fetch::aside::Aside;
+use crate::fetch::interest::Interest;
 use crate::fetch::legacy_order::PreparedRequest;
 use crate::fetch::order::FetchTicket;
 use crate::loaded_vcl::LoadedVcl;
 use crate::memory::Held;
 use crate::peer::EarlyPhase;
 use crate::query_rules::KnownRule;
+use crate::slicing::Slicing;
 use crate::world::vmod_wait::VmodWait;
 use cache::Busy;
 use message::Message;
@@ -109,6 +111,7 @@ pub(crate) struct Settings {
     pub(crate) debug: u64,
     pub(crate) feature: u64,
     pub(crate) gzip_support: bool,
+    pub(crate) half_close: bool,
     pub(crate) encodings: Encodings,
     pub(crate) compress_after: u64,
     pub(crate) http_max_hdr: usize,
@@ -126,11 +129,14 @@ pub(crate) struct Settings {
     pub(crate) request_directives: bool,
     pub(crate) request_memory_max: usize,
     pub(crate) send_timeout: f64,
+    pub(crate) slice_bytes: u64,
     pub(crate) timeout_idle: f64,
     pub(crate) timeout_linger: f64,
     pub(crate) vary_language_order: bool,
     pub(crate) vary_language_select: bool,
     pub(crate) vary_notice: u64,
+    pub(crate) waiting_requests_max: u64,
+    pub(crate) waiting_timeout: f64,
 }
 
 impl From<&Parameters> for Settings {
@@ -140,6 +146,7 @@ impl From<&Parameters> for Settings {
             debug: parameters.debug,
             feature: parameters.feature,
             gzip_support: parameters.http_gzip_support,
+            half_close: parameters.client_half_close,
             encodings: Encodings::of_parameter(parameters.http_encodings),
             compress_after: parameters.compress_after,
             http_max_hdr: size(parameters.http_max_hdr),
@@ -157,11 +164,14 @@ impl From<&Parameters> for Settings {
             request_directives: parameters.http_request_directives,
             request_memory_max: size(parameters.request_memory_max),
             send_timeout: parameters.send_timeout,
+            slice_bytes: parameters.slice_bytes,
             timeout_idle: parameters.timeout_idle,
             timeout_linger: parameters.timeout_linger,
             vary_language_order: parameters.vary_language_order,
             vary_language_select: parameters.vary_language_select,
             vary_notice: parameters.vary_notice,
+            waiting_requests_max: parameters.waiting_requests_max,
+            waiting_timeout: parameters.waiting_timeout,
         }
     }
 }
@@ -313,6 +323,8 @@ pub(crate) struct Found {
     pub(crate) is_passed: bool,
     /// The object to deliver, set by [`Found::take_up`].
     pub(crate) object: Option<Delivered>,
+    /// How the object is divided, if its body lies in slices.
+    pub(crate) slices: Option<Box<Slices>>,
     /// A compressed copy of the object, which is sent in its place.
     pub(crate) copy: Option<Delivered>,
     /// Whether `object_head` is decoded.
@@ -331,6 +343,8 @@ pub(crate) struct Found {
     pub(crate) aside: Option<Aside>,
     /// The session's end of a body that is streamed to the fetch.
     pub(crate) feed: Option<Feed>,
+    /// Dropped when the client wants nothing more of its pass.
+    pub(crate) interest: Option<Interest>,
     /// The body and the response of a pass go on at the same time.
     pub(crate) duplex: Option<Box<Duplex>>,
     /// In vcl_pipe: the request to the origin.
@@ -351,6 +365,14 @@ impl Found {
         self.object = None;
         self.object_head = ObjectHead::Unread;
     }
+}
+
+/// What is needed to fetch and send slices.
+pub(crate) struct Slices {
+    /// How the resource is divided.
+    pub(crate) slicing: Slicing,
+    /// The request for the origin, as it was before vcl_deliver.
+    pub(crate) request: Message,
 }
 
 /// Whether [`Task::object_head`] is the head of the object found.

@@ -3,10 +3,12 @@
 //! Comes from: Deliver or Synth. Goes to: Finish, always; an error from here on closes the session. A hit of usual size is
 //! handed over as one piece, together with the head and the end.
 
+use super::delivered::Delivered;
 use super::filters::default_list;
 use super::{Request, Run, Step};
 use crate::bodies::filters::{Filters, Subject, log_delivery_failure};
 use crate::bodies::pull::{Failure, Next, Pull};
+use crate::bodies::sliced::SlicedBody;
 use crate::bodies::source::Source;
 use crate::exchange::{SendError, SendLimits};
 use crate::logged::{self, RESP};
@@ -42,14 +44,22 @@ impl Run<'_> {
         if self.request.task.found.copy.is_some() {
             self.take_copy();
         }
+        if self.request.task.found.object.as_ref().is_some_and(|object| object.is_filed()) {
+            Box::pin(self.settle_body()).await;
+        }
         if let Some((mut filters, sends_body)) = self.settle_head() {
+            let first = match self.request.task.found.slices.is_some() && sends_body {
+                true => Box::pin(self.open_first_slice(&mut filters)).await,
+                false => Ok(None),
+            };
+            let Ok(slices) = first else { return self.no_slice().await };
             let task = &mut self.request.task;
             self.exchange.frame(&mut task.response, &mut self.request.log, sends_body, &mut task.life.close);
             if task.found.aside.is_some() && !self.exchange.sends_trailers() {
                 logged::unset(&mut self.request.log, RESP, &mut task.response, "Trailer");
             }
             self.hold_delivery(&filters);
-            let result = self.send_response(&mut filters, sends_body).await;
+            let result = self.send_response(&mut filters, sends_body, slices).await;
             self.request.task.found.let_go();
             self.log_totals(&filters, sends_body);
             if let Err(error) = result {
@@ -108,8 +118,9 @@ impl Run<'_> {
             let bytes = task.memory_bytes();
             task.life.held.set(&self.context.memory, if bytes > REQUEST_BASE_BYTES { bytes } else { 0 });
         }
-        if !filters.is_empty() {
-            task.life.held.add(&self.context.memory, filters.memory_bytes());
+        let piece_bytes = task.found.object.as_ref().map_or(0, Delivered::held_bytes);
+        if !filters.is_empty() || piece_bytes > 0 {
+            task.life.held.add(&self.context.memory, filters.memory_bytes() + piece_bytes);
         }
     }
 
@@ -146,6 +157,7 @@ impl Run<'_> {
         let claimed = content_length(&task.response);
         let mut length = match &task.found.object {
             None => Some(task.synthetic.len() as u64),
+            Some(_) if task.found.slices.is_some() => task.found.slices.as_ref().map(|slices| slices.slicing.total),
             Some(object) if object.state() == BodyState::Complete => Some(object.available_bytes()),
             Some(object) => object.promised_bytes().or(claimed),
         };
@@ -191,7 +203,7 @@ impl Run<'_> {
         let mut subject = Subject {
             ranges,
             request: Some(&task.request),
-            object: task.found.object.as_ref().filter(|_| !task.answer.is_page).map(|object| &***object),
+            object: task.found.object.as_ref().filter(|_| !task.answer.is_page && task.found.slices.is_none()),
             ..Subject::new(Side::Resp, &mut task.response, &mut request.log, *length)
         };
         let parameters = self.context.engine.parameters.load();
@@ -253,7 +265,12 @@ impl Run<'_> {
         }
     }
 
-    async fn send_response(&mut self, filters: &mut Filters, sends_body: bool) -> Result<(), TransmitError> {
+    async fn send_response(
+        &mut self,
+        filters: &mut Filters,
+        sends_body: bool,
+        slices: Option<Box<SlicedBody>>,
+    ) -> Result<(), TransmitError> {
         let limits = self.send_limits();
         self.request.task.life.is_answered = true;
         self.exchange.begin(&self.request.task.response, limits);
@@ -270,6 +287,9 @@ impl Run<'_> {
         }
         if self.request.task.answer.is_page {
             return Box::pin(self.send_page(filters)).await;
+        }
+        if let Some(body) = slices {
+            return Box::pin(self.send_slices(body, filters)).await;
         }
         self.send_body(filters).await
     }
@@ -303,7 +323,9 @@ impl Run<'_> {
                 Next::Nothing => (Ok(()), false),
                 Next::Waits => {
                     // The head is sent without waiting for body bytes that are not there yet.
-                    if let Err(error) = self.send_head().await {
+                    if !source.wants_load()
+                        && let Err(error) = self.send_head().await
+                    {
                         break Err(error);
                     }
                     if self.request.task.found.duplex.is_some() {
@@ -315,12 +337,17 @@ impl Run<'_> {
                     Box::pin(source.changed()).await;
                     continue;
                 }
-                Next::Failed(failure) => (self.break_off(failure).await, true),
+                Next::Failed(failure) => {
+                    if let Some((object, offset)) = source.unreadable_at() {
+                        self.why_unreadable(object, offset);
+                    }
+                    (self.break_off(failure).await, true)
+                }
             };
             if is_last || sent.is_err() {
                 break sent;
             }
-            if !filters.is_empty() {
+            if !filters.is_empty() || source.is_filed() {
                 turns.take().await;
             }
         };

@@ -110,10 +110,12 @@ pub(super) fn write(
                 Value::Stevedore(storage) => storage,
                 _ => None,
             };
+            task.attempt.is_storage_chosen = true;
         }
         Var::BerespStorageHint => {
             let named = world.engine.storages.by_name(bytes_of(value, scratch));
             task.attempt.storage = named.or(task.attempt.storage);
+            task.attempt.is_storage_chosen |= named.is_some();
             verdict.storage_hint = named.or(verdict.storage_hint);
         }
         Var::BerespTransitBuffer => {

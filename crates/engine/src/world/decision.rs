@@ -15,7 +15,7 @@ pub(crate) struct Noted {
 
 impl Noted {
     /// Stores a place, reusing the memory.
-    pub(crate) fn set(&mut self, method: Method, place: Place<'_>) {
+    pub(crate) fn set(&mut self, method: Method, place: &Place) {
         self.method = Some(method);
         self.instruction = place.instruction();
         self.subs.clear();
@@ -33,7 +33,7 @@ pub(crate) struct Decision<'a> {
 impl<'a> Decision<'a> {
     /// The decision of the last run. Without a place (the program is damaged, or VCL failed) it formats as empty text.
     pub(crate) fn of(machine: &Machine, program: &'a LinkedProgram) -> Decision<'a> {
-        let place = machine.decision();
+        let place = machine.decision(program);
         Decision::at(program, machine.method(), place.instruction(), place.subs())
     }
 

@@ -92,6 +92,7 @@ impl Host for World<'_> {
         match (&self.side, var) {
             (Side::Client(client), Var::ReqUrl) => Some(client.task.request.target()),
             (Side::Client(client), Var::ReqMethod) => Some(client.task.request.method()),
+            (Side::Client(client), Var::ReqProto) => Some(client.task.request.protocol()),
             (Side::Fetch(fetch), Var::BereqUrl) => Some(fetch.task.bereq.target()),
             (Side::Fetch(fetch), Var::BereqMethod) => Some(fetch.task.bereq.method()),
             (_, _) => None,
@@ -138,6 +139,32 @@ impl Host for World<'_> {
         }
     }
 
+    fn hash_variable(&mut self, var: Var) -> bool {
+        let (Side::Client(client), Var::ReqUrl) = (&mut self.side, var) else { return false };
+        let task = &mut *client.task;
+        task.hasher.update(task.request.target());
+        self.log.record(Tag::Hash, task.request.target());
+        self.hash_end();
+        true
+    }
+
+    fn hash_header(&mut self, http: HttpObject, name: &str) {
+        let (Side::Client(client), HttpObject::Req) = (&mut self.side, http) else {
+            let value = self.header(http, name).map(<[u8]>::to_vec);
+            self.hash_data(value.as_deref());
+            return self.hash_end();
+        };
+        let task = &mut *client.task;
+        match task.request.get(name) {
+            Some(value) => {
+                task.hasher.update(value);
+                self.log.record(Tag::Hash, value);
+            }
+            None => task.hasher.update(b"\0"),
+        }
+        self.hash_end();
+    }
+
     fn synthetic(&mut self, body: &[u8]) {
         match &mut self.side {
             Side::Client(client) => client.task.synthetic.extend_from_slice(body),
@@ -147,7 +174,13 @@ impl Host for World<'_> {
     }
 
     fn ban(&mut self, expression: &[u8]) -> Result<(), String> {
-        invalidation::add_ban(&self.engine.cache, expression, self.invalidated_at())
+        invalidation::add_ban(&self.engine.cache, expression, self.invalidated_at())?;
+        if self.engine.cache.orders_sync() {
+            let (cache, ring) = (self.engine.cache.clone(), self.engine.ring.clone());
+            // The event loop does not wait for a disk. The ban holds already.
+            tokio::task::spawn_blocking(move || invalidation::sync_bans(&cache, &ring));
+        }
+        Ok(())
     }
 
     fn log(&mut self, tag: Tag, payload: &[u8]) {
@@ -168,10 +201,12 @@ impl Host for World<'_> {
         }
     }
 
-    fn note(&mut self, place: Place<'_>) {
-        if self.tells_reasons() {
-            self.noted.get_or_insert_default().set(self.method, place);
-        }
+    fn tells_reasons(&self) -> bool {
+        self.records_reasons()
+    }
+
+    fn note(&mut self, place: &Place) {
+        self.noted.get_or_insert_default().set(self.method, place);
     }
 
     fn is_traced(&self) -> bool {

@@ -1,7 +1,11 @@
 //! What VCL and VMODs can remove from the cache: bans, and purges by tag.
 
+use crate::storages::files::{NOT_SETTLED, settle};
 use cache::{BanSpecification, Cache, Purge, TagPurge};
+use shm::log::{LogId, LogRing};
+use store::Store;
 use surface::limits::VCL_BAN_BYTES_MAX;
+use surface::tag::Tag;
 use vcl_run::value::Value;
 use vmods::{Finish, Pending, PurgeKind};
 
@@ -22,19 +26,48 @@ pub(super) fn add_ban(cache: &Cache, expression: &[u8], now: f64) -> Result<(), 
     cache.ban(BanSpecification::parse_text(text)?, now)
 }
 
-/// Purges by tag: returns the value of the call, or what to wait for when there are too many objects for one go.
-pub(super) fn purge_tags(cache: &Cache, list: &[u8], kind: PurgeKind, now: f64) -> Result<Value, Pending> {
+/// Makes bans durable, on a thread that may wait.
+pub(super) fn sync_bans(cache: &Cache, ring: &LogRing) {
+    if let Err(error) = cache.sync_bans() {
+        let text = format_args!("the disk has not got the bans, which hold until it loses power: {error}");
+        ring.write_fmt(Tag::Error, LogId::NONE, text);
+    }
+}
+
+/// Purges by tag: returns the value of the call, or what to wait for when there are too many objects for one go, or storages whose
+/// disks have to know of it.
+pub(super) fn purge_tags(
+    cache: &Cache,
+    list: &[u8],
+    kind: PurgeKind,
+    now: f64,
+    filed: Vec<Store>,
+) -> Result<Value, Pending> {
     let mut purge = cache.purge_tags(list, purge_of(kind), now);
-    if purge.step(TAG_PURGE_OBJECTS) {
+    let is_done = purge.step(TAG_PURGE_OBJECTS);
+    if is_done && filed.is_empty() {
         return Ok(count(&purge));
     }
     Err(Box::pin(async move {
         while !purge.step(TAG_PURGE_OBJECTS) {
             tokio::task::yield_now().await;
         }
-        let finish: Finish = Box::new(move |_, _| Ok(count(&purge)));
-        finish
+        settled(filed, count(&purge)).await
     }))
+}
+
+/// Waits until what was removed from these storages stays away, then makes the value of the call.
+pub(super) fn settled(filed: Vec<Store>, value: Value) -> Pending {
+    Box::pin(async move {
+        let is_settled = settle(filed).await;
+        let finish: Finish = Box::new(move |context, _| {
+            if !is_settled {
+                context.log(Tag::Error, NOT_SETTLED.as_bytes());
+            }
+            Ok(value)
+        });
+        finish
+    })
 }
 
 /// As [`purge_tags`], where nothing can wait.

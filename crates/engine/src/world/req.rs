@@ -1,7 +1,7 @@
 //! `req` and `req_top`: the client's request. vcl_fetch of the old dialects has it too, on loan until it has decided.
 
 use super::messages::StartLine;
-use super::value::{bool_of, bytes_of, digits, int, seconds_of, text};
+use super::value::{bool_of, bytes_of, digits, int, seconds_of, size, text};
 use super::{ClientSide, Side, World, out_of_reach};
 use crate::bodies::filters;
 use crate::legacy_rules::{cap, grace_shown};
@@ -64,6 +64,7 @@ fn read_own(world: &World<'_>, var: Var, scratch: &mut Scratch) -> Result<Value,
         Var::ReqHashIgnoreVary => Value::Bool(task.choices.ignore_vary),
         Var::ReqIsHitmiss => Value::Bool(task.found.is_hitmiss),
         Var::ReqIsHitpass => Value::Bool(task.found.is_hitpass),
+        Var::ReqSliceBytes => size(task.choices.slice_bytes.unwrap_or(task.settings.slice_bytes)),
         Var::ReqStorage => Value::Stevedore(task.choices.storage),
         Var::ReqTime => Value::Time(task.life.received_at),
         Var::ReqTrace => Value::Bool(world.traces(task.choices.trace)),
@@ -110,6 +111,11 @@ pub(super) fn write(world: &mut World<'_>, var: Var, value: Value, scratch: &Scr
         }
         Var::ReqHashIgnoreBusy => choices.ignore_busy = bool_of(value),
         Var::ReqHashIgnoreVary => choices.ignore_vary = bool_of(value),
+        Var::ReqSliceBytes => {
+            if let Value::Bytes(bytes) = value {
+                choices.slice_bytes = Some(u64::try_from(bytes).unwrap_or(0));
+            }
+        }
         Var::ReqStorage => {
             if let Value::Stevedore(storage) = value {
                 choices.storage = storage;

@@ -1,6 +1,7 @@
 //! What VMODs can do with a task, beyond what VCL itself can.
 
-use super::invalidation::{purge_of, purge_tags, purge_tags_at_once};
+use super::invalidation::{purge_of, purge_tags, purge_tags_at_once, settled};
+use super::value::int;
 use super::vmod_wait::VmodWait;
 use super::{Side, World, knows_digest, no_request};
 use crate::request::client_body::ClientBody;
@@ -190,7 +191,7 @@ impl VmodContext for World<'_> {
         }
     }
 
-    fn purge(&mut self, kind: PurgeKind) -> Result<usize, Failure> {
+    fn purge(&mut self, kind: PurgeKind) -> Result<Called, Failure> {
         let client = match &self.side {
             Side::Client(client) => client,
             Side::Fetch(_) => {
@@ -201,7 +202,13 @@ impl VmodContext for World<'_> {
         let count = self.engine.cache.purge(&client.task.life.digest, purge_of(kind), self.now);
         client.context.count(Main::NPurges);
         client.context.counters.add(Main::NObjPurged, count as u64);
-        Ok(count)
+        let count = int(count as u64);
+        let filed = self.engine.storages.filed();
+        if filed.is_empty() {
+            return Ok(Called::Value(count));
+        }
+        self.wait(settled(filed, count));
+        Ok(Called::Wait)
     }
 
     fn purge_tags(&mut self, list: &[u8], kind: PurgeKind) -> Called {
@@ -209,7 +216,7 @@ impl VmodContext for World<'_> {
         if !self.can_wait() {
             return Called::Value(purge_tags_at_once(cache, list, kind, now));
         }
-        match purge_tags(cache, list, kind, now) {
+        match purge_tags(cache, list, kind, now, self.engine.storages.filed()) {
             Ok(value) => Called::Value(value),
             Err(pending) => {
                 self.wait(pending);

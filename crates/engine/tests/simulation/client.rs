@@ -62,7 +62,7 @@ pub async fn run(stage: Rc<Stage>, index: usize, seed: u64, shared: Option<Rc<St
                     variant: ["red", "blue"][rng.random_range(0..2)],
                     client: format!("c{index}n{number}"),
                     range: rng.random_bool(0.1).then(|| {
-                        let first = rng.random_range(0..100);
+                        let first = rng.random_range(0..if stage.has_slices { 180_000 } else { 100 });
                         (first, first + rng.random_range(0..1000))
                     }),
                     accepts_gzip: rng.random_bool(0.5),

@@ -105,8 +105,14 @@ async fn respond(
     // What was too large for a small storage is fetched side by side for a while.
     let may_be_too_large = (resource.is_chunked || resource.url.contains("zip"))
         && stage.world.engine.cache.stores().iter().any(|store| store.limit_bytes() < 1 << 20);
-    let is_exclusive =
-        !is_post && !resource.is_private() && !may_be_too_large && !stage.book.is_unshared(&resource.url, stage.now());
+    // A slice may be of an earlier head, which has been purged while somebody reads it.
+    let is_slice = request.header("if-range").is_some();
+    let key = if is_slice { format!("{key} slice") } else { key };
+    let is_exclusive = !is_slice
+        && !is_post
+        && !resource.is_private()
+        && !may_be_too_large
+        && !stage.book.is_unshared(&resource.url, stage.now());
     let count = stage.book.enter(&key);
     if is_exclusive && count > 1 {
         stage.book.fault(format!("at {}: a second fetch for {key} while the first has no head yet", stage.now()));
@@ -176,14 +182,39 @@ async fn prepare_head(
     if resource.has_etag && request.header("if-none-match") == Some(etag.as_str()) {
         return Some((format!("HTTP/1.1 304 Not Modified\r\nETag: {etag}\r\n{common}\r\n").into_bytes(), None));
     }
-    let body = resource.body(version, variant, client);
-    let length = if resource.is_chunked {
-        "Transfer-Encoding: chunked\r\n".to_owned()
-    } else {
-        format!("Content-Length: {}\r\n", body.len())
-    };
+    let mut body = resource.body(version, variant, client);
+    if let Some((first, last)) = slice(stage, resource, request, &etag, body.len()) {
+        let fields = format!("Content-Range: bytes {first}-{last}/{}\r\nETag: {etag}\r\n", body.len());
+        body = body[first..=last].to_vec();
+        let length = framing(resource, body.len());
+        return Some((format!("HTTP/1.1 206 Part\r\n{common}{fields}{length}\r\n").into_bytes(), Some(body)));
+    }
+    let length = framing(resource, body.len());
     let etag = if resource.has_etag { format!("ETag: {etag}\r\n") } else { String::new() };
     Some((format!("HTTP/1.1 200 OK\r\n{common}{etag}{length}\r\n").into_bytes(), Some(body)))
+}
+
+fn framing(resource: &Resource, body_bytes: usize) -> String {
+    if resource.is_chunked {
+        "Transfer-Encoding: chunked\r\n".to_owned()
+    } else {
+        format!("Content-Length: {body_bytes}\r\n")
+    }
+}
+
+/// The first and last byte of the slice that is asked for; `None` where the whole is sent.
+fn slice(
+    stage: &Stage,
+    resource: &Resource,
+    request: &OriginRequest,
+    etag: &str,
+    body_bytes: usize,
+) -> Option<(usize, usize)> {
+    let is_willing = stage.has_slices && resource.has_etag && !resource.is_private();
+    let (first, last) = request.header("range").filter(|_| is_willing)?.strip_prefix("bytes=")?.split_once('-')?;
+    let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+    let holds = request.header("if-range").is_none_or(|tag| tag == etag);
+    (holds && first < body_bytes).then(|| (first, last.min(body_bytes - 1)))
 }
 
 async fn send_body(

@@ -67,6 +67,15 @@ impl Resource {
         }
     }
 
+    /// Makes it long enough for slices, unless it is very small, and lets it name its versions.
+    pub fn grow(&mut self) {
+        if self.bytes_max >= 3_000 {
+            self.bytes_max = 200_000;
+            self.has_etag = true;
+            self.version.set(15);
+        }
+    }
+
     /// Whether responses go to one client only.
     pub fn is_private(&self) -> bool {
         matches!(self.sharing, Sharing::Cookie | Sharing::Private | Sharing::Pass)

@@ -2,7 +2,7 @@
 
 use backend::{Dial, DialTarget, Ends, Stream};
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -24,6 +24,8 @@ const CONNECTION_BYTES: usize = 64 << 10;
 #[derive(Default)]
 pub(super) struct DialInMemory {
     origins: RefCell<HashMap<SocketAddr, Handler>>,
+    /// Where nobody answers.
+    silent: RefCell<HashSet<SocketAddr>>,
     dialled: Cell<usize>,
     breaks: Rc<Breaks>,
 }
@@ -39,7 +41,12 @@ pub(super) struct Breaks {
 
 impl DialInMemory {
     pub(super) fn set(&self, address: SocketAddr, handler: Handler) {
+        self.silent.borrow_mut().remove(&address);
         self.origins.borrow_mut().insert(address, handler);
+    }
+
+    pub(super) fn silence(&self, address: SocketAddr) {
+        self.silent.borrow_mut().insert(address);
     }
 
     pub(super) fn count(&self) -> usize {
@@ -55,7 +62,7 @@ impl Dial for DialInMemory {
     fn dial<'a>(
         &'a self,
         target: &'a DialTarget,
-        _timeout: Duration,
+        timeout: Duration,
     ) -> Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + 'a>> {
         Box::pin(async move {
             self.dialled.set(self.dialled.get() + 1);
@@ -63,6 +70,10 @@ impl Dial for DialInMemory {
                 DialTarget::Ip { v4, v6, .. } => v4.or(*v6),
                 DialTarget::Unix(_) => None,
             };
+            if address.is_some_and(|address| self.silent.borrow().contains(&address)) {
+                tokio::time::sleep(timeout).await;
+                return Err(io::ErrorKind::TimedOut.into());
+            }
             let handler = address.and_then(|address| self.origins.borrow().get(&address).cloned());
             let handler = handler.ok_or_else(|| io::Error::from_raw_os_error(111))?;
             let (near, far) = tokio::io::duplex(CONNECTION_BYTES);

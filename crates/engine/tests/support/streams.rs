@@ -6,7 +6,9 @@
 
 use super::client::Response;
 use engine::context::Loop;
-use engine::exchange::{BodyAnnounced, BodyBroken, Exchange, Malformed, Refusal, SendError, SendLimits, Sent, Wire};
+use engine::exchange::{
+    BodyAnnounced, BodyBroken, Exchange, Heard, Malformed, Refusal, SendError, SendLimits, Sent, Wire,
+};
 use engine::peer::Peer;
 use engine::request::{self, Request};
 use engine::session::{Session, SessionEnd, SessionView};
@@ -504,10 +506,10 @@ impl Exchange for StreamExchange<'_> {
         "STREAM"
     }
 
-    fn poll_hear(&mut self, context: &mut Context<'_>) -> Poll<bool> {
+    fn poll_hear(&mut self, context: &mut Context<'_>) -> Poll<Heard> {
         self.link.with(self.id, |stream| {
             if stream.is_given_up {
-                return Poll::Ready(false);
+                return Poll::Ready(Heard::Gone);
             }
             stream.server = Some(context.waker().clone());
             Poll::Pending

@@ -106,6 +106,7 @@ impl World {
             query_rules: QueryRules::default(),
             challenges: engine::challenges::Challenges::default(),
             memory: RequestMemory::default(),
+            waiting: AtomicU32::new(0),
         });
         let dial = Rc::new(DialInMemory::default());
         let context = Rc::new(Loop::new(
@@ -156,11 +157,14 @@ impl World {
         let storages = &self.engine.storages;
         let storages: Vec<String> = storages.all().map(|index| storages.name(index).unwrap().name.clone()).collect();
         let follows_rfc = self.engine.parameters.load().http_policy == "rfc";
+        let follows_names = self.engine.parameters.load().backend_follow_dns != "off";
         let options = vcl::CompileOptions {
             labels: &labels,
             storages: &storages,
             err_unref: false,
             follows_rfc,
+            follows_names,
+            resolver: &OneName,
             ..Default::default()
         };
         let source = vcl::SourceText { name: "<test>", text: source.as_bytes() };
@@ -184,6 +188,11 @@ impl World {
             tokio::task::spawn_local(handler(stream));
         });
         self.dial.set(address, handler);
+    }
+
+    /// Has nobody answer at an address: connects to it time out.
+    pub fn silence(&self, address: &str) {
+        self.dial.silence(address.parse().unwrap());
     }
 
     /// Number of connections to origins that were opened so far.
@@ -320,5 +329,21 @@ impl World {
     #[track_caller]
     pub fn expect_log(&self, text: &str) {
         assert!(self.log().iter().any(|line| line.contains(text)), "no record with {text:?} in\n{}", self.story());
+    }
+}
+
+/// Knows one name for the compiler, besides those of the system.
+struct OneName;
+
+impl vcl::Resolve for OneName {
+    fn addresses(&self, host: &str) -> Result<Vec<std::net::IpAddr>, String> {
+        match host {
+            "origin.example" => Ok(vec!["192.0.2.80".parse().unwrap()]),
+            _ => vcl::SystemResolver.addresses(host),
+        }
+    }
+
+    fn port(&self, name: &str) -> Option<u16> {
+        vcl::SystemResolver.port(name)
     }
 }

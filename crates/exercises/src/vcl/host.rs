@@ -12,12 +12,13 @@ pub(super) struct ListingHost<'p> {
     program: &'p LinkedProgram,
     headers: BTreeMap<String, Vec<u8>>,
     ttl: f64,
+    is_traced: bool,
     pub(super) done: Vec<String>,
 }
 
 impl<'p> ListingHost<'p> {
-    pub(super) fn new(program: &'p LinkedProgram) -> ListingHost<'p> {
-        ListingHost { program, headers: BTreeMap::new(), ttl: 0.0, done: Vec::new() }
+    pub(super) fn new(program: &'p LinkedProgram, is_traced: bool) -> ListingHost<'p> {
+        ListingHost { program, headers: BTreeMap::new(), ttl: 0.0, is_traced, done: Vec::new() }
     }
 }
 
@@ -32,6 +33,10 @@ impl Host for ListingHost<'_> {
 
     fn now(&self) -> f64 {
         0.0
+    }
+
+    fn is_traced(&self) -> bool {
+        self.is_traced
     }
 
     fn read(&mut self, var: Var, _scratch: &mut Scratch) -> Result<Value, Failure> {

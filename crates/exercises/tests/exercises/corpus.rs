@@ -131,6 +131,7 @@ fn a_proxy_header_is_the_same_in_any_pieces() {
 #[test]
 fn no_damage_to_an_arena_keeps_it_from_being_recovered() {
     replay("arena_recovery", store::arena);
+    replay("bodies_in_a_file", store::bodies);
 }
 
 #[test]

@@ -280,11 +280,12 @@ async fn attempt(manager: &Rc<Manager>, acme: &Acme, index: usize) {
         Ok(pem) => keep_issued(acme, index, way, pem).await,
         Err(failure) => Err(failure),
     };
-    acme.items.borrow_mut()[index].is_ordering = false;
     match result {
         Ok(stored) => take_over(manager, acme, index, stored).await,
         Err(failure) => failed(manager, acme, index, way, &failure).await,
     }
+    // Only now: what came of it is shown when it would also be known after a kill.
+    acme.items.borrow_mut()[index].is_ordering = false;
     drop(lock);
 }
 

@@ -1,8 +1,9 @@
 //! `-x`: parts of the documentation, generated from the tables.
 
-use super::{OPTIONS, Role};
+use super::Role;
 use std::fmt::Write;
 use surface::cli::COMMANDS;
+use surface::option::letter;
 use surface::parameter::{PARAMETERS, value};
 use surface::tag::TAGS;
 
@@ -12,7 +13,7 @@ pub fn dump(role: Role, what: &str) -> Option<String> {
     let mut out = String::new();
     match what {
         "optstring" => {
-            let _ = writeln!(out, "{OPTIONS}");
+            let _ = writeln!(out, "{}", letter::optstring());
         }
         "builtin" => {
             let compiled = vcl::compile(

@@ -1,16 +1,19 @@
-//! `-s`: where objects are stored; may be given several times. This build stores in memory; `default` means the same.
+//! `-s`: where objects are stored; may be given several times. In memory (`malloc`, and `default` means the same), or with their bodies
+//! in a file (`storage/file.rs`).
 //!
 //! Behind the size, or in its place, may stand `policy=NAME`: what is evicted from this storage. Varnish has no such field.
 
+pub mod file;
+
+use self::file::{FileArgument, METADATA_BYTES_MIN, POLICY};
 use super::listen::split_name;
 use surface::eviction::{EvictionPolicy, POLICIES};
 use surface::limits::STORAGES_MAX;
+use surface::option::letter::storage_kind;
 use surface::parameter::value::parse_bytes;
 
 /// Names that are reserved for short-lived objects and request bodies.
 pub const TRANSIENT: &str = "Transient";
-/// Before the name of an eviction policy.
-const POLICY: &str = "policy=";
 /// Smallest storage that makes sense, in bytes.
 const SIZE_BYTES_MIN: u64 = 4096;
 
@@ -19,12 +22,22 @@ const SIZE_BYTES_MIN: u64 = 4096;
 pub struct StorageArgument {
     /// As given, or `s0`, `s1`, … numbered among those without a name.
     pub name: String,
-    /// As written, for the identification: `default` or `malloc`.
+    /// As written, for the identification: `default`, `malloc` or `file`.
     pub kind: String,
-    /// How large it may become.
+    /// How much memory it may take.
     pub size: Size,
     /// What is evicted from it; `None` = as the parameter `eviction_policy` says.
     pub policy: Option<EvictionPolicy>,
+    /// Where its bodies lie, if not in memory.
+    pub file: Option<FileArgument>,
+}
+
+impl StorageArgument {
+    /// The kind as VCL, the log and `storage.list` name it.
+    #[must_use]
+    pub fn kind_shown(&self) -> &'static str {
+        if self.file.is_some() { "file" } else { "malloc" }
+    }
 }
 
 /// The limit of a storage.
@@ -36,16 +49,29 @@ pub enum Size {
     Percent(u64),
     /// What the others leave.
     Rest,
+    /// One part in 64 of its file, but no more than a quarter of the memory that there is.
+    OfFile,
 }
 
 impl Size {
-    /// The limit in bytes, where there are `usable_bytes` of memory; `None` = what the others leave.
+    /// The limit in bytes, where there are `usable_bytes` of memory, and `file_bytes` in the storage's file if it has one; `None` =
+    /// what the others leave.
     #[must_use]
-    pub fn bytes_of(self, usable_bytes: u64) -> Option<u64> {
+    pub fn bytes_of(self, usable_bytes: u64, file_bytes: u64) -> Option<u64> {
         match self {
             Size::Bytes(bytes) => Some(bytes),
             Size::Percent(percent) => Some((usable_bytes / 100 * percent).max(SIZE_BYTES_MIN)),
+            Size::OfFile => Some(self.beside(file_bytes).min(usable_bytes / 4).max(METADATA_BYTES_MIN)),
             Size::Rest => None,
+        }
+    }
+
+    /// For a storage with a file of so many bytes: the memory for which the file is divided, whatever there is of it now.
+    #[must_use]
+    pub fn beside(self, file_bytes: u64) -> u64 {
+        match self {
+            Size::Bytes(bytes) => bytes,
+            Size::OfFile | Size::Percent(_) | Size::Rest => (file_bytes / 64).max(METADATA_BYTES_MIN),
         }
     }
 
@@ -54,7 +80,7 @@ impl Size {
     pub fn given_bytes(self) -> Option<u64> {
         match self {
             Size::Bytes(bytes) => Some(bytes),
-            Size::Percent(_) | Size::Rest => None,
+            Size::Percent(_) | Size::Rest | Size::OfFile => None,
         }
     }
 }
@@ -97,6 +123,13 @@ pub fn parse(arguments: &[String]) -> Result<Storages, String> {
         if cache.iter().chain(&transient).any(is_its) || is_misspelt_transient(&storage.name) {
             return Err(format!("(-s {text}) '{}' is already defined", storage.name));
         }
+        let path = storage.file.as_ref().map(|file| &file.path);
+        let has_it =
+            |earlier: &&StorageArgument| path.is_some() && earlier.file.as_ref().map(|file| &file.path) == path;
+        // A directory has room for a file of each. If it is a file, it is found to be in use when it is opened.
+        if let Some(earlier) = cache.iter().find(has_it).filter(|_| path.is_some_and(|path| !path.is_dir())) {
+            return Err(format!("(-s {text}) the storage '{}' has that file", earlier.name));
+        }
         if storage.name == TRANSIENT {
             transient = Some(storage);
         } else if cache.len() == STORAGES_MAX {
@@ -110,6 +143,7 @@ pub fn parse(arguments: &[String]) -> Result<Storages, String> {
         kind: "default".to_owned(),
         size: Size::Rest,
         policy: None,
+        file: None,
     };
     if cache.is_empty() {
         cache.push(default("s0"));
@@ -125,13 +159,26 @@ fn parse_one(text: &str, unnamed: &mut usize) -> Result<StorageArgument, String>
     let (name, rest) = split_name(text, "-s")?;
     let mut fields = rest.split(',');
     let kind = fields.next().unwrap_or_default();
-    match kind {
-        "" => return Err("-s argument lacks strategy {malloc, file, ...}".to_owned()),
-        "malloc" | "default" => {}
-        "file" | "umem" | "debug" | "deprecated_persistent" | "persistent" => {
-            return Err(format!("(-s {text}) storage method \"{kind}\" is not in this build, only \"malloc\" is"));
+    match storage_kind(kind) {
+        _ if kind.is_empty() => return Err("-s argument lacks strategy {malloc, file, ...}".to_owned()),
+        Some(_) if kind == "file" => {
+            if name.as_deref() == Some(TRANSIENT) {
+                return Err(format!(
+                    "(-s {text}) {TRANSIENT} is a part of the first storage, and has no file of its own"
+                ));
+            }
+            let (file, metadata_bytes) = file::parse(text, fields)?;
+            let (name, size) =
+                (name.unwrap_or_else(|| number(unnamed)), metadata_bytes.map_or(Size::OfFile, Size::Bytes));
+            return Ok(StorageArgument { name, kind: kind.to_owned(), size, policy: None, file: Some(file) });
         }
-        _ => return Err(format!("Unknown storage method \"{kind}\"")),
+        Some(row) if row.is_here => {}
+        Some(_) => {
+            return Err(format!(
+                "(-s {text}) storage method \"{kind}\" is not in this build, only \"malloc\" and \"file\" are"
+            ));
+        }
+        None => return Err(format!("Unknown storage method \"{kind}\"")),
     }
     let mut fields = fields.peekable();
     let is_size = |field: &&str| !field.starts_with(POLICY);
@@ -153,15 +200,18 @@ fn parse_one(text: &str, unnamed: &mut usize) -> Result<StorageArgument, String>
             None => Size::Bytes(bytes(text)?),
         },
     };
-    let name = name.unwrap_or_else(|| {
-        *unnamed += 1;
-        format!("s{}", *unnamed - 1)
-    });
+    let name = name.unwrap_or_else(|| number(unnamed));
     if name == TRANSIENT && policy.is_some() {
         // It is a part of the first storage, whose policy ranks its objects too.
         return Err(format!("(-s {text}) {TRANSIENT} has no policy of its own"));
     }
-    Ok(StorageArgument { name, kind: kind.to_owned(), size, policy })
+    Ok(StorageArgument { name, kind: kind.to_owned(), size, policy, file: None })
+}
+
+/// The name of the next storage without one.
+fn number(unnamed: &mut usize) -> String {
+    *unnamed += 1;
+    format!("s{}", *unnamed - 1)
 }
 
 /// The policy that a field names.
@@ -184,7 +234,9 @@ fn bytes(size: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
+    use super::file::FileSize;
     use super::*;
+    use worker::control::Advice;
 
     fn parse_all(arguments: &[&str]) -> Result<Storages, String> {
         let arguments: Vec<String> = arguments.iter().map(|text| (*text).to_owned()).collect();
@@ -205,8 +257,8 @@ mod tests {
     #[test]
     fn a_share_is_one_of_what_there_is() {
         let share = parse_all(&["malloc,75%", "malloc,1%"]).unwrap();
-        assert_eq!(share.cache[0].size.bytes_of(400 << 20), Some(300 << 20));
-        assert_eq!(share.cache[1].size.bytes_of(1000), Some(SIZE_BYTES_MIN));
+        assert_eq!(share.cache[0].size.bytes_of(400 << 20, 0), Some(300 << 20));
+        assert_eq!(share.cache[1].size.bytes_of(1000, 0), Some(SIZE_BYTES_MIN));
         assert_eq!(share.cache[0].size.given_bytes(), None);
     }
 
@@ -265,6 +317,63 @@ mod tests {
         refuses(&["malloc", "S0=malloc"], "(-s S0=malloc) 'S0' is already defined");
         refuses(&["s0=malloc", "malloc"], "(-s malloc) 's0' is already defined");
         refuses(&["transient=malloc"], "(-s transient=malloc) 'transient' is already defined");
-        refuses(&["file,/x,1G"], "(-s file,/x,1G) storage method \"file\" is not in this build, only \"malloc\" is");
+        let umem = "(-s umem) storage method \"umem\" is not in this build, only \"malloc\" and \"file\" are";
+        refuses(&["umem"], umem);
+    }
+
+    #[test]
+    fn a_file_has_a_path_and_a_size_and_perhaps_more() {
+        let storages =
+            parse_all(&["file,/x,1G", "big=file,/y,80%,64k,sequential,meta=32M", "file,/z,512k,,normal"]).unwrap();
+        assert_eq!(storages.names(), ["s0", "big", "s1", "Transient"]);
+        let files: Vec<_> = storages.cache.iter().map(|storage| storage.file.clone().unwrap()).collect();
+        assert_eq!((files[0].size, files[1].size), (FileSize::Bytes(1 << 30), FileSize::Percent(80)));
+        assert_eq!((files[0].granularity_bytes, files[1].granularity_bytes), (4096, 64 << 10));
+        assert_eq!(
+            [files[0].advice, files[1].advice, files[2].advice],
+            [Advice::Random, Advice::Sequential, Advice::Normal]
+        );
+        assert_eq!((storages.cache[0].size, storages.cache[1].size), (Size::OfFile, Size::Bytes(32 << 20)));
+        assert_eq!((storages.cache[0].kind_shown(), storages.transient.kind_shown()), ("file", "malloc"));
+    }
+
+    #[test]
+    fn a_file_takes_a_part_of_its_size_in_memory_but_never_much_of_what_there_is() {
+        let bytes = |usable: u64, file: u64| Size::OfFile.bytes_of(usable, file).unwrap();
+        assert_eq!(bytes(8 << 30, 64 << 30), 1 << 30);
+        assert_eq!(bytes(2 << 30, 1 << 40), 512 << 20);
+        assert_eq!(bytes(8 << 30, 1 << 20), 512 << 10);
+        assert_eq!((Size::OfFile.beside(1 << 40), Size::Bytes(1 << 20).beside(1 << 40)), (16 << 30, 1 << 20));
+    }
+
+    #[test]
+    fn mistakes_about_files_get_the_messages_of_varnish() {
+        let refuses = |argument: &str, expected: &str| assert_eq!(parse_all(&[argument]).unwrap_err(), expected);
+        let small = |size: &str| format!("(-sfile) size \"{size}\": too small, did you forget to specify M or G?");
+        refuses("file", "(-sfile) path is mandatory");
+        refuses("file,", "(-sfile) path is mandatory");
+        refuses("file,/x", "(-sfile) no size specified");
+        refuses("file,/x,", "(-sfile) no size specified");
+        refuses("file,/x,1", &small("1"));
+        refuses("file,/x,100k", &small("100k"));
+        refuses("file,/x,1m,64k", &small("1m"));
+        refuses("file,/x,foo", "(-sfile) size \"foo\": Invalid number");
+        refuses("file,/x,1z", "(-sfile) size \"1z\": Unknown BYTES unit of measurement ([KMGTP][B])");
+        refuses("file,/x,1m,foo", "(-sfile) granularity \"foo\": Invalid number");
+        refuses("file,/x,1m,4k,foo", "(-s file) invalid advice: \"foo\"");
+        refuses("file,/x,1m,4k,random,z", "(-sfile) too many arguments");
+        // These are ours.
+        refuses("file,/x,1m,3000", "(-sfile) granularity \"3000\": not a power of two between 512 and 1M");
+        refuses("file,/x,0%", "(-sfile) size \"0%\": a share is between 1% and 100%");
+        refuses("file,/x,1m,meta=4k", "(-sfile) meta \"4k\": at least 512k are needed");
+        refuses("file,/x,1m,meta=1m,4k", "(-sfile) too many arguments");
+        refuses("file,/x,1m,meta=1m,meta=1m", "(-sfile) too many arguments");
+        refuses("file,/x,1m,policy=lru", "(-s file,/x,1m,policy=lru) a file is swept in order: it has no policy");
+        let transient =
+            "(-s Transient=file,/x,1m) Transient is a part of the first storage, and has no file of its own";
+        refuses("Transient=file,/x,1m", transient);
+        let twice = parse_all(&["a=file,/x,1m", "file,/x,2m"]).unwrap_err();
+        assert_eq!(twice, "(-s file,/x,2m) the storage 'a' has that file");
+        assert!(parse_all(&["a=file,/tmp,1m", "file,/tmp,1m"]).is_ok(), "a file of each in a directory");
     }
 }

@@ -44,6 +44,7 @@ fn conflicts_are_named() {
     refuses(&["-x", "builtin", "foo"], "Too many arguments for -x");
     refuses(&["-Z"], "invalid option -- 'Z'");
     refuses(&["-x"], "option requires an argument -- 'x'");
+    refuses(&["-u", "x"], "invalid option -- 'u'\n\t-u is of Varnish 1 to 4.0; -j unix,user=USER");
 }
 
 #[test]
@@ -121,6 +122,18 @@ fn names_and_addresses_of_the_management_are_taken() {
 }
 
 #[test]
+fn the_usage_text_has_the_letters_that_are_parsed() {
+    let Ok(Parsed::Print { text: parsed, .. }) = run(&["--optstring"]) else { panic!("no letters") };
+    let letters = |text: &str| {
+        let letters: Vec<char> = text.trim().chars().collect();
+        let takes = |index: usize| letters.get(index + 1) == Some(&':');
+        let found = letters.iter().enumerate().filter(|(_, letter)| **letter != ':');
+        found.map(|(index, letter)| (*letter, takes(index))).collect::<BTreeSet<_>>()
+    };
+    assert_eq!(letters(&surface::program::program("daemon").optstring()), letters(&parsed));
+}
+
+#[test]
 fn information_is_printed() {
     let text = |line: &[&str]| match run(line) {
         Ok(Parsed::Print { text, status }) => (text, status),
@@ -130,11 +143,11 @@ fn information_is_printed() {
     assert_eq!(text(&["--optstring"]), text(&["-x", "optstring"]));
     let text = |line: &[&str]| text(line).0;
     assert!(text(&["-V"]).starts_with("varnishd (varnish-7.1.1 revision "));
-    assert_eq!(text(&["-x", "optstring"]), format!("{OPTIONS}\n"));
+    assert_eq!(text(&["-x", "optstring"]), format!("{}\n", letter::optstring()));
     assert!(text(&["-x", "parameter"]).contains("default_ttl"));
     assert!(text(&["-x", "cli"]).contains("vcl.load <configname>"));
     assert!(text(&["-x", "vsl"]).contains("ReqURL"));
-    assert!(text(&["-?"]).contains("-W epoll|poll"));
+    assert!(text(&["-?"]).contains("-W <epoll|poll>"));
 }
 
 #[test]

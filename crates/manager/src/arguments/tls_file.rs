@@ -53,6 +53,13 @@ const MEANINGLESS: &[&str] = &[
     "write-proxy-v1",
     "write-proxy-v2",
 ];
+
+/// Whether that is a key of hitch.conf which means nothing here.
+#[must_use]
+pub fn is_meaningless(key: &str) -> bool {
+    MEANINGLESS.contains(&key)
+}
+
 /// The port of a frontend that names none.
 const DEFAULT_PORT: &str = "443";
 
@@ -268,7 +275,7 @@ impl Reader<'_> {
             "early-data" => level.early_data = Some(self.truth(assignment)?),
             "h3" => level.http3 = Some(self.truth(assignment)?),
             "proxy-proxy" if place == Place::Top => level.proxy = Some(self.truth(assignment)?),
-            key if MEANINGLESS.contains(&key) => self.meaningless.push(key.to_owned()),
+            key if is_meaningless(key) => self.meaningless.push(key.to_owned()),
             key => return Err(self.mistake(assignment.line, &format!("unknown key '{key}'"))),
         }
         Ok(())

@@ -13,6 +13,7 @@ use crate::directory::WorkDirectory;
 use crate::listeners::{HandedListener, Listener, check_handed};
 use crate::memory_files::MemoryFiles;
 use crate::state::{ChildState, Manager};
+use crate::storage_files::wanted;
 use crate::tls;
 use crate::tls::registry::{HandedTls, Registry};
 use crate::vcl_files::VclFiles;
@@ -138,7 +139,7 @@ impl Document {
 pub struct Inheritance {
     /// The work directory.
     pub directory: WorkDirectory,
-    /// Memory that outlives workers.
+    /// Memory that outlives workers, and files with their locks.
     pub memory: MemoryFiles,
     /// Limits of the storages, if they are not those of the command line.
     pub limits_bytes: Option<Vec<u64>>,
@@ -179,8 +180,9 @@ impl Inheritance {
         }
         check_handed(&document.listeners, &arguments.listeners)?;
         let mut descriptors = descriptors.into_iter();
-        let memory: Vec<OwnedFd> = descriptors.by_ref().take(MemoryFiles::handle_count(storages.len())).collect();
-        let memory = MemoryFiles::take_over(memory, storages.len())?;
+        let wanted = wanted(&arguments.storages);
+        let memory: Vec<OwnedFd> = descriptors.by_ref().take(MemoryFiles::handle_count(&wanted)).collect();
+        let memory = MemoryFiles::take_over(memory, &wanted)?;
         let pid_files: Vec<(PathBuf, OwnedFd)> = document.pid_files.into_iter().zip(descriptors.by_ref()).collect();
         if pid_files.len() != arguments.pid_files.len() + 1 {
             return Err("there are too few descriptors".to_owned());

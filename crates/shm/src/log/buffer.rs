@@ -8,13 +8,15 @@ use std::fmt::{self, Write};
 
 use surface::tag::Tag;
 
-use super::decimal::{SECONDS_BYTES_MAX, seconds};
+use super::decimal::{INTEGER_BYTES_MAX, SECONDS_BYTES_MAX, TimeOfDay, integer, seconds};
 use super::{LogId, LogRing, first_word};
 
 /// Room for three times, each with a blank before it.
 const TIMES_BYTES_MAX: usize = 3 * (SECONDS_BYTES_MAX + 1);
 /// First size of a buffer, in words.
 const FIRST_WORDS: usize = 1024;
+/// Room for a record that goes before the batch: the longest Link of a request, with its head.
+const NOTICE_WORDS: usize = 8;
 
 /// Collects the records of one transaction after another; one per request or backend request under way.
 pub struct LogBuffer {
@@ -27,6 +29,11 @@ pub struct LogBuffer {
     records: u64,
     previous: f64,
     id: LogId,
+    /// Digits of the second in which timestamps were made last.
+    second: TimeOfDay,
+    /// A record of another transaction, which is written together with the first batch of this one.
+    notice: [u32; NOTICE_WORDS],
+    notice_words: usize,
 }
 
 impl LogBuffer {
@@ -42,6 +49,9 @@ impl LogBuffer {
             records: 0,
             start: 0.0,
             previous: 0.0,
+            second: TimeOfDay::default(),
+            notice: [0; NOTICE_WORDS],
+            notice_words: 0,
         }
     }
 
@@ -50,6 +60,24 @@ impl LogBuffer {
         self.flush();
         self.id = id;
         self.set_start(now);
+    }
+
+    /// Writes a short text record of another transaction, such as the Link in a session, at the latest together with the first
+    /// batch of this one: one reservation of the ring instead of two. Call it before the first record.
+    pub fn announce(&mut self, tag: Tag, id: LogId, payload: &[u8]) {
+        let length = payload.len() + 1;
+        let words = 2 + length.div_ceil(4);
+        if words > NOTICE_WORDS || length > self.ring.reclen_bytes() || self.notice_words > 0 || self.ring.is_sync() {
+            self.flush();
+            return self.ring.write(tag, id, payload);
+        }
+        if self.ring.is_masked(tag) {
+            return;
+        }
+        self.notice[words - 1] = 0;
+        (self.notice[0], self.notice[1]) = (first_word(tag, length), id.0);
+        copy(&mut bytes_of(&mut self.notice[2..])[..payload.len()], payload);
+        self.notice_words = words;
     }
 
     /// The transaction being collected.
@@ -104,6 +132,29 @@ impl LogBuffer {
         self.appended();
     }
 
+    /// Adds a record of whole numbers with blanks between them.
+    pub fn record_numbers<const N: usize>(&mut self, tag: Tag, numbers: [u64; N]) {
+        if self.ring.is_masked(tag) {
+            return;
+        }
+        let wanted = N * (INTEGER_BYTES_MAX + 1);
+        let target = self.append(tag, wanted);
+        if target.len() < wanted {
+            // `vsl_reclen` is very small; the record is taken back.
+            self.take_back();
+            let texts = numbers.map(|number| number.to_string());
+            return self.record(tag, texts.join(" ").as_bytes());
+        }
+        let mut length = 0;
+        for number in numbers {
+            length += integer(number, &mut target[length..]);
+            target[length] = b' ';
+            length += 1;
+        }
+        self.shorten(tag, length.saturating_sub(1));
+        self.appended();
+    }
+
     /// Adds a record with a formatted payload; nothing is formatted when the tag is masked.
     pub fn record_fmt(&mut self, tag: Tag, args: fmt::Arguments) {
         if self.ring.is_masked(tag) {
@@ -129,20 +180,21 @@ impl LogBuffer {
         // Three plain values: an array would be stored in pieces and loaded as a pair, which stalls.
         let (since_start, since_previous) = (now - self.start, now - previous);
         let wanted = label.len() + 1 + TIMES_BYTES_MAX;
+        let mut second = self.second;
         let target = self.append(Tag::Timestamp, wanted);
         if target.len() < wanted {
             // `vsl_reclen` is very small; the record is taken back.
-            self.used = self.last;
-            self.records -= 1;
+            self.take_back();
             return self
                 .record_fmt(Tag::Timestamp, format_args!("{label}: {now:.6} {since_start:.6} {since_previous:.6}"));
         }
         copy(&mut target[..label.len()], label.as_bytes());
         target[label.len()] = b':';
         let mut length = label.len() + 1;
-        length += put_time(target, length, now);
-        length += put_time(target, length, since_start);
-        length += put_time(target, length, since_previous);
+        length += put_time(target, length, |room| second.put(now, room));
+        length += put_time(target, length, |room| seconds(since_start, room));
+        length += put_time(target, length, |room| seconds(since_previous, room));
+        self.second = second;
         self.shorten(Tag::Timestamp, length);
         self.appended();
     }
@@ -181,19 +233,27 @@ impl LogBuffer {
         self.words = Vec::new();
     }
 
-    /// Frees the room that nothing was collected in yet, since the transaction waits for somebody; what is collected stays.
+    /// Frees the room that nothing was collected in yet, since the transaction waits for somebody; what is collected stays. What
+    /// was announced is written now.
     pub fn shrink(&mut self) {
+        if self.notice_words > 0 {
+            self.ring.write_words(&self.notice[..self.notice_words]);
+            self.notice_words = 0;
+        }
         self.words.truncate(self.used);
         self.words.shrink_to_fit();
     }
 
     fn flush_counting(&mut self, flushes: u64) {
-        if self.used == 0 {
-            return;
+        let notice = &self.notice[..self.notice_words];
+        if self.used > 0 {
+            self.ring.write_batch(notice, &self.words[..self.used], self.records, flushes);
+        } else if !notice.is_empty() {
+            self.ring.write_words(notice);
         }
-        self.ring.write_batch(&self.words[..self.used], self.records, flushes);
         self.used = 0;
         self.records = 0;
+        self.notice_words = 0;
     }
 
     /// Appends the two head words, NUL and padding of a record with up to `wanted` payload bytes, and returns the room
@@ -203,20 +263,22 @@ impl LogBuffer {
         let text = usize::from(!is_binary(tag));
         let payload = wanted.min(self.ring.reclen_bytes() - text);
         let length = payload + text;
-        let payload_words = length.div_ceil(4);
-        if self.used + 2 + payload_words > self.words.len() {
-            self.make_room(2 + payload_words);
+        // Lengths have 16 bits, so this cannot overflow; `div_ceil` would see to that.
+        let words = 2 + ((length + 3) >> 2);
+        if words > self.words.len() - self.used {
+            self.make_room(words);
         }
-        let record = &mut self.words[self.used..self.used + 2 + payload_words];
-        record[0] = first_word(tag, length);
-        record[1] = self.id.0;
-        if let [.., last] = &mut record[2..] {
+        let start = self.used;
+        let Some([first, id, rest @ ..]) = self.words.get_mut(start..start + words) else { return &mut [] };
+        if let Some(last) = rest.last_mut() {
             *last = 0;
         }
-        self.last = self.used;
-        self.used += 2 + payload_words;
+        *first = first_word(tag, length);
+        *id = self.id.0;
+        self.last = start;
+        self.used = start + words;
         self.records += 1;
-        &mut bytes_of(&mut record[2..])[..payload]
+        &mut bytes_of(rest)[..payload]
     }
 
     #[inline]
@@ -226,14 +288,25 @@ impl LogBuffer {
         }
     }
 
+    /// Removes the record appended last.
+    fn take_back(&mut self) {
+        self.used = self.last;
+        self.records -= 1;
+    }
+
     /// Cuts the record appended last down to `payload` bytes.
     fn shorten(&mut self, tag: Tag, payload: usize) {
         let start = self.last;
         let length = payload + usize::from(!is_binary(tag));
         let end = start + 2 + length.div_ceil(4);
         self.words[start] = first_word(tag, length);
-        // NUL and padding are stored, not masked in: loading the word whose bytes were just stored would stall.
-        bytes_of(&mut self.words[start + 2..end])[payload..].fill(0);
+        // NUL and padding are stored, not masked in: loading the word whose bytes were just stored would stall. What was
+        // reserved for the record mostly reaches farther, so that the store has a fixed size.
+        let room = &mut bytes_of(&mut self.words[start + 2..self.used])[payload..];
+        match room.first_chunk_mut::<4>() {
+            Some(padding) => *padding = [0; 4],
+            None => room.fill(0),
+        }
         self.used = end;
     }
 
@@ -263,11 +336,11 @@ pub(super) fn is_binary(tag: Tag) -> bool {
 }
 
 /// Writes a blank and a time at `at`, if there is room for the longest; returns the number of bytes.
-#[inline]
-fn put_time(target: &mut [u8], at: usize, time: f64) -> usize {
+#[inline(always)]
+fn put_time(target: &mut [u8], at: usize, put: impl FnOnce(&mut [u8; SECONDS_BYTES_MAX]) -> usize) -> usize {
     let Some((blank, rest)) = target[at..].split_first_mut() else { return 0 };
     *blank = b' ';
-    rest.first_chunk_mut::<SECONDS_BYTES_MAX>().map_or(0, |room| 1 + seconds(time, room))
+    rest.first_chunk_mut::<SECONDS_BYTES_MAX>().map_or(0, |room| 1 + put(room))
 }
 
 #[inline]
@@ -290,14 +363,13 @@ fn copy(to: &mut [u8], from: &[u8]) {
         }
     }
     match from.len() {
-        0..4 => {
-            for (to, from) in to.iter_mut().zip(from) {
-                *to = *from;
-            }
-        }
+        0 => {}
+        1 => to[0] = from[0],
+        2..4 => ends::<2>(to, from),
         4..8 => ends::<4>(to, from),
         8..16 => ends::<8>(to, from),
-        16..=32 => ends::<16>(to, from),
+        16..32 => ends::<16>(to, from),
+        32..=64 => ends::<32>(to, from),
         _ => to.copy_from_slice(from),
     }
 }

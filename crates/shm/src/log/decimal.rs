@@ -80,23 +80,55 @@ fn unusual_seconds(value: f64, out: &mut [u8; SECONDS_BYTES_MAX]) -> usize {
 /// When `out` is too short.
 #[inline]
 pub fn integer(mut value: u64, out: &mut [u8]) -> usize {
-    let mut digits = [0; INTEGER_BYTES_MAX];
-    let mut start = INTEGER_BYTES_MAX;
+    let count = match value {
+        0..10 => 1,
+        10..100 => 2,
+        100..1000 => 3,
+        _ => value.ilog10() as usize + 1,
+    };
+    // From the end, so that no digit is written twice.
+    let digits = &mut out[..count];
+    let mut end = count;
     while value >= 100 {
-        start -= 2;
-        [digits[start], digits[start + 1]] = pair((value % 100) as u32);
+        end -= 2;
+        [digits[end], digits[end + 1]] = pair((value % 100) as u32);
         value /= 100;
     }
     if value >= 10 {
-        start -= 2;
-        [digits[start], digits[start + 1]] = pair(value as u32);
+        [digits[0], digits[1]] = pair(value as u32);
     } else {
-        start -= 1;
-        digits[start] = b'0' + value as u8;
+        digits[0] = b'0' + value as u8;
     }
-    let count = INTEGER_BYTES_MAX - start;
-    out[..count].copy_from_slice(&digits[start..]);
     count
+}
+
+/// Writes times of day: the digits of their second are kept, since many times fall into one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TimeOfDay {
+    second: u32,
+    digits: [u8; 10],
+}
+
+impl TimeOfDay {
+    /// As [`seconds`].
+    #[inline]
+    pub fn put(&mut self, value: f64, out: &mut [u8; SECONDS_BYTES_MAX]) -> usize {
+        let whole = value as u32;
+        let fraction = ((value - f64::from(whole)) * 1e6 + 0.5) as u32;
+        // No time of day in this century has fewer than ten digits.
+        if fraction >= 1_000_000 || whole < 1_000_000_000 {
+            return seconds(value, out);
+        }
+        if whole != self.second {
+            self.second = whole;
+            integer(u64::from(whole), &mut self.digits);
+        }
+        let (digits, rest) = out.split_at_mut(10);
+        digits.copy_from_slice(&self.digits);
+        rest[0] = b'.';
+        six(fraction, rest, 1);
+        17
+    }
 }
 
 #[cfg(test)]
@@ -133,16 +165,33 @@ mod tests {
     }
 
     #[test]
+    fn times_of_day_read_as_seconds_do() {
+        let mut day = TimeOfDay::default();
+        let start = 1_700_000_000.0;
+        let times = [0.0, 0.25, 0.9999991, 0.9999999, 1.0, 59.5, 0.123456, -start, 3e9, -2e9, f64::NAN, -999_999_999.5];
+        for value in times.map(|later| start + later) {
+            let (mut wanted, mut out) = ([0; SECONDS_BYTES_MAX], [0; SECONDS_BYTES_MAX]);
+            let length = seconds(value, &mut wanted);
+            assert_eq!(day.put(value, &mut out), length, "{value}");
+            assert_eq!(out[..length], wanted[..length], "{value}");
+        }
+    }
+
+    #[test]
     fn absurd_seconds_still_fit() {
         for value in [f64::MAX, f64::MIN, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             let mut out = [0; SECONDS_BYTES_MAX];
+            assert!(seconds(value, &mut out) <= SECONDS_BYTES_MAX);
+            let mut again = [0; SECONDS_BYTES_MAX];
+            TimeOfDay::default().put(value, &mut again);
+            assert_eq!(again, out);
             assert!(seconds(value, &mut out) <= SECONDS_BYTES_MAX);
         }
     }
 
     #[test]
     fn integers_of_every_length_are_written_whole() {
-        for value in [0, 9, 10, 99, 100, 12_345, u64::MAX] {
+        for value in [0, 9, 10, 99, 100, 999, 1000, 9_999, 12_345, 100_000, u64::MAX] {
             let mut out = [0; INTEGER_BYTES_MAX];
             let length = integer(value, &mut out);
             assert_eq!(std::str::from_utf8(&out[..length]).unwrap(), value.to_string());

@@ -95,6 +95,52 @@ fn an_overlong_payload_is_cut_to_vsl_reclen_with_its_nul() {
 }
 
 #[test]
+fn numbers_are_written_with_blanks_between_them_and_cut_like_texts() {
+    let ring = ring();
+    let mut buffer = LogBuffer::new(&ring);
+    buffer.start(LogId::client(1), 0.0);
+    buffer.record_numbers(Tag::ReqAcct, [0, 10, 123, u64::MAX]);
+    buffer.record_numbers(Tag::Length, [7]);
+    ring.configure(&LogConfiguration { reclen_bytes: 6, ..LogConfiguration::default() });
+    buffer.record_numbers(Tag::ReqAcct, [12, 345, 6]);
+    buffer.end();
+    assert_eq!(lines(&ring), ["1 ReqAcct 0 10 123 18446744073709551615", "1 Length 7", "1 ReqAcct 12 34", "1 End "]);
+}
+
+#[test]
+fn an_announcement_precedes_its_transaction_in_one_reservation() {
+    let ring = ring();
+    let mut buffer = LogBuffer::new(&ring);
+    buffer.start(LogId::client(2), 0.0);
+    buffer.announce(Tag::Link, LogId::client(1), b"req 2 rxreq");
+    buffer.record(Tag::Begin, b"req 1 rxreq");
+    assert_eq!(lines(&ring), [""; 0]);
+    buffer.end();
+    assert_eq!(lines(&ring), ["1 Link req 2 rxreq", "2 Begin req 1 rxreq", "2 End "]);
+    assert_eq!(ring.totals(), LogTotals { shm_records: 3, shm_writes: 1, ..LogTotals::default() });
+    // While the transaction waits, others see that there is one.
+    buffer.start(LogId::client(3), 0.0);
+    buffer.announce(Tag::Link, LogId::client(1), b"req 3 rxreq");
+    buffer.record(Tag::Begin, b"req 1 rxreq");
+    buffer.shrink();
+    assert_eq!(lines(&ring)[3..], ["1 Link req 3 rxreq"]);
+    buffer.end();
+    assert_eq!(lines(&ring)[4..], ["3 Begin req 1 rxreq", "3 End "]);
+    // It never gets lost, and nothing else changes what it says.
+    buffer.announce(Tag::Link, LogId::client(1), b"req 4 rxreq");
+    drop(buffer);
+    let mut buffer = LogBuffer::new(&ring);
+    buffer.announce(Tag::Link, LogId::client(1), b"one that is much longer than any room that a buffer has for it");
+    assert_eq!(
+        lines(&ring)[6..],
+        ["1 Link req 4 rxreq", "1 Link one that is much longer than any room that a buffer has for it"]
+    );
+    ring.configure(&LogConfiguration { reclen_bytes: 5, ..LogConfiguration::default() });
+    buffer.announce(Tag::Link, LogId::client(1), b"req 5 rxreq");
+    assert_eq!(lines(&ring)[8..], ["1 Link req "]);
+}
+
+#[test]
 fn a_full_buffer_is_flushed_and_counted_and_nothing_is_lost() {
     let ring = ring();
     ring.configure(&LogConfiguration { buffer_bytes: 400, reclen_bytes: 300, ..LogConfiguration::default() });

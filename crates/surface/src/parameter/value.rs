@@ -5,8 +5,8 @@
 //! as one second), or has its literal meaning (more than 32 bits, which wrap around in Varnish).
 
 use super::{
-    BitRow, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, HTTP_POLICIES, PARAMETERS, ParameterKind, ParameterRow,
-    Parameters, ValueMut, ValueRef, default_log_mask,
+    BitRow, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, HTTP_POLICIES, NAME_SOURCES, PARAMETERS, PLACEMENTS,
+    ParameterKind, ParameterRow, Parameters, ValueMut, ValueRef, default_log_mask,
 };
 use crate::encoding::Encodings;
 use crate::eviction::POLICIES;
@@ -255,9 +255,17 @@ fn parse(
             }
             return Ok(());
         }
-        ParameterKind::Policy | ParameterKind::EvictionPolicy => {
+        ParameterKind::Policy
+        | ParameterKind::EvictionPolicy
+        | ParameterKind::NameSource
+        | ParameterKind::Placement => {
             let evictions = POLICIES.map(|row| row.name);
-            let words = if row.kind == ParameterKind::Policy { HTTP_POLICIES } else { &evictions };
+            let words = match row.kind {
+                ParameterKind::Policy => HTTP_POLICIES,
+                ParameterKind::NameSource => NAME_SOURCES,
+                ParameterKind::Placement => PLACEMENTS,
+                _ => &evictions,
+            };
             if !words.contains(&text) {
                 return Err(format!("use one of: {}\n", words.join(", ")));
             }

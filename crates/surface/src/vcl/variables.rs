@@ -179,6 +179,10 @@ variables! {
         "req.restarts": Int, read at::CLIENT, write 0, unset 0, syntax 40..=41,
             "Restart count";
     }
+    variable ReqSliceBytes {
+        "req.slice_bytes": Bytes, read at::CLIENT, write at::CLIENT, unset 0, syntax 40..=41,
+            "Size of the slices in which the resource is fetched and stored; 0 = not in slices";
+    }
     variable ReqStorage {
         "req.storage": Stevedore, read at::CLIENT, write at::CLIENT, unset 0, syntax 40..=41,
             "Storage for cached request body";
@@ -274,6 +278,10 @@ variables! {
     variable BereqIsHitpass {
         "bereq.is_hitpass": Bool, read at::BACKEND, write 0, unset 0, syntax 40..=41,
             "Caused by hit-for-pass";
+    }
+    variable BereqLastByteTimeout {
+        "bereq.last_byte_timeout": Duration, read at::BACKEND, write at::BACKEND, unset at::BACKEND, syntax 40..=41,
+            "How long the fetch may take to the last byte of its response; 0: as the backend or the parameter says (Copal's own)";
     }
     variable BereqMethod {
         "bereq.method": String, read at::PIPE | at::BACKEND, write at::PIPE | at::BACKEND, unset 0, syntax 40..=41,

@@ -2,6 +2,7 @@
 
 use super::{USAGE_ERROR, json, text_file, wrong};
 use crate::Streams;
+use crate::options::Given;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -10,22 +11,6 @@ use surface::legible;
 use surface::parameter::{Parameters, value};
 use surface::vcl::Generation;
 use vcl::{CompileOptions, Diagnostic, Severity, SourceText};
-
-pub(super) const HELP: &str = "\
-Usage: copal vcl check [options] FILE...
-
-Compiles each file as a VCL of its own and shows all messages. - is the standard input.
-
-  --json             one JSON document with the array \"diagnostics\"
-  --text             messages as a server's CLI shows them
-  -p param=value     a run-time parameter, e.g. vcc_err_unref=off or vcl_path=/etc/varnish
-  -I directory       where includes are looked for first (several times)
-  --dialect name     auto, 1, 2.0, 2.1, 3.0 or 4: the generation of the language; auto looks at the text
-  --label name       a label that return (vcl(name)) may name (several times)
-  --storage name     a storage besides s0 and Transient (several times)
-
-Exit status: 0 no errors, 1 errors, 2 wrong command line or unreadable file.
-";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
@@ -45,8 +30,8 @@ struct Request {
     files: Vec<OsString>,
 }
 
-pub(super) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
-    let request = match parse(args) {
+pub(super) fn run(given: Given, streams: &mut Streams) -> i32 {
+    let request = match read(given) {
         Ok(request) => request,
         Err(text) => return wrong("check", &text, streams),
     };
@@ -93,7 +78,7 @@ pub(super) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
     status
 }
 
-fn parse(args: &[OsString]) -> Result<Request, String> {
+fn read(given: Given) -> Result<Request, String> {
     let mut request = Request {
         form: Form::Pretty,
         parameters: Parameters::default(),
@@ -101,28 +86,18 @@ fn parse(args: &[OsString]) -> Result<Request, String> {
         generation: None,
         labels: Vec::new(),
         storages: vec!["s0".to_owned(), "Transient".to_owned()],
-        files: Vec::new(),
+        files: given.rest,
     };
-    let mut parser = lexopt::Parser::from_args(args.iter().cloned());
-    let wrong = |error: lexopt::Error| error.to_string();
-    while let Some(argument) = parser.next().map_err(wrong)? {
-        let option = match argument {
-            lexopt::Arg::Value(file) => {
-                request.files.push(file);
-                continue;
-            }
-            lexopt::Arg::Short(letter) => format!("-{letter}"),
-            lexopt::Arg::Long(name) => format!("--{name}"),
-        };
-        match option.as_str() {
-            "--json" => request.form = Form::Json,
-            "--text" => request.form = Form::Text,
-            "-p" => set_parameter(&mut request.parameters, &text(parser.value().map_err(wrong)?)?)?,
-            "-I" => request.path.push(PathBuf::from(parser.value().map_err(wrong)?)),
-            "--dialect" => request.generation = dialect(&text(parser.value().map_err(wrong)?)?)?,
-            "--label" => request.labels.push(text(parser.value().map_err(wrong)?)?),
-            "--storage" => request.storages.push(text(parser.value().map_err(wrong)?)?),
-            _ => return Err(format!("invalid option '{option}'")),
+    for (letter, argument) in given.options {
+        match letter {
+            'J' => request.form = Form::Json,
+            'T' => request.form = Form::Text,
+            'p' => set_parameter(&mut request.parameters, &text(argument)?)?,
+            'I' => request.path.push(PathBuf::from(argument)),
+            'd' => request.generation = dialect(&text(argument)?)?,
+            'l' => request.labels.push(text(argument)?),
+            's' => request.storages.push(text(argument)?),
+            _ => {}
         }
     }
     if request.files.is_empty() {

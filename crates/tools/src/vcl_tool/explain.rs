@@ -2,29 +2,16 @@
 
 mod old;
 
-use super::wrong;
 use crate::Streams;
-use std::ffi::OsString;
+use crate::options::Given;
 use std::fmt::Write as _;
 use surface::diagnostic::{CODES, Code};
 use surface::vcl::explanation::KEYWORDS;
 use surface::vcl::{Action, METHODS, Type, VARIABLES, VariableRow};
 use surface::vmod::{ArgumentRow, FUNCTIONS, FunctionRow, VMODS};
 
-pub(super) const HELP: &str = "\
-Usage: copal vcl explain [word...]
-
-Says what a word means: the code of a message (V0301), a variable (beresp.ttl), a subroutine (vcl_recv), an action
-(deliver), a statement (hash_data), a VMOD or a function of one (std, std.healthy); also those of VCL before 4.0
-(vcl_fetch, obj.cacheable, hit_for_pass). Without words: all codes.
-
-Exit status: 0 explained, 1 nothing has that name, 2 wrong command line.
-";
-
-pub(super) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
-    if let Some(option) = args.iter().find(|argument| argument.as_encoded_bytes().starts_with(b"-")) {
-        return wrong("explain", &format!("invalid option '{}'", option.to_string_lossy()), streams);
-    }
+pub(super) fn run(given: Given, streams: &mut Streams) -> i32 {
+    let args = given.rest;
     if args.is_empty() {
         let list: String = CODES.iter().map(|row| format!("{}  {}\n", row.number, row.title)).collect();
         let _ = streams.output.write_all(list.as_bytes());

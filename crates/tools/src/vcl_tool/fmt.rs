@@ -1,37 +1,18 @@
 //! `copal vcl fmt`: formats texts in one style without changing their meaning.
 
-use super::{USAGE_ERROR, difference, text_file, wrong};
+use super::{USAGE_ERROR, difference, text_file};
 use crate::Streams;
+use crate::options::Given;
 use std::ffi::OsString;
 use surface::legible;
 use vcl::SourceText;
 
-pub(super) const HELP: &str = "\
-Usage: copal vcl fmt [options] [FILE...]
-
-Writes each file anew in one style: spaces, line ends and indentation change, tokens and comments do not. VCL of every
-generation. - or no file is the standard input, which goes to the standard output. A text with an error is left alone.
-
-  --check   change nothing; name the files that would change
-  --diff    change nothing; show what would change
-  --stdin   the standard input, as -
-
-Exit status: 0 done, 1 an invalid text, or with --check one that would change, 2 wrong command line or unreadable file.
-";
-
-pub(super) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
-    let (mut check, mut diff) = (false, false);
-    let mut files: Vec<OsString> = Vec::new();
-    for argument in args {
-        match argument.to_str() {
-            Some("--check") => check = true,
-            Some("--diff") => diff = true,
-            Some("--stdin") => files.push("-".into()),
-            Some(option) if option.len() > 1 && option.starts_with('-') => {
-                return wrong("fmt", &format!("invalid option '{option}'"), streams);
-            }
-            _ => files.push(argument.clone()),
-        }
+pub(super) fn run(given: Given, streams: &mut Streams) -> i32 {
+    let (check, diff) = (given.has('c'), given.has('d'));
+    let from_input = given.has('s');
+    let mut files = given.rest;
+    if from_input {
+        files.push("-".into());
     }
     if files.is_empty() {
         files.push("-".into());

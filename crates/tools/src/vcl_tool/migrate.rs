@@ -2,26 +2,11 @@
 
 use super::{USAGE_ERROR, text_file, wrong};
 use crate::Streams;
+use crate::options::Given;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use surface::vcl::Generation;
 use vcl::{CompileOptions, SourceText};
-
-pub(super) const HELP: &str = "\
-Usage: copal vcl migrate [options] FILE
-
-Writes a VCL of Varnish 1, 2, 3 or 4.0 anew in VCL 4.1, so that it does what it did. Comments and layout stay where they can;
-files that it includes become part of it. Where a meaning cannot carry over, a comment that begins with 'migrate:' says so;
-all of them are listed on the standard error. - is the standard input.
-
-  -o file          where to write; without it, the standard output
-  --in-place       into the file itself
-  -I directory     where includes are looked for first (several times)
-  --dialect name   auto, 1, 2.0, 2.1, 3.0 or 4: the generation of the old text; auto looks at it
-  --storage name   a storage besides s0 and Transient (several times)
-
-Exit status: 0 done, 1 the old text does not compile, or the new one needs work, 2 wrong command line or unreadable file.
-";
 
 /// The command line.
 #[derive(Default)]
@@ -34,8 +19,8 @@ struct Request {
     storages: Vec<String>,
 }
 
-pub(super) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
-    let request = match parse(args) {
+pub(super) fn run(given: Given, streams: &mut Streams) -> i32 {
+    let request = match read(given) {
         Ok(request) => request,
         Err(text) => return wrong("migrate", &text, streams),
     };
@@ -91,29 +76,29 @@ pub(super) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
     }
 }
 
-fn parse(args: &[OsString]) -> Result<Request, String> {
+fn read(given: Given) -> Result<Request, String> {
     let storages = vec!["s0".to_owned(), "Transient".to_owned()];
     let mut request = Request { storages, ..Request::default() };
-    let mut parser = lexopt::Parser::from_args(args.iter().cloned());
-    let wrong = |error: lexopt::Error| error.to_string();
     let text = |value: OsString| value.into_string().map_err(|_| "an argument is no text".to_owned());
-    while let Some(argument) = parser.next().map_err(wrong)? {
-        match argument {
-            lexopt::Arg::Value(file) if request.file.is_none() => request.file = Some(file),
-            lexopt::Arg::Value(_) => return Err("one file at a time".to_owned()),
-            lexopt::Arg::Short('o') => request.output = Some(parser.value().map_err(wrong)?),
-            lexopt::Arg::Short('I') => request.path.push(PathBuf::from(parser.value().map_err(wrong)?)),
-            lexopt::Arg::Long("in-place") => request.in_place = true,
-            lexopt::Arg::Long("dialect") => {
-                let name = text(parser.value().map_err(wrong)?)?;
+    for file in given.rest {
+        if request.file.replace(file).is_some() {
+            return Err("one file at a time".to_owned());
+        }
+    }
+    for (letter, argument) in given.options {
+        match letter {
+            'o' => request.output = Some(argument),
+            'i' => request.in_place = true,
+            'I' => request.path.push(PathBuf::from(argument)),
+            'd' => {
+                let name = text(argument)?;
                 request.generation = match Generation::of_name(&name) {
                     None if name != "auto" => return Err("--dialect takes auto, 1, 2.0, 2.1, 3.0 or 4".to_owned()),
                     generation => generation,
                 };
             }
-            lexopt::Arg::Long("storage") => request.storages.push(text(parser.value().map_err(wrong)?)?),
-            lexopt::Arg::Short(letter) => return Err(format!("invalid option '-{letter}'")),
-            lexopt::Arg::Long(name) => return Err(format!("invalid option '--{name}'")),
+            's' => request.storages.push(text(argument)?),
+            _ => {}
         }
     }
     if request.in_place && (request.output.is_some() || request.file.as_deref().is_some_and(|file| file == "-")) {

@@ -1,6 +1,7 @@
 //! Backends and probes.
 
-use super::address::{is_address, listed, without_port};
+use super::address::{is_address, listed, split, without_port};
+use super::backend_care::{CARE_FIELDS, CareFields};
 use super::backend_tls::{TLS_FIELDS, TlsFields};
 use super::{Checked, Checker, Meaning, Reported, nearest};
 use crate::diagnostic::Draft;
@@ -12,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use surface::diagnostic::Code;
-use vcl_run::program::{BackendDefinition, Endpoint, ProbeDefinition, ViaDefinition};
+use vcl_run::program::{BackendDefinition, Endpoint, FollowedName, ProbeDefinition, ViaDefinition};
 
 const BACKEND_FIELDS: &[&str] = &[
     "host",
@@ -79,6 +80,7 @@ struct BackendFields {
     via: Placed<u32>,
     authority: Placed<String>,
     tls: TlsFields,
+    care: CareFields,
 }
 
 impl Checker<'_> {
@@ -110,14 +112,19 @@ impl Checker<'_> {
         fields: &[Field],
         name: String,
     ) -> Checked<BackendDefinition> {
-        let of_tls = if self.loaded.syntax >= 40 { TLS_FIELDS } else { &[] };
-        self.no_duplicates(fields, &[BACKEND_FIELDS, of_tls].concat(), self.dialect.ignored_backend_fields)?;
+        let of_today: &[&[&'static str]] = if self.loaded.syntax >= 40 { &[CARE_FIELDS, TLS_FIELDS] } else { &[] };
+        self.no_duplicates(
+            fields,
+            &[BACKEND_FIELDS, &of_today.concat()].concat(),
+            self.dialect.ignored_backend_fields,
+        )?;
         let mut set = BackendFields::default();
         for field in fields {
             self.backend_field(field, &mut set)?;
         }
         let probe = set.probe.or(self.default_probe);
         let is_tls = set.tls.is_on();
+        let mut follows = None;
         let (endpoint, host, port) = if let Some((path, place)) = set.path.take() {
             if is_tls.is_some() {
                 return Err(self.error_at(Code::FieldValue, "Cannot set both .ssl and .path.", place));
@@ -127,6 +134,7 @@ impl Checker<'_> {
             let set_port = set.port.as_ref().map(|(port, _)| port.as_str());
             let default = if is_tls.is_some() { HTTPS_PORT } else { "" };
             let endpoint = self.endpoint(host, *place, set_port, default)?;
+            follows = self.followed_name(host, set_port.is_some(), &endpoint);
             (endpoint, host.clone(), set_port.unwrap_or(default).to_owned())
         } else {
             return Err(self.error_at(Code::BackendAddressMissing, "Expected .host or .path.", tree.name.first));
@@ -140,6 +148,7 @@ impl Checker<'_> {
             Endpoint::Ip { .. } => host.clone(),
         });
         let via = self.via(&mut set, &endpoint, &host_header)?;
+        let trust = self.trust_definition(&set.care)?;
         Ok(BackendDefinition {
             name,
             endpoint,
@@ -152,6 +161,13 @@ impl Checker<'_> {
             max_connections: set.max_connections,
             wait_limit: set.wait_limit,
             wait_timeout: set.wait_timeout,
+            last_byte_timeout: set.care.last_byte_timeout,
+            idle_timeout: set.care.idle_timeout,
+            trust,
+            slow_start: set.care.slow_start,
+            retry_budget: set.care.retry_budget,
+            // Whoever is behind a proxy is found by the proxy.
+            follows: follows.filter(|_| via.is_none()),
             via,
             proxy_header: set.proxy_header,
             preamble: set.preamble,
@@ -245,6 +261,7 @@ impl Checker<'_> {
                 set.preamble = decode_blob(self.loaded.sources.bytes(self.token(place)));
             }
             "probe" => set.probe = Some(self.probe_field(field)?),
+            name if CARE_FIELDS.contains(&name) => self.care_field(field, &mut set.care)?,
             name if TLS_FIELDS.contains(&name) => self.tls_field(field, &mut set.tls)?,
             name if self.dialect.ignored_backend_fields.contains(&name) => {
                 self.without_effect(&format!("'.{name}'"), field.name, field.name);
@@ -374,7 +391,8 @@ impl Checker<'_> {
                 family.push(address);
             }
         }
-        if (v4.len() > 1 || v6.len() > 1) && !self.dialect.habits.first_address {
+        let is_one_enough = self.dialect.habits.first_address || self.follows_names();
+        if (v4.len() > 1 || v6.len() > 1) && !is_one_enough {
             let all = listed(v4.iter().chain(&v6), port);
             let text = format!(
                 "Backend host \"{host}\": resolves to too many addresses.\nOnly one IPv4 and one IPv6 are allowed.\n{all}"
@@ -383,6 +401,19 @@ impl Checker<'_> {
         }
         let first = |found: Vec<IpAddr>| found.first().map(|&address| SocketAddr::new(address, port));
         Ok(Endpoint::Ip { v4: first(v4), v6: first(v6) })
+    }
+
+    fn follows_names(&self) -> bool {
+        self.options.follows_names && self.loaded.syntax >= 40
+    }
+
+    /// The name to look up again and again, if that is wanted and `.host` is one.
+    fn followed_name(&self, host: &str, has_port: bool, endpoint: &Endpoint) -> Option<FollowedName> {
+        let Endpoint::Ip { v4, v6 } = endpoint else { return None };
+        let port = v4.or(*v6)?.port();
+        let name = if has_port { host } else { split(host).ok()?.host };
+        let is_name = !matches!(name, "" | "*") && !is_address(name);
+        (self.follows_names() && is_name).then(|| FollowedName { host: name.to_owned(), port })
     }
 
     fn probe_field(&mut self, field: &Field) -> Checked<u32> {

@@ -212,7 +212,7 @@ impl Checker<'_> {
     }
 
     /// A switch: 0 or 1, as Varnish 9 writes it, or false or true.
-    fn switch_field(&mut self, field: &Field) -> Checked<bool> {
+    pub(super) fn switch_field(&mut self, field: &Field) -> Checked<bool> {
         let mut value = self.field_value(field)?;
         let place = value.place();
         let is_on = match self.text(place) {

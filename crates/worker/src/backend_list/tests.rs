@@ -10,7 +10,9 @@ use backend::director::kind::round_robin::RoundRobin;
 use backend::dns_names::settings::MakerSettings;
 use backend::listing::{Details, MemberFacts, ShardMemberFacts};
 use std::sync::Arc;
-use vcl_run::program::{BackendDefinition, Endpoint, InstanceDefinition, ProbeDefinition, Program};
+use vcl_run::program::{
+    BackendDefinition, Endpoint, FollowedName, InstanceDefinition, ProbeDefinition, Program, TrustDefinition,
+};
 use vcl_run::value::DirectorId;
 
 const NOW: f64 = 1_795_202_223.485;
@@ -210,7 +212,7 @@ fn the_operators_word_shows_as_admin_and_counts_for_directors() {
 
 fn row(name: &str, kind: &'static str, admin: AdminHealth, details: Details) -> Listed {
     let (name, details) = (name.to_owned(), Some(details));
-    Listed { name, kind, admin, good: 1, all: 1, is_healthy: true, changed: NOW, details }
+    Listed { name, kind, admin, good: 1, all: 1, is_healthy: true, changed: NOW, care: None, details }
 }
 
 fn json_of(row: &Listed) -> serde_json::Value {
@@ -255,4 +257,43 @@ fn members_of_a_shard_director_show_how_far_they_have_come() {
         (&0.5.into(), &10.0.into())
     );
     assert_eq!(json["probe_details"]["backends"]["b1"]["rampup_remaining"], 7.5);
+}
+
+#[test]
+fn a_backend_with_attributes_of_our_own_shows_how_it_stands() {
+    let mut program = Program { syntax: 41, ..Program::default() };
+    let trust = TrustDefinition { fail_limit: 2, ..TrustDefinition::default() };
+    program.backends = vec![BackendDefinition {
+        trust: Some(Box::new(trust)),
+        slow_start: 60.0,
+        follows: Some(FollowedName { host: "app.example".to_owned(), port: 80 }),
+        ..definition("app")
+    }];
+    let directors = Directors::new("v", &program, NOW);
+    let list = |words: &[&str], json: bool| {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        backend_list(&words, json, &[&directors], Some("v"), NOW).unwrap()
+    };
+    let plain = list(&[], false);
+    let cells: Vec<_> = plain.lines().nth(1).unwrap().split_whitespace().take(4).collect();
+    assert_eq!(cells, ["v.app", "probe", "0/0", "healthy"], "{plain}");
+    let lines = |text: &str| text.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>();
+    let detailed = lines(&list(&["-p"], false));
+    assert!(
+        detailed.contains(&"Fetches: trusted, 0 failures in a row (limit 2), 0 of 0 failed of late".to_owned()),
+        "{detailed:?}"
+    );
+    assert!(detailed.contains(&"Slow start: 100% of its load".to_owned()), "{detailed:?}");
+    assert!(detailed.contains(&"Addresses of app.example: 192.0.2.1:80".to_owned()), "{detailed:?}");
+
+    directors.backends()[0].note_fault(NOW);
+    directors.backends()[0].note_fault(NOW);
+    let detailed = list(&["-p"], false);
+    assert!(detailed.lines().nth(1).unwrap().contains("sick"), "{detailed}");
+    assert!(detailed.contains("2 failures in a row (limit 2), 2 of 2 failed of late"), "{detailed}");
+    let json: serde_json::Value = serde_json::from_str(&list(&["-p"], true)).unwrap();
+    let care = &json[3]["v.app"]["care"];
+    assert!(care["aside"].as_f64().is_some_and(|seconds| (9.0..=10.0).contains(&seconds)), "{json}");
+    assert_eq!((&care["failures_in_row"], &care["failures"]), (&2.into(), &serde_json::json!([2, 2])));
+    assert_eq!((&care["follows"], &care["addresses"]), (&"app.example".into(), &serde_json::json!(["192.0.2.1:80"])));
 }

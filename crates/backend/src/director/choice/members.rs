@@ -57,27 +57,40 @@ impl Members {
     ) -> Option<DirectorId> {
         let list = self.list();
         let healthy = || list.iter().filter(|member| candidates.is_healthy_for(member.director, context));
-        at_share(healthy, share)
+        at_share(|| healthy().map(|member| (member.director, member.weight)), share)
+    }
+
+    /// The same, with smaller weights for members that start slowly.
+    pub(crate) fn choose_by_warmth(
+        &self,
+        candidates: &dyn Candidates,
+        context: &ResolveContext<'_>,
+        share: f64,
+    ) -> Option<DirectorId> {
+        let list = self.list();
+        let healthy = || list.iter().filter(|member| candidates.is_healthy_for(member.director, context));
+        let weight = |member: &Member| member.weight * candidates.warmth(member.director, context.now);
+        at_share(|| healthy().map(|member| (member.director, weight(member))), share)
     }
 
     /// The same choice among all members, whatever their health.
     pub(crate) fn choose_among_all(&self, share: f64) -> Option<DirectorId> {
         let list = self.list();
-        at_share(|| list.iter(), share)
+        at_share(|| list.iter().map(|member| (member.director, member.weight)), share)
     }
 }
 
 /// The first member at which the sum of the weights so far exceeds `share` of their total.
-fn at_share<'a, I: Iterator<Item = &'a Member>>(members: impl Fn() -> I, share: f64) -> Option<DirectorId> {
-    let total: f64 = members().map(|member| member.weight).sum();
+fn at_share<I: Iterator<Item = (DirectorId, f64)>>(members: impl Fn() -> I, share: f64) -> Option<DirectorId> {
+    let total: f64 = members().map(|(_, weight)| weight).sum();
     let mut rest = share * total;
     let mut chosen = None;
-    for member in members() {
-        if member.weight <= 0.0 {
+    for (director, weight) in members() {
+        if weight <= 0.0 {
             continue;
         }
-        chosen = Some(member.director);
-        rest -= member.weight;
+        chosen = Some(director);
+        rest -= weight;
         if rest < 0.0 {
             break;
         }

@@ -1,6 +1,6 @@
 //! Fallback: the first healthy member. A sticky one keeps its choice until that is sick, then goes on from there.
 
-use crate::director::choice::{Candidates, Members, ResolveContext};
+use crate::director::choice::{Candidates, Members, ResolveContext, first_that_takes_load};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use vcl_run::value::DirectorId;
 
@@ -34,9 +34,8 @@ impl Fallback {
     pub(crate) fn choose(&self, candidates: &dyn Candidates, context: &ResolveContext<'_>) -> Option<DirectorId> {
         let list = self.members.list();
         let start = if self.sticky { self.current() } else { 0 };
-        let place = (0..list.len())
-            .map(|step| (start + step) % list.len())
-            .find(|place| candidates.is_healthy_for(list[*place].director, context))?;
+        let places = (0..list.len()).map(|step| (start + step) % list.len());
+        let place = first_that_takes_load(places, |place| list[place].director, candidates, context)?;
         self.current.store(place, Relaxed);
         Some(list[place].director)
     }

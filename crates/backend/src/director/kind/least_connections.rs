@@ -1,7 +1,7 @@
 //! Least connections: the healthy member with the fewest connections in use relative to its weight. Members that tie take
 //! turns. For a member that is itself a director, the connections of all its members count.
 
-use crate::director::choice::{Candidates, Member, Members, ResolveContext};
+use crate::director::choice::{Candidates, Member, Members, ResolveContext, takes_load};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use vcl_run::value::DirectorId;
 
@@ -17,10 +17,15 @@ impl LeastConnections {
         let list = self.members.list();
         let start = self.turn.fetch_add(1, Relaxed);
         let load = |member: &Member| f64::from(candidates.connections(member.director)) / member.weight;
-        (0..list.len())
-            .map(|step| &list[start.wrapping_add(step) % list.len()])
-            .filter(|member| member.weight > 0.0 && candidates.is_healthy_for(member.director, context))
-            .min_by(|one, other| load(one).total_cmp(&load(other)))
-            .map(|member| member.director)
+        let members = || {
+            (0..list.len())
+                .map(|step| &list[start.wrapping_add(step) % list.len()])
+                .filter(|member| member.weight > 0.0)
+        };
+        let warm = members()
+            .filter(|member| takes_load(candidates, member.director, context))
+            .min_by(|one, other| load(one).total_cmp(&load(other)));
+        let usable = || members().filter(|member| candidates.is_healthy_for(member.director, context));
+        warm.or_else(|| usable().min_by(|one, other| load(one).total_cmp(&load(other)))).map(|member| member.director)
     }
 }

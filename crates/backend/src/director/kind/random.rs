@@ -23,6 +23,6 @@ impl Random {
     }
 
     pub(crate) fn choose(&self, candidates: &dyn Candidates, context: &ResolveContext<'_>) -> Option<DirectorId> {
-        self.members.choose_by_weight(candidates, context, context.random.next_fraction())
+        self.members.choose_by_warmth(candidates, context, context.random.next_fraction())
     }
 }

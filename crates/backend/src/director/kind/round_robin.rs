@@ -1,6 +1,6 @@
 //! Round robin: the healthy members take turns.
 
-use crate::director::choice::{Candidates, Members, ResolveContext};
+use crate::director::choice::{Candidates, Members, ResolveContext, takes_load};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use vcl_run::value::DirectorId;
 
@@ -16,10 +16,11 @@ impl RoundRobin {
         let list = self.members.list();
         for _ in 0..list.len() {
             let turn = self.next.fetch_add(1, Relaxed) % list.len();
-            if candidates.is_healthy_for(list[turn].director, context) {
+            if takes_load(candidates, list[turn].director, context) {
                 return Some(list[turn].director);
             }
         }
-        None
+        // Better one that has only just recovered than none.
+        list.iter().map(|member| member.director).find(|id| candidates.is_healthy_for(*id, context))
     }
 }

@@ -145,7 +145,7 @@ impl Directors {
     #[must_use]
     pub fn unforced_health(&self, id: DirectorId, now: f64) -> (bool, f64) {
         if let Some(backend) = self.backend(id) {
-            return (backend.health().probed(), backend.health().changed());
+            return (backend.is_good(), backend.health().changed());
         }
         match self.entry(id).zip(self.director(id)) {
             Some((entry, kind)) => {

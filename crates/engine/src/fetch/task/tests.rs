@@ -91,6 +91,7 @@ pub(crate) fn event_loop() -> Rc<Loop> {
         query_rules: QueryRules::default(),
         challenges: crate::challenges::Challenges::default(),
         memory: RequestMemory::default(),
+        waiting: std::sync::atomic::AtomicU32::new(0),
     });
     let counters = Arc::new(MainCounters::new());
     Rc::new(Loop::new(engine, counters, Rc::new(DialSilent), Clock::starting_at(1.0)))
@@ -121,6 +122,7 @@ pub(crate) fn order(context: &Loop) -> FetchOrder {
         stale: None,
         part: None,
         asks_for_part: false,
+        slice: None,
         is_hit_for_miss: true,
         is_hit_for_pass: true,
         director: vcl.directors.default_director(),
@@ -192,6 +194,9 @@ fn foreign_attempt(exchange: OriginExchange, object: Arc<Object>) -> Attempt {
     Attempt {
         exchange: Some(exchange),
         wants_fresh: true,
+        last_byte_by: Some(Instant::now()),
+        failure: Some(Reason::OriginClosed),
+        is_faulty: true,
         body_stages: Some(Filters::default()),
         unpacked: Some(Encoding::Zstd),
         beresp: message(b"/foreign"),
@@ -199,8 +204,10 @@ fn foreign_attempt(exchange: OriginExchange, object: Arc<Object>) -> Attempt {
         responded: 7.0,
         body: ResponseBody { size: BodyAnnounced::Unknown, carriage: Some(&FOREIGN) },
         part: foreign_part(),
+        slice: foreign_part().received,
         verdict: foreign_verdict(),
         storage: Some(7),
+        is_storage_chosen: true,
         stale_head: message(b"/foreign"),
         received_pieces: 7,
         kept: Kept { object: Some(object), is_stored: true, is_marked: true, body_bytes: 7 },
@@ -248,6 +255,9 @@ fn assert_attempt_is_new(attempt: &Attempt) {
     let Attempt {
         exchange,
         wants_fresh,
+        last_byte_by,
+        failure,
+        is_faulty,
         body_stages,
         unpacked,
         beresp,
@@ -255,8 +265,10 @@ fn assert_attempt_is_new(attempt: &Attempt) {
         responded,
         body,
         part,
+        slice,
         verdict,
         storage,
+        is_storage_chosen,
         stale_head,
         received_pieces,
         kept,
@@ -266,13 +278,14 @@ fn assert_attempt_is_new(attempt: &Attempt) {
         synthetic,
     } = attempt;
     assert!(exchange.is_none() && body_stages.is_none());
-    assert_eq!([*wants_fresh, *is_synthetic], [false; 2]);
+    assert_eq!([*wants_fresh, *is_storage_chosen, *is_synthetic, *is_faulty], [false; 4]);
+    assert_eq!((*last_byte_by, *failure), (None, None));
     assert_eq!(*unpacked, None);
     for message in [beresp, stale_head] {
         assert_eq!((message.memory_bytes(), message.target(), message.header_count()), (0, &b""[..], 0));
     }
     assert_eq!((*requested, *responded, *body, *storage), (0.0, 0.0, ResponseBody::default(), None));
-    assert_eq!(*part, PartTaken::default());
+    assert_eq!((*part, *slice), (PartTaken::default(), None));
     assert_verdict_is_new(verdict);
     let Kept { object, is_stored, is_marked, body_bytes } = kept;
     assert!(object.is_none() && !is_stored && !is_marked);
@@ -289,11 +302,12 @@ fn assert_rest_stays(task: &FetchTask) {
         connect_timeout,
         first_byte_timeout,
         between_bytes_timeout,
+        last_byte_timeout,
         body_filters,
     } = &task.choices;
     assert!(director.is_some() && client_identity.is_some() && body_filters.is_some());
     assert_eq!((*trace, *connect_timeout), (Some(true), 5.0));
-    assert_eq!([*first_byte_timeout, *between_bytes_timeout], [6.0, 7.0]);
+    assert_eq!([*first_byte_timeout, *between_bytes_timeout, *last_byte_timeout], [6.0, 7.0, 8.0]);
     let Route { backend, trail: _, has_backend_host: _, address } = &task.route;
     assert!(backend.is_some() && address.is_some());
     let Life { uncacheable, uncacheable_by, is_vary_unusable, account, .. } = &task.life;
@@ -313,6 +327,7 @@ async fn a_retry_has_nothing_of_the_last_attempt_and_all_the_rest() {
     fetch.task.attempt = foreign_attempt(exchange, Arc::clone(&object));
     let choices = &mut fetch.task.choices;
     (choices.connect_timeout, choices.first_byte_timeout, choices.between_bytes_timeout) = (5.0, 6.0, 7.0);
+    choices.last_byte_timeout = 8.0;
     choices.body_filters = Some(b"gunzip".to_vec());
     fetch.task.life.uncacheable_by = Some(Noted::default());
     fetch.task.life.is_vary_unusable = true;

@@ -165,6 +165,7 @@ fn limits() -> ReceiveLimits {
         first_byte: Duration::from_secs(60),
         first_byte_by: Instant::now() + STALL,
         between_bytes: STALL,
+        last_byte_by: None,
         at_once_bytes: 0,
         head_bytes_max: 1 << 10,
         header_bytes_max: 1 << 10,

@@ -4,6 +4,7 @@
 //! read everything neither blocks nor is blocked. *Invariants:* `start <= buffer.len()`; the bytes from there on were received and
 //! have not been used; a connection whose answer has not begun holds no buffer.
 
+use crate::fetch::interest::Interested;
 use backend::{BackendConnection, TlsFailure};
 use bytes::BufMut;
 use std::future::{Future, poll_fn};
@@ -28,6 +29,8 @@ pub(super) enum ReceiveError {
     Timeout,
     /// The connection broke, with this error number.
     Broken(i32),
+    /// Nobody wants it any more.
+    Abandoned,
 }
 
 /// A connection in use.
@@ -41,6 +44,8 @@ pub(super) struct OriginWire {
     has_answered: bool,
     /// The origin will send nothing more.
     is_ended: bool,
+    /// Ends waiting when nobody wants the response any more.
+    interest: Option<Interested>,
     /// The error of TLS by which the connection ended.
     tls_failure: Option<TlsFailure>,
 }
@@ -54,6 +59,7 @@ impl OriginWire {
             sent_bytes: 0,
             has_answered: false,
             is_ended: false,
+            interest: None,
             tls_failure: None,
         }
     }
@@ -61,6 +67,11 @@ impl OriginWire {
     /// The connection itself.
     pub(super) fn connection(&self) -> &BackendConnection {
         &self.connection
+    }
+
+    /// Ends waiting when nobody wants the response any more.
+    pub(super) fn serves(&mut self, interest: Option<Interested>) {
+        self.interest = interest;
     }
 
     /// Whether the origin may have seen any of the request.
@@ -197,14 +208,18 @@ impl OriginWire {
         let was_filled = self.buffer.len() == room && room > 0 || room > BUFFER_BYTES;
         self.make_room(if was_filled { BUFFER_BYTES_LONG } else { BUFFER_BYTES });
         let most = if most == 0 { usize::MAX } else { most };
-        let some = poll_fn(|context| self.poll_receive(context, most));
-        match timeout_at(deadline, some).await {
-            Ok(Ok(0)) => {
+        let some = poll_fn(|context| match (self.poll_receive(context, most), &self.interest) {
+            (Poll::Pending, Some(interest)) => interest.poll_lost(context).map(|()| None),
+            (polled, _) => polled.map(Some),
+        });
+        match timeout_at(deadline, some).await.map(|some| some.ok_or(ReceiveError::Abandoned)) {
+            Ok(Err(abandoned)) => Err(abandoned),
+            Ok(Ok(Ok(0))) => {
                 self.is_ended = true;
                 Ok(0)
             }
-            Ok(Ok(count)) => Ok(count),
-            Ok(Err(error)) => {
+            Ok(Ok(Ok(count))) => Ok(count),
+            Ok(Ok(Err(error))) => {
                 self.is_ended = true;
                 Err(ReceiveError::Broken(backend::backend::error_number(&error)))
             }

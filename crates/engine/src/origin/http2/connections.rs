@@ -13,7 +13,7 @@
 use super::connection::{Got, Lease, Shared};
 use backend::open::{Place, admit, connect, connect_limit, reuse};
 use backend::pool_key::PoolKey;
-use backend::{BackendConnection, OpenError, OpenRequest};
+use backend::{Backend, BackendConnection, OpenError, OpenRequest};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -37,6 +37,8 @@ pub(crate) struct Connections {
 struct Kept {
     key: Arc<PoolKey>,
     open: Vec<Rc<Shared>>,
+    /// The idle timeout of the backend that was asked last, if that has its own, in seconds.
+    own_timeout: Option<f64>,
     /// A request opens a further one.
     is_opening: bool,
     /// How often that has failed, and how it failed last.
@@ -60,6 +62,7 @@ impl Kept {
         Kept {
             key: Arc::clone(key),
             open: Vec::new(),
+            own_timeout: None,
             is_opening: false,
             failures: 0,
             last_failure: None,
@@ -68,8 +71,11 @@ impl Kept {
         }
     }
 
-    fn way(&mut self) -> Way {
+    fn way(&mut self, backend: &Backend) -> Way {
+        // The name of the backend may have moved: what is sent on such a connection goes on, but nothing more is.
+        self.open.iter().filter(|shared| !backend.leads_to(shared.remote())).for_each(|shared| shared.retire());
         self.open.retain(|shared| !shared.is_retired());
+        self.own_timeout = backend.definition().idle_timeout;
         if let Some(shared) = self.open.iter().find(|shared| shared.has_room()) {
             return Way::Use(Rc::clone(shared));
         }
@@ -104,7 +110,7 @@ impl Connections {
     /// # Errors
     /// See [`OpenError`]; the failure is already counted.
     pub(crate) async fn get(&self, request: &OpenRequest<'_>) -> Result<Got, OpenError> {
-        let place = admit(request).await?;
+        let mut place = admit(request).await?;
         if request.backend.definition().proxy_header != 0 {
             return self.open(request, place).await;
         }
@@ -113,7 +119,7 @@ impl Connections {
         let (failures, changed) = self.with(key, |kept| (kept.failures, Rc::clone(&kept.changed)));
         loop {
             let news = changed.notified();
-            match self.with(key, Kept::way) {
+            match self.with(key, |kept| kept.way(request.backend)) {
                 Way::Use(shared) => {
                     place.count_shared(request.counters);
                     return Ok(Got::Stream(Lease::new(&shared, place, true, 0)));
@@ -191,7 +197,7 @@ impl Connections {
         let mut closed = 0;
         self.kept.borrow_mut().retain(|_, kept| {
             let before = kept.open.len();
-            let limit = if kept.key.is_used() { idle_timeout } else { 0.0 };
+            let limit = if kept.key.is_used() { kept.own_timeout.unwrap_or(idle_timeout) } else { 0.0 };
             let mut idle = 0;
             kept.open.retain(|shared| {
                 idle += usize::from(shared.is_unused());

@@ -10,6 +10,7 @@ use crate::fetch::{FetchMode, FetchTicket};
 use crate::peer::EarlyPhase;
 use crate::request::inclusion::Top;
 use crate::request::{Buffers, RequestPool, RequestSlot};
+use crate::slicing::Slicing;
 use crate::world::decision::Noted;
 use cache::{Cache, Lookup, LookupRequest};
 use semantics::Wishes;
@@ -92,6 +93,7 @@ fn foreign_choices() -> Choices {
         director: Some(DirectorId(7)),
         client_identity: Some(b"foreign".to_vec()),
         storage: Some(7),
+        slice_bytes: Some(7),
         ttl_cap: Some(7.0),
         grace_cap: Some(7.0),
         wishes: Wishes { no_cache: true, ..Wishes::default() },
@@ -120,6 +122,10 @@ fn foreign_found(cache: &Cache, ring: &LogRing) -> Found {
         is_hitpass: true,
         is_passed: true,
         object: Delivered::new(Arc::clone(&object)),
+        slices: Some(Box::new(Slices {
+            slicing: Slicing::begin(7, 7, &[7; 32], 7, 7.0),
+            request: message(b"/foreign"),
+        })),
         copy: Delivered::new(Arc::clone(&object)),
         object_head: ObjectHead::Changed,
         query_rule: crate::query_rules::KnownRule::foreign().map(Arc::new),
@@ -129,6 +135,7 @@ fn foreign_found(cache: &Cache, ring: &LogRing) -> Found {
         aside: Some(Aside::default()),
         ticket: Some(FetchTicket { ready: tokio::sync::oneshot::channel().1 }),
         feed: Some(crate::bodies::request::feed(None).0),
+        interest: Some(Interest::default()),
         duplex: Some(Box::default()),
         pipe: Some(Box::new(PipeRequest {
             vxid: 7,
@@ -188,6 +195,7 @@ fn assert_choices_are_new(choices: Choices) {
         director,
         client_identity,
         storage,
+        slice_bytes,
         ttl_cap,
         grace_cap,
         wishes,
@@ -202,6 +210,7 @@ fn assert_choices_are_new(choices: Choices) {
         is_body_filtered,
     } = choices;
     assert_eq!((director, client_identity, storage, trace, body_filters), (None, None, None, None, None));
+    assert_eq!(slice_bytes, None);
     assert_eq!(([ttl_cap, grace_cap], wishes), ([None; 2], Wishes::default()));
     assert_eq!([always_miss, ignore_busy, ignore_vary, is_esi_forbidden, is_body_filtered], [false; 5]);
     assert!(always_miss_by.is_none() && body_stages.is_none());
@@ -217,6 +226,7 @@ fn assert_found_is_new(found: Found) {
         is_hitpass,
         is_passed,
         object,
+        slices,
         copy,
         object_head,
         query_rule,
@@ -226,6 +236,7 @@ fn assert_found_is_new(found: Found) {
         ticket,
         aside,
         feed,
+        interest,
         duplex,
         pipe,
         prepared,
@@ -233,7 +244,7 @@ fn assert_found_is_new(found: Found) {
     assert_eq!((unused_seconds, object_head), (0.0, ObjectHead::Unread));
     assert_eq!([is_hit, has_waited, is_grace_hit, is_hitmiss, is_hitpass, is_passed], [false; 6]);
     assert!(object.is_none() && copy.is_none() && busy.is_none() && stale.is_none() && part.is_none());
-    assert!(ticket.is_none() && aside.is_none() && query_rule.is_none());
+    assert!(slices.is_none() && ticket.is_none() && aside.is_none() && query_rule.is_none() && interest.is_none());
     assert!(feed.is_none() && duplex.is_none() && pipe.is_none() && prepared.is_none());
 }
 

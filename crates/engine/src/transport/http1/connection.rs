@@ -4,7 +4,7 @@
 //! received bytes go to the slot of the request, and sent bytes are written from where they are.
 
 use crate::deadline::{Deadline, duration};
-use crate::exchange::{SendError, SendLimits};
+use crate::exchange::{Heard, SendError, SendLimits};
 use shm::log::LogBuffer;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
@@ -127,10 +127,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Ready with false when the connection breaks while nobody reads from it; with true when bytes arrive or the client closes
-    /// its sending side. Bytes are appended to the buffer.
-    pub(super) fn poll_hear(&mut self, context: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<bool> {
-        pin!(self.stream.read_buf(buffer)).poll(context).map(|read| read.is_ok())
+    /// Ready when the connection breaks or ends while nobody reads from it, or bytes arrive, which are appended to the buffer.
+    pub(super) fn poll_hear(&mut self, context: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<Heard> {
+        pin!(self.stream.read_buf(buffer)).poll(context).map(|read| match read {
+            Ok(0) => Heard::End,
+            Ok(_) => Heard::More,
+            Err(_) => Heard::Gone,
+        })
     }
 
     /// Reads nothing, which on a TLS connection lets the handshake go on. How it ends is told by its `EarlyPhase`.
@@ -246,5 +249,8 @@ fn poll_write_from<S: AsyncWrite + Unpin>(
         count += 1;
         skip = 0;
     }
-    Pin::new(stream).poll_write_vectored(context, &slices[..count])
+    match slices[..count] {
+        [one] => Pin::new(stream).poll_write(context, &one),
+        _ => Pin::new(stream).poll_write_vectored(context, &slices[..count]),
+    }
 }

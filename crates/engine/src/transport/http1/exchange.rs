@@ -1,11 +1,14 @@
 //! One request of a connection and its response: framing, `Connection`, `Expect`.
 //!
-//! A hit of usual size is one vectored write of head and body, without copying. *Invariant:* what a client sends after a body
+//! A hit of usual size is one write: of one buffer, if the body is so small that copying it costs less than a vectored write
+//! does, else of head and body from where they are. *Invariant:* what a client sends after a body
 //! is never taken for part of it. Source: RFC 9112 §6, §7, §9.3; RFC 9110 §7.6.1, §10.1.1.
 
 use super::connection::{Connection, ReceiveError};
 use crate::deadline::duration;
-use crate::exchange::{BodyAnnounced, BodyBroken, Exchange, Malformed, Refusal, SendError, SendLimits, Sent, Wire};
+use crate::exchange::{
+    BodyAnnounced, BodyBroken, Exchange, Heard, Malformed, Refusal, SendError, SendLimits, Sent, Wire,
+};
 use crate::logged::{self, REQ, RESP};
 use crate::request::Buffers;
 use ::http1::{
@@ -25,6 +28,9 @@ use tokio::time::Instant;
 
 /// The protocol's name for sessions and `req.transport`.
 const NAME: &str = "HTTP/1";
+
+/// Largest piece of body, in bytes, that is copied behind the head.
+const FLAT_BYTES_MAX: usize = 4 << 10;
 
 /// Most bytes of a body read at a time.
 const READ_BYTES: usize = 16 << 10;
@@ -72,6 +78,8 @@ pub(super) struct Http1Exchange<'a, S> {
     end: Vec<u8>,
     /// A piece is being sent.
     is_sending: bool,
+    /// It was copied behind the head, with what ends it.
+    is_flat: bool,
     /// The head being sent is a bare one: only the bytes that really go out count.
     is_bare: bool,
     sent: Sent,
@@ -95,6 +103,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Http1Exchange<'a, S> {
             framing: Framing::Plain,
             end: Vec::new(),
             is_sending: false,
+            is_flat: false,
             is_bare: false,
             sent: Sent::default(),
         }
@@ -367,12 +376,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Exchange for Http1Exchange<'_, S> {
                 return Poll::Ready(Ok(()));
             }
             self.is_sending = true;
+            self.is_flat = !head.is_empty() && !piece.is_empty() && piece.len() <= FLAT_BYTES_MAX;
+            if self.is_flat {
+                head.extend_from_slice(piece);
+                head.extend_from_slice(end);
+            }
         }
-        let parts = [&head[..], piece, end];
+        let parts = if self.is_flat { [&head[..], b"", b""] } else { [&head[..], piece, end] };
         let (sent, result) = ready!(self.connection.poll_send(context, &parts, log));
         self.is_sending = false;
         let missing = parts.iter().map(|part| part.len()).sum::<usize>().saturating_sub(sent);
         if self.is_bare {
+            debug_assert!(piece.is_empty(), "a bare head has no body");
             self.sent.head_bytes += head.len().saturating_sub(missing) as u64;
         }
         self.sent.pieces += u64::from(!piece.is_empty());
@@ -389,7 +404,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Exchange for Http1Exchange<'_, S> {
         "V1B"
     }
 
-    fn poll_hear(&mut self, context: &mut Context<'_>) -> Poll<bool> {
+    fn poll_hear(&mut self, context: &mut Context<'_>) -> Poll<Heard> {
         self.connection.poll_hear(context, &mut self.buffers.received)
     }
 

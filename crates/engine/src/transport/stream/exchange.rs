@@ -11,7 +11,9 @@ use super::tunnel::Tunnel;
 use super::{RequestStream, Reset, StreamGone};
 use crate::context::Loop;
 use crate::deadline::{Deadline, duration};
-use crate::exchange::{BodyAnnounced, BodyBroken, Exchange, Malformed, Refusal, SendError, SendLimits, Sent, Wire};
+use crate::exchange::{
+    BodyAnnounced, BodyBroken, Exchange, Heard, Malformed, Refusal, SendError, SendLimits, Sent, Wire,
+};
 use crate::logged::{self, REQ, RESP};
 use crate::request::{Outcome, Request};
 use bytes::Bytes;
@@ -448,10 +450,10 @@ impl<S: RequestStream> Exchange for StreamExchange<S> {
         self.names.body_sink
     }
 
-    fn poll_hear(&mut self, context: &mut Context<'_>) -> Poll<bool> {
+    fn poll_hear(&mut self, context: &mut Context<'_>) -> Poll<Heard> {
         ready!(self.stream.poll_gone(context));
         self.is_given_up |= !self.is_gone && !self.is_complete;
-        Poll::Ready(false)
+        Poll::Ready(Heard::Gone)
     }
 
     fn has_wire(&self) -> bool {

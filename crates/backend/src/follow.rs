@@ -1,0 +1,99 @@
+//! Looks up the name of a backend again and again, so that the backend follows it: [`follow_name`].
+//!
+//! The process runs one task for each such backend while its VCL is warm. An answer counts for as long as it says, within bounds, or
+//! else for the time of the parameter `backend_dns_ttl`. When a lookup fails, the addresses stay as they are and it is tried again
+//! after that time. Changes and failures leave log records outside transactions. Next file: `addresses.rs`.
+
+use crate::backend::Backend;
+use crate::dns_names::resolve::{Resolve, ResolveError, Source};
+use shm::log::{LogId, LogRing};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use surface::limits::{FOLLOWED_LOOKUP_SECONDS_MAX, FOLLOWED_TTL_SECONDS_MAX, FOLLOWED_TTL_SECONDS_MIN};
+use surface::parameter::{NAMES_BY_DNS, Parameters};
+use surface::tag::Tag;
+use vcl_run::program::FollowedName;
+
+/// The number of a lookup that takes too long, as getaddrinfo has it for a temporary failure.
+const EAI_AGAIN: i32 = -3;
+
+/// How the parameters want names to be looked up.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct FollowTerms {
+    /// Who is asked.
+    pub source: Source,
+    /// How long an answer without a time to live is good, seconds.
+    pub ttl: f64,
+}
+
+impl FollowTerms {
+    /// The present ones.
+    #[must_use]
+    pub fn of(parameters: &Parameters) -> FollowTerms {
+        let source = if parameters.backend_follow_dns == NAMES_BY_DNS { Source::Dns } else { Source::System };
+        FollowTerms { source, ttl: parameters.backend_dns_ttl }
+    }
+}
+
+/// Follows the name of a backend until dropped; returns at once if it has none.
+pub async fn follow_name(
+    backend: Arc<Backend>,
+    resolver: Rc<dyn Resolve>,
+    terms: impl Fn() -> FollowTerms,
+    ring: LogRing,
+) {
+    let Some(name) = backend.definition().follows.clone() else { return };
+    let port = name.port.to_string();
+    loop {
+        let FollowTerms { source, ttl } = terms();
+        let limit = Duration::from_secs(FOLLOWED_LOOKUP_SECONDS_MAX);
+        let lookup = resolver.addresses(source, &name.host, &port);
+        let answer = tokio::time::timeout(limit, lookup)
+            .await
+            .unwrap_or_else(|_| Err(ResolveError { code: EAI_AGAIN, text: "Timeout".to_owned() }));
+        let seconds = match answer {
+            Ok(answer) if !answer.list.is_empty() => {
+                if backend.set_addresses(&answer.list) {
+                    log_addresses(&backend, &name, &ring);
+                }
+                answer.ttl.unwrap_or(ttl)
+            }
+            Ok(_) => {
+                let none = ResolveError { code: 0, text: "no address".to_owned() };
+                log_failure(&backend, (&name, source), &none, &ring);
+                ttl
+            }
+            Err(error) => {
+                log_failure(&backend, (&name, source), &error, &ring);
+                ttl
+            }
+        };
+        let seconds = seconds.max(FOLLOWED_TTL_SECONDS_MIN).min(FOLLOWED_TTL_SECONDS_MAX.max(ttl));
+        tokio::time::sleep(Duration::try_from_secs_f64(seconds).unwrap_or(limit)).await;
+    }
+}
+
+fn log_addresses(backend: &Backend, name: &FollowedName, ring: &LogRing) {
+    let list: Vec<String> = backend.addresses().iter().map(ToString::to_string).collect();
+    let text = format!("backend {}: {} is now at {}", backend.display_name(), name.host, list.join(" "));
+    ring.write_fmt(Tag::VCLLog, LogId::NONE, format_args!("{text}"));
+}
+
+fn log_failure(backend: &Backend, (name, source): (&FollowedName, Source), error: &ResolveError, ring: &LogRing) {
+    ring.write_fmt(
+        Tag::Error,
+        LogId::NONE,
+        format_args!(
+            "backend {}: {} {} {} ({}), its addresses stay as they were",
+            backend.display_name(),
+            name.host,
+            source.name(),
+            error.code,
+            error.text
+        ),
+    );
+}
+
+#[cfg(test)]
+mod tests;

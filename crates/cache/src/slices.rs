@@ -1,0 +1,127 @@
+//! Slices: a resource whose body lies in other objects, piece by piece.
+//!
+//! ```text
+//! key of the resource ──▶ head object, without a body, with a note ──▶ key of slice n, derived from the note ──▶ slice n
+//! ```
+//!
+//! Like a compressed copy, a slice lies under a key that nobody can ask for, so only a lookup of the head leads to it, and a
+//! purge, a ban or the expiry of the head hides all of them at once, even after a restart of the worker. The note
+//! (`message::stored_notes`) is in the slices too, as a tag: when a head has left the index, nobody reads it any more, and no newer
+//! head has its note, its slices are removed by the next [`Cache::tick`]. Those that a head left behind in an earlier process stay
+//! until they are evicted or die of age. Bans are not tested on slices at a lookup: the head has just passed all of them.
+
+use crate::departure::Leaving;
+use crate::removal::dies_at;
+use crate::{Busy, Cache, Inner, USE_UNITS, Waiter};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use store::Object;
+use surface::limits::SLICE_ORPHANS_MAX;
+use surface::reason::Departure;
+
+/// How many slices are looked at while a shard may be locked.
+const BATCH: usize = 64;
+
+/// A note with its mark, as a tag.
+type Note = [u8; message::NOTE_BYTES];
+
+/// Heads that have left the index.
+#[derive(Default)]
+pub(crate) struct Orphans(Mutex<Vec<Arc<Object>>>);
+
+/// The answer to the question for a slice.
+#[derive(Debug)]
+pub enum SliceLookup {
+    /// It is stored, or on its way.
+    Found(Arc<Object>),
+    /// Nobody fetches it: the caller has promised to.
+    Miss(Busy),
+    /// Somebody fetches it and has nothing to show yet.
+    Wait(Waiter),
+}
+
+impl Cache {
+    /// Looks for the slice under a derived key at `now`, seconds since 1970. `lives_until`: how long a slice that
+    /// is found shall live at least. An object that an earlier process stored may have to be checked first, as after a lookup.
+    #[must_use]
+    pub fn slice(&self, key: &[u8; 32], now: f64, lives_until: f64) -> SliceLookup {
+        let inner = &*self.inner;
+        inner.see(now);
+        let digest = inner.digest(key);
+        let mut shard = inner.lock(&digest);
+        let slots: SmallVec<[u32; 4]> = shard.variants(shard.find(&digest)).collect();
+        let mut removed = SmallVec::<[Arc<Object>; 4]>::new();
+        let mut found = None;
+        for slot in slots {
+            match shard.slots.get(slot).map(|object| object.is_usable() && dies_at(object) > now) {
+                Some(true) => found = shard.slots.get(slot).map(Arc::clone),
+                Some(false) => {
+                    removed.extend(inner.discard(&mut shard, &digest, slot, Leaving::As(Departure::Dropped)));
+                    continue;
+                }
+                None => continue,
+            }
+            break;
+        }
+        let answer = match found {
+            Some(object) => {
+                inner.bans.pass(&object);
+                let interval = (inner.parameters.lru_interval.get() * USE_UNITS) as u32;
+                object.touch(inner.use_units(now), 1, interval.max(1));
+                if dies_at(&object) + 1.0 < lives_until {
+                    object.set_lifetime(lives_until - object.origin(), 0.0, 0.0);
+                    let due = inner.tick_of(dies_at(&object));
+                    shard.reschedule(object.slot(), due);
+                }
+                SliceLookup::Found(object)
+            }
+            None if shard.existing_head(&digest).is_some_and(|head| !head.busy.is_empty()) => {
+                SliceLookup::Wait(Waiter::new(self, &mut shard, &digest, None))
+            }
+            None => SliceLookup::Miss(Busy::new(self, &mut shard, &digest, Vec::new()).bounded(true)),
+        };
+        shard.settle(&inner.stores);
+        drop(shard);
+        for removed in removed {
+            inner.log_removal(&removed);
+        }
+        answer
+    }
+
+    /// Removes the slices of heads that have left the index and are read by nobody.
+    pub(crate) fn sweep_slices(&self, now: f64) {
+        let mut orphans = std::mem::take(&mut *self.inner.orphans.0.lock());
+        orphans.retain(|head| {
+            let is_read = Arc::strong_count(head) > 1;
+            if let Some(note) = note_of(head).filter(|_| !is_read)
+                && !self.inner.has_head(&note)
+            {
+                let mut purge = self.purge_orphans(Arc::from(&note[..]), now);
+                while !purge.step(BATCH) {}
+            }
+            is_read
+        });
+        self.inner.orphans.0.lock().append(&mut orphans);
+    }
+}
+
+/// The last note of a head, which names its slices.
+fn note_of(head: &Object) -> Option<Note> {
+    message::stored_notes(head.head()).last()?.try_into().ok()
+}
+
+impl Inner {
+    /// Remembers a head that leaves the index. The shard's lock is held.
+    pub(crate) fn orphan(&self, head: &Arc<Object>) {
+        let mut orphans = self.orphans.0.lock();
+        if orphans.len() < SLICE_ORPHANS_MAX {
+            orphans.push(Arc::clone(head));
+        }
+    }
+
+    /// Whether a head with this note is in the index.
+    fn has_head(&self, note: &Note) -> bool {
+        self.any_tagged(note, BATCH, |object| object.flags().is_sliced() && !object.is_removed())
+    }
+}

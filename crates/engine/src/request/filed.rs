@@ -1,0 +1,78 @@
+//! Hits on objects whose bodies lie in a file: sent from a copy in memory if there is one; else the first piece is waited for.
+//!
+//! Part of Lookup, so that a body that cannot be read is found out before VCL has seen the object: it has then gone, and the
+//! request goes on as if nothing had been stored. Later pieces are waited for while the response is sent, and one that cannot be
+//! read breaks it off. Everything happens off the event loop. Next file: `promotion.rs`.
+
+use super::Run;
+use super::delivered::Delivered;
+use crate::bodies::codings::is_accepted;
+use crate::promotion;
+use crate::storages::files::{NOT_SETTLED, settle};
+use store::Object;
+use surface::counter::Main;
+use surface::reason::Reason;
+use surface::tag::Tag;
+
+impl Run<'_> {
+    /// Prepares the delivery of an object that was found. False when its body cannot be read: then it has gone, and the lookup
+    /// is repeated.
+    pub(super) async fn prepare_filed(&mut self, object: &mut Delivered) -> bool {
+        if let Some(copy) = promotion::copy(self.context, object, self.request.task.life.received_at) {
+            object.promote(copy);
+            return true;
+        }
+        let task = &mut self.request.task;
+        let request = &task.request;
+        let conditions = ["If-None-Match", "If-Modified-Since", "Range"];
+        if task.life.is_head || conditions.iter().any(|name| request.may_have(name)) {
+            // Perhaps nothing is sent of the body, or nothing of its beginning.
+            return true;
+        }
+        task.life.held.set_at_least(&self.context.memory, object.held_bytes());
+        if object.wait_for_start().await {
+            return true;
+        }
+        object.remove();
+        let said = format!("Stored body of {} could not be read: fetched anew", object.xid());
+        self.log().record(Tag::Error, said.as_bytes());
+        false
+    }
+
+    /// Waits until what was removed stays away even after a loss of power: nobody is told before that it has gone.
+    pub(super) async fn settle(&mut self) {
+        if !settle(self.context.engine.storages.filed()).await {
+            self.log().record(Tag::Error, NOT_SETTLED.as_bytes());
+        }
+    }
+
+    /// After vcl_deliver: puts the copy in memory in the place of the object, or waits for what the filters need to know of a body that
+    /// they will unpack.
+    pub(super) async fn settle_body(&mut self) {
+        let task = &mut self.request.task;
+        let Some(object) = &mut task.found.object else { return };
+        let Some(copy) = object.take_promoted() else {
+            if object.flags().is_coded()
+                && (task.answer.filters.is_some() || !is_accepted(object.flags(), &task.request))
+            {
+                object.wait_for_ends().await;
+            }
+            return;
+        };
+        task.found.object = Some(copy);
+        if !task.life.is_head && task.response.status() % 1000 != 304 {
+            self.context.count(Main::PromotedSent);
+        }
+        if self.request.task.life.reason.is_none() {
+            self.why(Reason::HitPromoted, b"");
+        }
+    }
+
+    /// Records that a response breaks off because the rest of its body cannot be read.
+    #[cold]
+    pub(super) fn why_unreadable(&mut self, object: &Object, offset: u64) {
+        let said = format!("Stored body of {} could not be read from byte {offset} on", object.xid());
+        self.log().record(Tag::Error, said.as_bytes());
+        self.why(Reason::BodyUnreadable, format!("text=object {}, byte {offset}", object.xid()).as_bytes());
+    }
+}

@@ -1,0 +1,274 @@
+//! Sends a response whose body lies in slices: looks for one after the other, has those fetched that are not there, and asks for
+//! the next one ahead.
+//!
+//! Part of Deliver and Transmit. The head object has been found like any other; its slices are found by keys derived from it
+//! (`slicing.rs`). However many clients want a slice, one of them has it fetched and all read it while it comes. The first slice that is
+//! needed is there, or on its way, before a head is sent, so that a client gets an error rather than a broken body if there is none.
+//! Each fetch brings one slice, and one more is fetched ahead, so a client that reads slowly, or leaves, costs no more than two.
+//! Next files: `bodies/sliced.rs`, `fetch/slice.rs`.
+
+use super::client_body::ClientBody;
+use super::task::Slices;
+use super::transmit::TransmitError;
+use super::{Run, Step};
+use crate::bodies::filters::Filters;
+use crate::bodies::pull::{Next, Pull};
+use crate::bodies::request::RequestBody;
+use crate::bodies::sliced::SlicedBody;
+use crate::bodies::source::Source;
+use crate::fetch::order::SliceOrder;
+use crate::fetch::{self, FetchAnswer, FetchMode, FetchOrder, FetchTicket};
+use crate::request::delivered::Delivered;
+use crate::slicing::{Slicing, lives_until, size_of};
+use crate::turns::Turns;
+use cache::{Busy, SliceLookup, Waiter};
+use message::Message;
+use semantics::ranges::{Wanted, asked_single};
+use std::sync::Arc;
+use store::{BodyState, Object, ObjectFlags};
+use surface::close_reason::CloseReason;
+use surface::counter::Main;
+use surface::reason::Reason;
+use surface::tag::Tag;
+
+impl Run<'_> {
+    /// The slice that a fetch is to ask for; `None` when the resource is not to be fetched in slices. A parameter is enough for
+    /// requests with a range; others need the word of VCL, or a head that says how large the resource is. What is stored whole is
+    /// renewed whole.
+    pub(super) fn slice_order(&self, mode: FetchMode, stale: Option<&Object>) -> Option<SliceOrder> {
+        let task = &self.request.task;
+        let known = stale.and_then(Slicing::of);
+        let may_give_way = stale.is_none_or(|stale| known.is_some() || stale.flags().has(ObjectFlags::PARTIAL));
+        let is_possible = mode != FetchMode::Pass
+            && may_give_way
+            && task.settings.range_support
+            && matches!(task.life.body, ClientBody::None)
+            && matches!(task.request.method(), b"GET" | b"HEAD")
+            && !self.is_legacy();
+        if !is_possible {
+            return None;
+        }
+        let wanted = asked_single(&task.request);
+        let bytes = match (task.choices.slice_bytes, known) {
+            (Some(bytes), _) => bytes,
+            (None, Some(known)) => known.slice_bytes,
+            (None, None) if wanted.is_some() => task.settings.slice_bytes,
+            (None, None) => 0,
+        };
+        let slice_bytes = size_of(bytes)?;
+        if self.context.slice_refusals.has(&task.life.digest, task.life.received_at) {
+            return None;
+        }
+        let first = match wanted {
+            Some(Wanted::From(first) | Wanted::FromTo(first, _)) => first,
+            Some(Wanted::Suffix(_)) | None => 0,
+        };
+        Some(SliceOrder { number: first / slice_bytes, slice_bytes, head: None })
+    }
+
+    /// If the object to deliver is the head of slices, notes what is needed to have them fetched. False if the head is damaged.
+    #[inline]
+    pub(super) fn note_slices(&mut self) -> bool {
+        let found = &mut self.request.task.found;
+        match &found.object {
+            Some(object) if object.flags().is_sliced() => self.note_slices_of_head(),
+            Some(_) | None => true,
+        }
+    }
+
+    #[cold]
+    fn note_slices_of_head(&mut self) -> bool {
+        let task = &mut self.request.task;
+        let slicing = task.found.object.as_ref().and_then(|object| Slicing::of(object));
+        let Some(slicing) = slicing else { return false };
+        let mut request = Message::new();
+        request.copy_from(&task.request);
+        task.found.slices = Some(Box::new(Slices { slicing, request }));
+        true
+    }
+
+    /// The body of the response, with the first slice that its filters want.
+    ///
+    /// # Errors
+    /// There is no such slice, and nothing has been sent.
+    pub(super) async fn open_first_slice(
+        &mut self,
+        filters: &mut Filters,
+    ) -> Result<Option<Box<SlicedBody>>, TransmitError> {
+        let Some(slices) = &self.request.task.found.slices else { return Ok(None) };
+        let mut body = Box::new(SlicedBody::new(slices.slicing));
+        leave_out(&mut body, filters);
+        self.complete(&mut body, filters).await?;
+        Ok(Some(body))
+    }
+
+    /// Answers when there is no first slice.
+    pub(super) async fn no_slice(&mut self) -> Step {
+        self.request.task.found.let_go();
+        self.request.task.life.close = Some(CloseReason::RemClose);
+        self.send_bare(503).await;
+        self.timestamp("Resp");
+        Step::Finish
+    }
+
+    /// Sends the body through filters.
+    pub(super) async fn send_slices(
+        &mut self,
+        mut body: Box<SlicedBody>,
+        filters: &mut Filters,
+    ) -> Result<(), TransmitError> {
+        let (mut pull, mut turns) = (Pull::default(), Turns::default());
+        loop {
+            pull.settle(&mut *body);
+            leave_out(&mut body, filters);
+            if !filters.has_ended()
+                && let Err(error) = self.complete(&mut body, filters).await
+            {
+                self.send_head().await?;
+                return Err(error);
+            }
+            match pull.next(&mut *body, filters) {
+                Next::Bytes { bytes, is_last } => {
+                    self.send_piece(bytes, is_last).await?;
+                    if is_last {
+                        return Ok(());
+                    }
+                }
+                Next::Nothing => {}
+                Next::Ended => return self.send_end().await,
+                Next::Failed(failure) => return self.break_off(failure).await,
+                Next::Waits => {
+                    self.send_head().await?;
+                    Box::pin(body.changed()).await;
+                    continue;
+                }
+            }
+            turns.take().await;
+        }
+    }
+
+    /// Puts in the slice that is lacking, and has the next one fetched if it will be wanted.
+    async fn complete(&mut self, body: &mut SlicedBody, filters: &Filters) -> Result<(), TransmitError> {
+        let Some(number) = body.lacks() else { return Ok(()) };
+        let Some(slice) = self.find_slice(number).await else { return Err(TransmitError::Fetch) };
+        body.put(number, Source::of_object(slice));
+        let wanted = if filters.is_empty() { u64::MAX } else { filters.missing_bytes() };
+        if let Some(next) = body.follows(wanted) {
+            self.fetch_ahead(next);
+        }
+        Ok(())
+    }
+
+    /// Finds a slice, waits for another client's fetch of it, or has it fetched. `None` when it does not come.
+    async fn find_slice(&mut self, number: u64) -> Option<Delivered> {
+        let mut held: Option<Waiter> = None;
+        loop {
+            let answer = self.ask_for_slice(number)?;
+            drop(held.take());
+            match answer {
+                SliceLookup::Found(object) if object.is_unchecked() => {
+                    // One that is damaged is removed by that.
+                    let checked = tokio::task::spawn_blocking(move || object.check()).await;
+                    checked.ok()?;
+                }
+                SliceLookup::Found(object) if object.state() == BodyState::Failed => return None,
+                SliceLookup::Found(object) => match Delivered::new(object) {
+                    Some(slice) => return Some(slice).filter(is_slice),
+                    // It cannot be kept, and its beginning has gone; nor can it be found any more.
+                    None => tokio::task::yield_now().await,
+                },
+                SliceLookup::Wait(waiter) => {
+                    waiter.wait().await;
+                    held = Some(waiter);
+                }
+                SliceLookup::Miss(busy) => {
+                    let ticket = self.order_slice(number, busy)?;
+                    self.timestamp("Slice");
+                    let report = ticket.ready.await.ok()?;
+                    let FetchAnswer::Object(slice) = report.answer else { return None };
+                    return Some(*slice).filter(is_slice).filter(|slice| slice.state() != BodyState::Failed);
+                }
+            }
+        }
+    }
+
+    fn ask_for_slice(&self, number: u64) -> Option<SliceLookup> {
+        let found = &self.request.task.found;
+        let (slices, head) = (found.slices.as_ref()?, found.object.as_ref()?);
+        let now = self.context.clock.now();
+        Some(self.context.engine.cache.slice(&slices.slicing.key(number), now, lives_until(head, now)))
+    }
+
+    /// Has a slice fetched that will be wanted soon, unless it is there or memory is short.
+    fn fetch_ahead(&mut self, number: u64) {
+        if !self.context.memory.is_short()
+            && let Some(SliceLookup::Miss(busy)) = self.ask_for_slice(number)
+        {
+            let _ = self.order_slice(number, busy);
+        }
+    }
+
+    /// Orders the fetch of a slice. `None` when requests hold too much memory already.
+    fn order_slice(&mut self, number: u64, busy: Busy) -> Option<FetchTicket> {
+        if !self.may_hold_more(false) {
+            self.why(Reason::MemoryShort, b"");
+            return None;
+        }
+        let vcl = self.request.vcl.clone()?;
+        let vxid = self.context.next_vxid();
+        self.log().record_fmt(Tag::Link, format_args!("bereq {vxid} fetch"));
+        self.context.count(Main::SFetch);
+        let task = &self.request.task;
+        let (slices, head) = (task.found.slices.as_ref()?, task.found.object.as_ref()?);
+        let mut request = Message::new();
+        request.copy_from(&slices.request);
+        let slicing = slices.slicing;
+        let order = FetchOrder {
+            mode: FetchMode::Fetch,
+            request,
+            prepared: None,
+            client: None,
+            parent_vxid: task.life.vxid,
+            vxid,
+            digest: slicing.key(number),
+            query: None,
+            busy: Some(busy),
+            stale: None,
+            part: None,
+            asks_for_part: false,
+            slice: Some(SliceOrder {
+                number,
+                slice_bytes: slicing.slice_bytes,
+                head: Some((Arc::clone(head.object()), slicing)),
+            }),
+            is_hit_for_miss: false,
+            is_hit_for_pass: false,
+            vcl,
+            director: task.choices.director,
+            body: RequestBody::None,
+            early: None,
+            peer: self.session.peer.clone(),
+            client_identity: task.choices.client_identity.clone(),
+            session_vxid: self.session.vxid,
+            trace: task.choices.trace,
+            aside: None,
+            is_duplex: false,
+            interest: None,
+        };
+        Some(fetch::start(self.context, order))
+    }
+}
+
+/// Whether an object is what a fetch of a slice stores, and not an error in its place.
+fn is_slice(object: &Delivered) -> bool {
+    object.flags().has(ObjectFlags::PARTIAL)
+}
+
+/// Leaves out what the filters do not want.
+fn leave_out(body: &mut SlicedBody, filters: &mut Filters) {
+    let unwanted = filters.unwanted_bytes();
+    if unwanted > 0 {
+        body.skip(unwanted);
+        filters.skip(unwanted);
+    }
+}

@@ -1,0 +1,216 @@
+//! Backends that are set aside for their failures, tried again, trusted slowly, and not asked too often.
+
+use super::{backend, reasons, vbe};
+use crate::support::{OriginRequest, World, always, run_with, serve_each};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+use surface::counter::{Main, Vbe};
+use surface::parameter::Parameters;
+use tokio::io::AsyncWriteExt;
+use tokio::time::sleep;
+
+async fn wait(seconds: u64) {
+    sleep(Duration::from_secs(seconds)).await;
+}
+
+fn with(attributes: &str, rest: &str) -> String {
+    format!("vcl 4.1; backend default {{ .host = \"10.0.0.1\"; {attributes} }} {rest}")
+}
+
+fn rfc(parameters: &mut Parameters) {
+    parameters.http_policy = "rfc".to_owned();
+    parameters.backend_remote_error_holddown = 0.0;
+}
+
+/// An origin that closes every connection on which it is asked.
+fn dead(world: &World) {
+    world.origin(|mut stream| async move {
+        OriginRequest::read(&mut stream).await;
+    });
+}
+
+#[test]
+fn a_backend_whose_fetches_fail_is_not_asked_for_a_while_then_by_one_and_trusted_when_that_is_answered() {
+    run_with(
+        |parameters| parameters.backend_error_reasons = true,
+        &with(
+            ".fail_limit = 3; .aside_time = 20s;",
+            "sub vcl_recv { return (pass); } sub vcl_backend_error { set beresp.http.said = beresp.reason; }",
+        ),
+        async |world| {
+            dead(&world);
+            for _ in 0..3 {
+                assert_eq!(world.client().get("/", "").await.header("said"), Some("Backend closed connection"));
+            }
+            assert_eq!((world.dialled(), vbe(&world, "default", Vbe::Aside)), (3, 1));
+            world.expect_log("Backend_health default Went sick -------- 0 0 0 0.000000 0.000000 \"aside for 20.000s: 3 failures in a row");
+            for _ in 0..5 {
+                assert_eq!(world.client().get("/", "").await.header("said"), Some("Backend set aside"));
+            }
+            assert_eq!((world.dialled(), vbe(&world, "default", Vbe::AsideRefused)), (3, 5));
+            assert_eq!(world.count(Main::BackendAside), 5);
+            assert!(reasons(&world).contains(&"backend-aside".to_owned()));
+
+            wait(20).await;
+            assert_eq!(world.client().get("/", "").await.header("said"), Some("Backend closed connection"));
+            assert_eq!(world.client().get("/", "").await.header("said"), Some("Backend set aside"));
+            world.origin(always("", "sound"));
+            wait(39).await;
+            assert_eq!(world.client().get("/", "").await.header("said"), Some("Backend set aside"), "twice as long");
+            wait(1).await;
+            assert_eq!(world.client().get("/", "").await.text(), "sound", "{}", world.story());
+            assert!(backend(&world, "default").is_healthy());
+            world.expect_log("Backend_health default Went healthy");
+        },
+    );
+}
+
+#[test]
+fn while_a_backend_is_aside_stale_objects_answer_at_once() {
+    run_with(
+        rfc,
+        &with(".fail_limit = 2; .first_byte_timeout = 5s;", "sub vcl_backend_response { set beresp.keep = 1h; }"),
+        async |world| {
+            let is_silent = Rc::new(Cell::new(false));
+            let silent = Rc::clone(&is_silent);
+            world.origin(move |mut stream| {
+                let silent = Rc::clone(&silent);
+                async move {
+                    while OriginRequest::read(&mut stream).await.is_some() {
+                        if silent.get() {
+                            wait(1000).await;
+                        }
+                        let _ = stream
+                            .write_all(b"HTTP/1.1 200 OK\r\nCache-Control: max-age=2\r\nContent-Length: 2\r\n\r\nok")
+                            .await;
+                    }
+                }
+            });
+            for target in ["/1", "/2", "/3"] {
+                assert_eq!(world.client().get(target, "").await.text(), "ok");
+            }
+            wait(60).await;
+            is_silent.set(true);
+            let seconds = async |target: &str| {
+                let began = world.context.clock.now();
+                assert_eq!(world.client().get(target, "").await.text(), "ok", "{}", world.story());
+                (world.context.clock.now() - began).round() as u64
+            };
+            assert_eq!((seconds("/1").await, seconds("/2").await), (5, 5), "these find out");
+            assert_eq!(seconds("/3").await, 0, "{}", world.story());
+            assert!(reasons(&world).contains(&"stale-on-error".to_owned()));
+            assert_eq!(world.count(Main::BackendAside), 1);
+        },
+    );
+}
+
+#[test]
+fn errors_of_the_origin_count_only_if_vcl_says_so() {
+    for (attribute, dialled) in [("", 4), (".fail_5xx = 1;", 2)] {
+        run_with(
+            |_| {},
+            &with(&format!(".fail_limit = 2; {attribute}"), "sub vcl_recv { return (pass); }"),
+            async |world| {
+                let asked = Rc::new(Cell::new(0));
+                let counted = Rc::clone(&asked);
+                world.origin(serve_each(move |_| {
+                    counted.set(counted.get() + 1);
+                    b"HTTP/1.1 502 Bad\r\nContent-Length: 0\r\n\r\n".to_vec()
+                }));
+                for _ in 0..4 {
+                    world.client().get("/", "").await;
+                }
+                assert_eq!(asked.get(), dialled, "{attribute}");
+            },
+        );
+    }
+}
+
+#[test]
+fn directors_pass_over_a_backend_that_is_aside_and_give_it_a_rising_share_afterwards() {
+    let vcl = "vcl 4.1; import directors;
+        backend weak { .host = \"10.0.0.2\"; .fail_limit = 1; .aside_time = 5s; .slow_start = 100s; }
+        backend strong { .host = \"10.0.0.3\"; }
+        sub vcl_init { new both = directors.round_robin(); both.add_backend(weak); both.add_backend(strong); }
+        sub vcl_recv { set req.backend_hint = both.backend(); return (pass); }";
+    run_with(
+        |parameters| parameters.backend_remote_error_holddown = 0.0,
+        vcl,
+        async |world| {
+            world.origin_at("10.0.0.3:80", always("", "strong"));
+            let mut failed = 0;
+            for _ in 0..20 {
+                failed += u32::from(world.client().get("/", "").await.status() == 503);
+            }
+            assert_eq!(failed, 1, "only the first one: {}", world.story());
+            world.origin_at("10.0.0.2:80", always("", "weak"));
+            wait(5).await;
+            let share = async || {
+                let mut weak = 0;
+                for _ in 0..200 {
+                    let text = world.client().get("/", "").await.text();
+                    assert!(text == "weak" || text == "strong", "{text}");
+                    weak += u32::from(text == "weak");
+                }
+                weak
+            };
+            let first = share().await;
+            wait(50).await;
+            let middle = share().await;
+            wait(60).await;
+            let last = share().await;
+            assert!((5..=45).contains(&first), "a tenth of its turns: {first} of 200");
+            assert!(first < middle && middle < last, "{first} {middle} {last}");
+            assert_eq!(last, 100);
+        },
+    );
+}
+
+#[test]
+fn fetches_are_repeated_only_as_often_as_the_budget_of_their_backend_allows() {
+    for (attribute, asked_for_20, refused) in [("", 100, 0), (".retry_budget = 20;", 36, 20)] {
+        run_with(
+            |parameters| parameters.backend_error_reasons = true,
+            &with(
+                attribute,
+                "sub vcl_recv { return (pass); }
+                 sub vcl_backend_response { return (retry); }
+                 sub vcl_backend_error { set beresp.http.said = beresp.reason; return (deliver); }",
+            ),
+            async |world| {
+                let asked = Rc::new(Cell::new(0));
+                let counted = Rc::clone(&asked);
+                world.origin(serve_each(move |_| {
+                    counted.set(counted.get() + 1);
+                    b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec()
+                }));
+                let mut said = 0;
+                for _ in 0..20 {
+                    let response = world.client().get("/", "").await;
+                    assert_eq!(response.status(), 503);
+                    said += usize::from(response.header("said") == Some("Backend retry budget spent"));
+                }
+                assert!((asked_for_20..=asked_for_20 + 2).contains(&asked.get()), "{attribute} {}", asked.get());
+                assert!(said as u64 <= refused && vbe(&world, "default", Vbe::RetryRefused) == said as u64, "{said}");
+                assert_eq!(world.count(Main::BackendRetryRefused), said as u64);
+                assert_eq!(said > 0, refused > 0, "{}", world.story());
+            },
+        );
+    }
+}
+
+#[test]
+fn without_attributes_a_failing_backend_is_asked_every_time() {
+    run_with(
+        |_| {},
+        &with("", "sub vcl_recv { return (pass); }"),
+        async |world| {
+            dead(&world);
+            for _ in 0..20 {
+                assert_eq!(world.client().get("/", "").await.status(), 503);
+            }
+            assert_eq!(world.dialled(), 20);
+        },
+    );
+}

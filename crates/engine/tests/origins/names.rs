@@ -1,0 +1,114 @@
+//! Names of backends that move while requests come.
+
+use super::backend;
+use crate::support::{OriginRequest, Table, World, always, run_with};
+use backend::dns_names::resolve::Resolve;
+use backend::{FollowTerms, follow_name};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use surface::counter::{Main, Vbe};
+use tokio::io::AsyncWriteExt;
+use tokio::time::sleep;
+
+const VCL: &str = "vcl 4.1; backend default { .host = \"origin.example\"; } sub vcl_recv { return (pass); }";
+
+/// Follows the name of the default backend, as the worker does.
+fn follow(world: &World) -> Rc<Table> {
+    let table = Rc::new(Table::default());
+    let engine = Arc::clone(&world.engine);
+    tokio::task::spawn_local(follow_name(
+        backend(world, "default"),
+        Rc::clone(&table) as Rc<dyn Resolve>,
+        move || FollowTerms::of(&engine.parameters.load()),
+        world.engine.ring.clone(),
+    ));
+    table
+}
+
+async fn answers(world: &World, count: usize) -> BTreeSet<String> {
+    let mut seen = BTreeSet::new();
+    for _ in 0..count {
+        seen.insert(world.client().get("/", "").await.text());
+    }
+    seen
+}
+
+#[test]
+fn requests_follow_a_name_to_all_its_addresses_and_those_under_way_end_where_they_began() {
+    run_with(
+        |parameters| parameters.backend_follow_dns = "system".to_owned(),
+        VCL,
+        async |world| {
+            for (address, text) in [("192.0.2.81:80", "one"), ("192.0.2.82:80", "two"), ("192.0.2.83:80", "three")] {
+                world.origin_at(address, move |mut stream| async move {
+                    while let Some(request) = OriginRequest::read(&mut stream).await {
+                        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", text.len());
+                        let _ = stream.write_all(head.as_bytes()).await;
+                        if request.target() == "/slow" {
+                            sleep(Duration::from_secs(60)).await;
+                        }
+                        let _ = stream.write_all(text.as_bytes()).await;
+                    }
+                });
+            }
+            let table = follow(&world);
+            table.set("origin.example", &["192.0.2.81", "192.0.2.82"]);
+            sleep(Duration::from_secs(2)).await;
+            assert_eq!(answers(&world, 10).await.len(), 2, "{}", world.story());
+            assert_eq!(super::vbe(&world, "default", Vbe::Addresses), 2);
+
+            let mut slow = world.client();
+            slow.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n").await;
+            sleep(Duration::from_secs(1)).await;
+            table.set("origin.example", &["192.0.2.83"]);
+            sleep(Duration::from_secs(40)).await;
+            assert_eq!(answers(&world, 10).await, BTreeSet::from(["three".to_owned()]), "{}", world.story());
+            let old = slow.response().await;
+            assert!(old.is_whole && ["one", "two"].contains(&old.text().as_str()), "{old:?}");
+            world.context.sweep_origins(world.context.clock.now(), 1000.0);
+            assert_eq!(world.context.pool.len(), 1, "the connections to the old addresses are closed");
+
+            // DNS fails: what was good last stays.
+            table.addresses.borrow_mut().clear();
+            sleep(Duration::from_secs(500)).await;
+            assert_eq!(answers(&world, 3).await, BTreeSet::from(["three".to_owned()]), "{}", world.story());
+            assert_eq!(world.count(Main::FetchFailed), 0);
+        },
+    );
+}
+
+#[test]
+fn an_address_of_several_that_refuses_costs_no_request() {
+    run_with(
+        |parameters| parameters.backend_follow_dns = "system".to_owned(),
+        VCL,
+        async |world| {
+            world.origin_at("192.0.2.82:80", always("Connection: close\r\n", "two"));
+            let table = follow(&world);
+            table.set("origin.example", &["192.0.2.81", "192.0.2.82"]);
+            sleep(Duration::from_secs(2)).await;
+            assert_eq!(answers(&world, 10).await, BTreeSet::from(["two".to_owned()]), "{}", world.story());
+            assert_eq!(world.count(Main::FetchFailed), 0);
+            assert!(world.dialled() <= 11, "it is tried once in a while: {}", world.dialled());
+        },
+    );
+}
+
+#[test]
+fn a_name_stays_where_it_was_when_the_vcl_was_loaded_unless_the_parameter_says_otherwise() {
+    run_with(
+        |_| {},
+        VCL,
+        async |world| {
+            assert_eq!(backend(&world, "default").definition().follows, None);
+            world.origin_at("192.0.2.80:80", always("", "first"));
+            let table = follow(&world);
+            table.set("origin.example", &["192.0.2.81"]);
+            sleep(Duration::from_secs(100)).await;
+            assert_eq!(answers(&world, 3).await, BTreeSet::from(["first".to_owned()]), "{}", world.story());
+            assert_eq!(table.asked.get(), 0);
+        },
+    );
+}

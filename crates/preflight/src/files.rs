@@ -1,0 +1,80 @@
+//! The files of an installation, perhaps below another root: bounded, and regular ones only.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use surface::limits::PREFLIGHT_FILE_BYTES_MAX;
+use vcl::{FileKind, ReadFile, SystemFiles};
+
+/// Where the installation's `/` is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Root(pub(crate) Option<PathBuf>);
+
+impl Root {
+    /// Where a path of the installation is here.
+    pub(crate) fn at(&self, path: &Path) -> PathBuf {
+        match (&self.0, path.strip_prefix("/")) {
+            (Some(root), Ok(below)) => root.join(below),
+            _ => path.to_owned(),
+        }
+    }
+
+    /// Whether that is another root than ours.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Whether a file is there.
+    pub(crate) fn has(&self, path: &Path) -> bool {
+        self.at(path).is_file()
+    }
+
+    /// The text of a file; bytes that are not UTF-8 become U+FFFD.
+    ///
+    /// # Errors
+    /// Why it can't be read, with its name.
+    pub(crate) fn text(&self, path: &Path) -> Result<String, String> {
+        let read = || -> io::Result<Vec<u8>> {
+            let path = self.at(path);
+            if !std::fs::metadata(&path)?.is_file() {
+                return Err(io::Error::other("not a regular file"));
+            }
+            let mut bytes = Vec::new();
+            File::open(&path)?.take(PREFLIGHT_FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+            if bytes.len() as u64 > PREFLIGHT_FILE_BYTES_MAX {
+                return Err(io::Error::other("it is too large"));
+            }
+            Ok(bytes)
+        };
+        match read() {
+            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(error) => Err(format!("{}: {}", path.display(), manager::arguments::reason(&error))),
+        }
+    }
+
+    /// The files in a directory whose names end so, by name; none if there is no such directory.
+    pub(crate) fn list(&self, directory: &Path, end: &str) -> Vec<PathBuf> {
+        let Ok(entries) = std::fs::read_dir(self.at(directory)) else { return Vec::new() };
+        let names = entries.flatten().map(|entry| entry.file_name());
+        let mut names: Vec<_> = names.filter(|name| name.to_string_lossy().ends_with(end)).collect();
+        names.sort_unstable();
+        names.into_iter().map(|name| directory.join(name)).collect()
+    }
+}
+
+impl ReadFile for Root {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        SystemFiles.read(&self.at(path))
+    }
+
+    fn glob(&self, pattern: &str) -> io::Result<Vec<PathBuf>> {
+        let Some(root) = &self.0 else { return SystemFiles.glob(pattern) };
+        let found = SystemFiles.glob(&self.at(Path::new(pattern)).to_string_lossy())?;
+        let inside = |path: PathBuf| path.strip_prefix(root).map(|below| Path::new("/").join(below)).unwrap_or(path);
+        Ok(found.into_iter().map(inside).collect())
+    }
+
+    fn kind(&self, path: &Path) -> io::Result<FileKind> {
+        SystemFiles.kind(&self.at(path))
+    }
+}

@@ -1,0 +1,212 @@
+//! Whole installations, as packages and operators leave them, and what is said of each.
+
+mod documents;
+mod hitch;
+mod older;
+mod same_as_daemon;
+
+use serde_json::Value;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// A folder that stands for `/` of another machine.
+pub struct Installation(TempDir);
+
+impl Installation {
+    pub fn new(files: &[(&str, &str)]) -> Installation {
+        let installation = Installation(tempfile::tempdir().unwrap());
+        for (path, text) in files {
+            installation.write(path, text.as_bytes());
+        }
+        installation
+    }
+
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.0.path().join(path.trim_start_matches('/'))
+    }
+
+    pub fn write(&self, path: &str, bytes: &[u8]) {
+        let path = self.path(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
+
+    /// Exit status, output and messages of a preflight of this installation.
+    pub fn preflight(&self, more: &[&str]) -> (i32, String, String) {
+        let root = self.0.path().as_os_str().to_owned();
+        run([OsString::from("--root"), root].into_iter().chain(more.iter().map(OsString::from)).collect())
+    }
+
+    /// The same as a document.
+    pub fn document(&self, more: &[&str]) -> (i32, Value) {
+        let (status, output, error) = self.preflight(&[&["--json"], more].concat());
+        assert_eq!(error, "");
+        (status, serde_json::from_str(&output).unwrap())
+    }
+}
+
+pub fn run(arguments: Vec<OsString>) -> (i32, String, String) {
+    let (mut output, mut error) = (Vec::new(), Vec::new());
+    let status = preflight::run_to(&arguments, &mut output, &mut error);
+    (status, String::from_utf8(output).unwrap(), String::from_utf8(error).unwrap())
+}
+
+/// What is said with a verdict: `file:line what -> remedy`.
+pub fn said(document: &Value, verdict: &str) -> Vec<String> {
+    let findings = document["findings"].as_array().unwrap().iter();
+    let line = |finding: &Value| {
+        let text = |key: &str| finding[key].as_str().unwrap_or("").to_owned();
+        let line = finding["line"].as_u64().map_or_else(String::new, |line| format!(":{line}"));
+        let name = Path::new(&text("file")).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        format!("{name}{line} {} -> {}", text("what"), text("remedy"))
+    };
+    findings.filter(|finding| finding["verdict"] == verdict).map(line).collect()
+}
+
+/// That one of these texts begins so.
+#[track_caller]
+pub fn has(said: &[String], beginning: &str) {
+    assert!(said.iter().any(|text| text.starts_with(beginning)), "{beginning:?} in {said:#?}");
+}
+
+pub const SMALL_VCL: &str = "vcl 4.1;\nbackend default { .host = \"127.0.0.1\"; .port = \"8080\"; }\n";
+
+/// The unit of Debian 12, word for word.
+const DEBIAN_UNIT: &str = "\
+[Unit]
+Description=Varnish Cache, a high-performance HTTP accelerator
+Documentation=https://www.varnish-cache.org/docs/ man:varnishd
+
+[Service]
+Type=simple
+
+# Maximum number of open files (for ulimit -n)
+LimitNOFILE=131072
+
+# Locked shared memory - should suffice to lock the shared memory log
+# (varnishd -l argument)
+# Default log size is 80MB vsl + 1M vsm + header -> 82MB
+# unit is bytes
+LimitMEMLOCK=85983232
+ExecStart=/usr/sbin/varnishd \\
+          -j unix,user=vcache \\
+          -F \\
+          -a :6081 \\
+          -T localhost:6082 \\
+          -f /etc/varnish/default.vcl \\
+          -S /etc/varnish/secret \\
+          -s malloc,256m
+ExecReload=/usr/share/varnish/varnishreload
+ProtectSystem=full
+ProtectHome=true
+PrivateTmp=true
+PrivateDevices=true
+
+[Install]
+WantedBy=multi-user.target
+";
+
+/// The unit of varnishncsa of Debian 12, its `[Service]`.
+const DEBIAN_NCSA: &str = "\
+[Service]
+Type=forking
+PIDFile=/run/varnishncsa/varnishncsa.pid
+RuntimeDirectory=varnishncsa
+User=varnishlog
+Group=varnish
+ExecStart=/usr/bin/varnishncsa -a -w /var/log/varnish/varnishncsa.log -D -P /run/varnishncsa/varnishncsa.pid
+ExecReload=/bin/kill -HUP $MAINPID
+";
+
+#[test]
+fn debians_own_installation_starts_as_it_is() {
+    let installation = Installation::new(&[
+        ("/lib/systemd/system/varnish.service", DEBIAN_UNIT),
+        ("/lib/systemd/system/varnishncsa.service", DEBIAN_NCSA),
+        ("/etc/varnish/default.vcl", SMALL_VCL),
+        ("/etc/varnish/secret", "x"),
+    ]);
+    let (status, document) = installation.document(&[]);
+    assert!(said(&document, "blocks").is_empty(), "{document:#}");
+    let works = said(&document, "works");
+    for (line, option) in [
+        (18, "-F"),
+        (19, "-a :6081"),
+        (20, "-T localhost:6082"),
+        (21, "-f /etc/varnish/default.vcl"),
+        (22, "-S /etc/varnish/secret"),
+        (23, "-s malloc,256m"),
+    ] {
+        has(&works, &format!("varnish.service:{line} {option} -> "));
+    }
+    has(&works, "default.vcl VCL 4.1");
+    has(&works, "varnish.service:24 ExecReload=");
+    has(&works, "varnishncsa.service:7 varnishncsa -a -w ");
+    let changes = said(&document, "changes");
+    has(&changes, "varnish.service:15 LimitMEMLOCK=85983232: nothing is locked");
+    assert_eq!((status, document["verdict"].as_str()), (1, Some("changes")));
+    let command: Vec<&str> = document["command"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(command.join(" ").starts_with("varnishd -j unix,user=vcache -F -a :6081 "), "{command:?}");
+}
+
+#[test]
+fn drop_ins_and_files_of_variables_say_what_counts() {
+    let installation = Installation::new(&[
+        ("/lib/systemd/system/varnish.service", DEBIAN_UNIT),
+        ("/lib/systemd/system/varnish.service.d/x.conf", "[Service]\nExecStart=\nExecStart=/bin/false\n"),
+        (
+            "/etc/systemd/system/varnish.service.d/x.conf",
+            "[Service]\nEnvironment=SIZE=1m \"MORE=-p default_ttl=3\"\nEnvironmentFile=-/etc/none\n\
+             EnvironmentFile=/etc/sysconfig/varnish\nExecStart=\n\
+             ExecStart=/usr/sbin/varnishd -F -b none -s malloc,${SIZE} $MORE $TUNING\n",
+        ),
+        ("/etc/sysconfig/varnish", "# tuned\nSIZE=2g\nTUNING=\"-p thread_pool_min=100 \\\n  -p sess_timeout=9\"\n"),
+    ]);
+    let (status, document) = installation.document(&[]);
+    assert_eq!(status, 2);
+    has(&said(&document, "works"), "x.conf:6 -s malloc,2g -> ");
+    has(&said(&document, "works"), "x.conf:2 -p default_ttl=3 -> ");
+    has(&said(&document, "changes"), "varnish:3 -p thread_pool_min=100: accepted, and without effect");
+    assert_eq!(
+        said(&document, "blocks"),
+        ["varnish:4 -p sess_timeout=9: Unknown parameter \"sess_timeout\". -> it is called timeout_idle now"]
+    );
+    let read: Vec<&str> = document["read"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(read.contains(&"/etc/sysconfig/varnish") && read.contains(&"/etc/systemd/system/varnish.service.d/x.conf"));
+}
+
+#[test]
+fn what_cannot_be_looked_at_is_said() {
+    let missing = "[Service]\nEnvironmentFile=/etc/none\nExecStart=/usr/sbin/varnishd -F -b none $OPTIONS\n";
+    let installation = Installation::new(&[
+        ("/etc/systemd/system/varnish.service", missing),
+        ("/etc/systemd/system/shell.service", "[Service]\nExecStart=/bin/sh -c 'exec varnishd -F -b none'\n"),
+        ("/etc/systemd/system/empty.service", "[Service]\n"),
+    ]);
+    let (status, document) = installation.document(&[]);
+    assert_eq!(status, 2);
+    has(&said(&document, "blocks"), "varnish.service:2 EnvironmentFile=/etc/none: /etc/none: No such file");
+    let (status, document) = installation.document(&["--unit", "shell.service"]);
+    assert_eq!(status, 1);
+    has(&said(&document, "changes"), "shell.service:2 /bin/sh: not varnishd, so what it starts was not looked at");
+    for line in [&["--unit", "empty.service"][..], &["--unit", "none.service"], &["--nonsense"], &["x"]] {
+        let (status, output, error) = installation.preflight(line);
+        assert_eq!((status, output.as_str()), (3, ""), "{line:?}");
+        assert!(error.starts_with("copal preflight: "), "{error}");
+    }
+    assert_eq!(Installation::new(&[]).preflight(&[]).0, 3, "nothing to look at");
+    assert_eq!(installation.preflight(&["--unit", "varnish.service", "--running"]).0, 3, "one at a time");
+    let (status, output, _) = run(vec!["--help".into()]);
+    assert!(status == 0 && output.starts_with("Usage: copal preflight"));
+}
+
+#[test]
+fn a_running_process_is_looked_at_by_its_number() {
+    // Any process has a command line; that of this test is none of varnishd's.
+    let own = std::process::id().to_string();
+    let (status, document) = Installation::new(&[]).document(&["--pid", &own]);
+    assert_eq!(status, 2, "{document:#}");
+    assert!(document["read"][0].as_str().unwrap_or("/proc/").starts_with("/proc/"));
+    assert_eq!(Installation::new(&[]).preflight(&["--pid", "4294967295"]).0, 3);
+}

@@ -1,0 +1,200 @@
+//! Bodies that lie in a file: `-s file`.
+//!
+//! ```text
+//! arena (memory)   record: terms, head, variant key, map of the body ──▶ file   header · log · log · bodies
+//! ```
+//!
+//! The record of an object is in an arena in memory, like every other, with a map in the place of its body; the body is in a file
+//! that is read and written through its descriptor, never mapped. So a lookup never waits for a disk, and a reader either finds a
+//! piece in the page cache at once or is told to wait for it ([`crate::BodyReader::load`]). What arrives is held in memory until
+//! one thread has written it, in the order of the file. Short-lived objects stay in the arena.
+//!
+//! The worker's death costs what was not yet written; then the records in the arena count. After a reboot the log counts
+//! (`log.rs`). In both cases a body is what it was or is not delivered: each 64 KiB has a checksum in the map.
+//!
+//! *Locks*: `space` and the queue's mutex are held for no system call and while no other lock is taken.
+//!
+//! Reading order: `device` (what is asked of a file) → `runs` (where there is room) → `map` (where a body lies) → `filing` (on its
+//! way) → `object` (what of an object concerns the file) → `sweep` (making room) → `log` → `queue`, `writer` (the thread) → `reading` → `opening`.
+
+mod device;
+mod filing;
+mod log;
+mod map;
+mod object;
+mod opening;
+mod queue;
+mod reading;
+mod runs;
+mod sweep;
+mod writer;
+
+#[cfg(test)]
+mod disk;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use filing::Filing;
+pub(crate) use map::{Map, map_bytes};
+pub(crate) use object::give_back_in_file;
+pub(crate) use opening::advise;
+pub(crate) use reading::FiledReader;
+pub(crate) use runs::Extent;
+pub use sweep::Sweeper;
+
+use crate::usage::{Usage, UsageCells};
+use device::Device;
+use parking_lot::Mutex;
+use queue::Queue;
+use runs::Runs;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use sweep::Stretches;
+use tokio::sync::Notify;
+
+/// How the file is going to be read: what the kernel is told of it (`posix_fadvise`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Advice {
+    /// Nothing in particular.
+    Normal,
+    /// Pieces here and there: no read-ahead but what a body under way needs.
+    #[default]
+    Random,
+    /// From one end to the other.
+    Sequential,
+}
+
+/// How a storage with a file is laid out. See [`crate::Store::open_filed`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FileOptions {
+    /// Length of the file in bytes; bodies and the log of the metadata lie in it. At least 256 KiB.
+    pub bytes: u64,
+    /// Limit of the memory for metadata: heads, terms, maps, handles, and the share of the index.
+    pub metadata_bytes: u64,
+    /// Bodies begin at multiples of this many bytes, a power of two from 512 to 1 MiB.
+    pub granularity_bytes: u64,
+    /// What the kernel is told of reads.
+    pub advice: Advice,
+    /// [`crate::Journal::identity`] of the journal of bans: objects that were kept beside another one are not taken over.
+    pub journal: u64,
+}
+
+/// Counters of the file of a storage.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FileUsage {
+    /// As for memory, for the bytes of bodies in the file.
+    pub usage: Usage,
+    /// Pieces in use and free runs together.
+    pub pieces: u64,
+    /// Free runs of less than 64 KiB.
+    pub small_runs: u64,
+    /// Free runs of 64 KiB and more.
+    pub large_runs: u64,
+    /// Bytes written to the file, with padding and log.
+    pub written_bytes: u64,
+    /// Bytes of bodies that were written.
+    pub stored_bytes: u64,
+    /// Pieces that were in the page cache when they were read.
+    pub warm_reads: u64,
+    /// Pieces that had to be waited for.
+    pub cold_reads: u64,
+    /// Reads that failed, and pieces whose checksum was wrong.
+    pub read_errors: u64,
+    /// Writes that failed.
+    pub write_errors: u64,
+}
+
+#[derive(Default)]
+struct Counts {
+    usage: UsageCells,
+    written_bytes: AtomicU64,
+    stored_bytes: AtomicU64,
+    warm_reads: AtomicU64,
+    cold_reads: AtomicU64,
+    read_errors: AtomicU64,
+    write_errors: AtomicU64,
+}
+
+struct Space {
+    runs: Runs,
+    stretches: Stretches,
+}
+
+/// The file of a storage.
+pub(crate) struct Tier {
+    device: Box<dyn Device>,
+    /// Where bodies may lie.
+    bodies: std::ops::Range<u64>,
+    granularity: u64,
+    advice: Advice,
+    space: Mutex<Space>,
+    queue: Queue,
+    /// Bytes of bodies that are in memory because they are not yet written.
+    pub(crate) unwritten_bytes: AtomicU64,
+    /// Notified when fewer are.
+    pub(crate) written: Notify,
+    next_id: AtomicU64,
+    counts: Counts,
+}
+
+impl Tier {
+    /// The room that so many bytes take.
+    pub(crate) fn room_of(&self, bytes: u64) -> u64 {
+        bytes.next_multiple_of(self.granularity)
+    }
+
+    /// Bytes that bodies may take.
+    pub(crate) fn capacity_bytes(&self) -> u64 {
+        self.bodies.end - self.bodies.start
+    }
+
+    /// An id that no object of this file has had.
+    pub(crate) fn new_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Relaxed)
+    }
+
+    pub(crate) fn take(&self, bytes: u64) -> Option<Extent> {
+        let extent = self.space.lock().runs.take(bytes)?;
+        self.counts.usage.allocated(self.room_of(extent.bytes));
+        Some(extent)
+    }
+
+    pub(crate) fn give_back(&self, extent: Extent) {
+        if extent.bytes > 0 {
+            self.counts.usage.freed(self.room_of(extent.bytes));
+            self.space.lock().runs.give_back(extent);
+        }
+    }
+
+    /// Notes that a log entry is to be written; see [`log::Entry`].
+    pub(crate) fn log_removal(&self, id: u64) {
+        self.queue.log(log::Entry::Removed(id).encode());
+    }
+
+    pub(crate) fn log_lifetime(&self, id: u64, lifetime: u64, keep_ban: u64) {
+        self.queue.log(log::Entry::Lifetime(id, lifetime, keep_ban).encode());
+    }
+
+    pub(crate) fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    pub(crate) fn usage(&self) -> FileUsage {
+        let space = self.space.lock();
+        let (free, (small_runs, large_runs)) = (space.runs.free_bytes(), space.runs.counts());
+        drop(space);
+        let counts = &self.counts;
+        let usage = counts.usage.read(free);
+        FileUsage {
+            usage,
+            pieces: usage.g_alloc + small_runs + large_runs,
+            small_runs,
+            large_runs,
+            written_bytes: counts.written_bytes.load(Relaxed),
+            stored_bytes: counts.stored_bytes.load(Relaxed),
+            warm_reads: counts.warm_reads.load(Relaxed),
+            cold_reads: counts.cold_reads.load(Relaxed),
+            read_errors: counts.read_errors.load(Relaxed),
+            write_errors: counts.write_errors.load(Relaxed),
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! A body on its way into the file: what has come and is not yet written.
+//!
+//! ```text
+//! append ──▶ pieces in memory ──writer──▶ file          readers: from the pieces, or from the file what has left them
+//! ```
+//!
+//! Whoever appends waits while too much is unwritten. A piece leaves memory when the 64 KiB that it belongs to are in the file, so
+//! that what is read from there can be checked. *Invariant:* as long as this exists it owns the extents, and the writer may be
+//! writing to them; when everything is written they become the object's ([`Filing::settle`]). *Lock*: one mutex, held for no
+//! system call.
+
+use super::Tier;
+use super::map::{CHUNK_BYTES, parts};
+use super::runs::Extent;
+use crate::object::Object;
+use crc32fast::Hasher;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock, Weak};
+
+/// A body is written when so much of it has come, or all.
+const WORTH_WRITING_BYTES: u64 = 256 << 10;
+/// So much of one body may be unwritten before its fetch has to wait.
+const UNWRITTEN_BYTES_MAX: u64 = 1 << 20;
+/// So much of all bodies of a storage, or this part of the file; beyond that each may have one piece, and beyond twice that none.
+const UNWRITTEN_BYTES_TOTAL: u64 = 32 << 20;
+const UNWRITTEN_PART: u64 = 8;
+/// Pieces that come are joined up to this.
+const JOINED_BYTES_MAX: usize = 4 << 10;
+/// Room is taken in pieces of at most this.
+const ROOM_BYTES_MAX: u64 = 16 << 20;
+
+/// See the module header.
+pub(crate) struct Filing {
+    pub(crate) tier: Arc<Tier>,
+    pub(crate) object: OnceLock<Weak<Object>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    extents: Vec<Extent>,
+    /// Bytes of the extents together.
+    room_bytes: u64,
+    /// In order; the first one holds the first byte that is not in a whole written chunk, or later.
+    pieces: VecDeque<(u64, Arc<[u8]>)>,
+    total: u64,
+    written: u64,
+    checksums: Vec<u32>,
+    hasher: Hasher,
+    is_queued: bool,
+    /// Nothing more will come.
+    has_ended: bool,
+    /// The object is complete, so the rest can be written.
+    is_over: bool,
+    has_failed: bool,
+    is_settled: bool,
+}
+
+/// A part of a body to be written.
+pub(crate) struct Part {
+    /// Where, in the file.
+    pub(crate) at: u64,
+    pub(crate) bytes: Arc<[u8]>,
+    pub(crate) range: std::ops::Range<usize>,
+    /// Zeros behind it, up to the end of its room.
+    pub(crate) padding: usize,
+}
+
+impl Filing {
+    pub(crate) fn new(tier: &Arc<Tier>) -> Arc<Filing> {
+        Arc::new(Filing { tier: Arc::clone(tier), object: OnceLock::new(), state: Mutex::default() })
+    }
+
+    /// Returns when the next bytes may be added. Cancel-safe.
+    pub(crate) async fn writable(&self) {
+        loop {
+            let mut notified = std::pin::pin!(self.tier.written.notified());
+            notified.as_mut().enable();
+            if !self.is_crowded() {
+                return;
+            }
+            notified.await;
+        }
+    }
+
+    fn is_crowded(&self) -> bool {
+        let state = self.state.lock();
+        let own = state.total - state.written;
+        let (all, most) = (self.tier.unwritten_bytes.load(Relaxed), self.tier.capacity_bytes() / UNWRITTEN_PART);
+        let most = most.min(UNWRITTEN_BYTES_TOTAL);
+        !state.has_failed && (own > UNWRITTEN_BYTES_MAX || all > most && own > CHUNK_BYTES || all > 2 * most)
+    }
+
+    /// Whether a write has failed: nothing more can be added.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.state.lock().has_failed
+    }
+
+    /// How many bytes of room are missing for `bytes` more.
+    pub(crate) fn missing(&self, bytes: u64) -> u64 {
+        let state = self.state.lock();
+        (state.total + bytes).saturating_sub(state.room_bytes)
+    }
+
+    /// How much room is best asked for, if so much is missing; `left` = how much will come in all, if that is known.
+    pub(crate) fn worth_asking(&self, missing: u64, left: Option<u64>) -> u64 {
+        let total = self.state.lock().total;
+        let asked = left.unwrap_or_else(|| self.tier.room_of(total.max(CHUNK_BYTES).max(missing)));
+        asked.max(missing).min(ROOM_BYTES_MAX.max(missing))
+    }
+
+    pub(crate) fn add_room(&self, extent: Extent) {
+        let mut state = self.state.lock();
+        state.room_bytes += extent.bytes;
+        match state.extents.last_mut() {
+            // Only whole rooms can be joined.
+            Some(last)
+                if last.at + self.tier.room_of(last.bytes) == extent.at
+                    && last.bytes == self.tier.room_of(last.bytes) =>
+            {
+                last.bytes += extent.bytes;
+            }
+            _ => state.extents.push(extent),
+        }
+    }
+
+    /// Adds bytes, for which there is room; returns whether it is time to write.
+    pub(crate) fn push(&self, bytes: &[u8]) -> bool {
+        let mut state = self.state.lock();
+        // Small pieces are joined, so that many of them take no more memory than their bytes.
+        match state.pieces.back_mut() {
+            Some((_, last)) if last.len() + bytes.len() <= JOINED_BYTES_MAX => *last = [&**last, bytes].concat().into(),
+            _ => {
+                let offset = state.total;
+                state.pieces.push_back((offset, Arc::from(bytes)));
+            }
+        }
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let room = (CHUNK_BYTES - state.total % CHUNK_BYTES) as usize;
+            let (now, later) = rest.split_at(room.min(rest.len()));
+            state.hasher.update(now);
+            state.total += now.len() as u64;
+            if state.total.is_multiple_of(CHUNK_BYTES) {
+                let sum = std::mem::take(&mut state.hasher).finalize();
+                state.checksums.push(sum);
+            }
+            rest = later;
+        }
+        if !state.has_failed {
+            self.tier.unwritten_bytes.fetch_add(bytes.len() as u64, Relaxed);
+        }
+        let is_worth = state.total - state.written >= WORTH_WRITING_BYTES && !state.is_queued && !state.has_failed;
+        state.is_queued |= is_worth;
+        is_worth
+    }
+
+    /// Nothing more will come: gives back the room that is not needed, and returns extents and checksums.
+    pub(crate) fn end(&self) -> (Vec<Extent>, Vec<u32>) {
+        let mut state = self.state.lock();
+        if !std::mem::replace(&mut state.has_ended, true) {
+            if !state.total.is_multiple_of(CHUNK_BYTES) {
+                let sum = std::mem::take(&mut state.hasher).finalize();
+                state.checksums.push(sum);
+            }
+            let mut spare = state.room_bytes - state.total;
+            while let Some(last) = state.extents.last_mut().filter(|_| spare > 0) {
+                let cut = spare.min(last.bytes);
+                let (old, kept) = (*last, last.bytes - cut);
+                last.bytes = kept;
+                let from = old.at + self.tier.room_of(kept);
+                self.tier.give_back(Extent { at: from, bytes: (old.at + self.tier.room_of(old.bytes)) - from });
+                if kept == 0 {
+                    state.extents.pop();
+                }
+                spare -= cut;
+            }
+            state.room_bytes = state.total;
+        }
+        (state.extents.clone(), state.checksums.clone())
+    }
+
+    /// The body is complete: the writer writes the rest.
+    pub(crate) fn queue_end(self: &Arc<Filing>) {
+        let mut state = self.state.lock();
+        state.is_over = true;
+        if !std::mem::replace(&mut state.is_queued, true) {
+            drop(state);
+            self.tier.queue().write(Arc::clone(self));
+        }
+    }
+
+    /// What can be written now, in order. The writer calls this, and then [`Filing::wrote`].
+    pub(crate) fn parts(&self) -> (Vec<Part>, u64) {
+        let mut state = self.state.lock();
+        state.is_queued = false;
+        if state.has_failed {
+            return (Vec::new(), state.written);
+        }
+        let upto = if state.is_over { state.total } else { state.total / CHUNK_BYTES * CHUNK_BYTES };
+        let mut found = Vec::new();
+        for (offset, bytes) in &state.pieces {
+            let end = offset + bytes.len() as u64;
+            let (from, to) = ((*offset).max(state.written), end.min(upto));
+            let mut at = from;
+            while at < to {
+                let Some(part) = parts(state.extents.iter().copied(), at, to - at).first().copied() else { break };
+                let range = (at - offset) as usize..(at - offset + part.bytes) as usize;
+                at += part.bytes;
+                let is_end = state.is_over && at == state.total;
+                let padding =
+                    if is_end { (self.tier.room_of(part.at + part.bytes) - part.at - part.bytes) as usize } else { 0 };
+                found.push(Part { at: part.at, bytes: Arc::clone(bytes), range, padding });
+            }
+        }
+        (found, upto)
+    }
+
+    /// What [`Filing::parts`] returned was written, or could not be. Returns whether everything is in the file.
+    pub(crate) fn wrote(&self, upto: u64, succeeded: bool) -> bool {
+        let mut state = self.state.lock();
+        if succeeded {
+            self.tier.unwritten_bytes.fetch_sub(upto - state.written, Relaxed);
+            state.written = upto;
+            let kept_from = upto / CHUNK_BYTES * CHUNK_BYTES;
+            while state.pieces.front().is_some_and(|(offset, bytes)| offset + bytes.len() as u64 <= kept_from) {
+                state.pieces.pop_front();
+            }
+        } else if !std::mem::replace(&mut state.has_failed, true) {
+            // Nobody waits for these.
+            self.tier.unwritten_bytes.fetch_sub(state.total - state.written, Relaxed);
+        }
+        let is_done = succeeded && state.is_over && state.written == state.total;
+        drop(state);
+        self.tier.written.notify_waiters();
+        is_done
+    }
+
+    /// From now on the extents are the object's.
+    pub(crate) fn settle(&self) {
+        self.state.lock().is_settled = true;
+    }
+
+    /// The piece that holds a byte of the body, and its offset, if it is in memory.
+    pub(crate) fn piece(&self, offset: u64) -> Option<(u64, Arc<[u8]>)> {
+        let state = self.state.lock();
+        let index = state.pieces.partition_point(|(begin, _)| *begin <= offset).checked_sub(1)?;
+        let (begin, bytes) = state.pieces.get(index)?;
+        (offset - begin < bytes.len() as u64).then(|| (*begin, Arc::clone(bytes)))
+    }
+
+    /// Where a chunk that is in the file lies, and its checksum.
+    pub(crate) fn chunk(&self, chunk: u64) -> Option<(Vec<Extent>, u32)> {
+        let state = self.state.lock();
+        let sum = *state.checksums.get(usize::try_from(chunk).ok()?)?;
+        let offset = chunk * CHUNK_BYTES;
+        let bytes = CHUNK_BYTES.min(state.total.checked_sub(offset)?);
+        (offset + bytes <= state.written).then(|| (parts(state.extents.iter().copied(), offset, bytes), sum))
+    }
+}
+
+impl Drop for Filing {
+    fn drop(&mut self) {
+        let state = self.state.get_mut();
+        if !state.has_failed {
+            self.tier.unwritten_bytes.fetch_sub(state.total - state.written, Relaxed);
+        }
+        self.tier.written.notify_waiters();
+        if !state.is_settled {
+            for extent in &state.extents {
+                self.tier.give_back(*extent);
+            }
+        }
+    }
+}

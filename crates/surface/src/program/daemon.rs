@@ -1,0 +1,115 @@
+//! The options of the server.
+
+use super::{OptionGroup, OptionRow, Program, either, option, word_option};
+
+pub(super) static DAEMON: Program = Program {
+    part: "daemon",
+    stock: Some("varnishd"),
+    line: "the server",
+    about: "Starts a manager, which compiles VCL and keeps what must outlive a crash, and a worker, which serves. As copal daemon it \
+            follows RFC 9111, as varnishd the habits of Varnish 7.1 (parameter http_policy).",
+    groups: &[
+        OptionGroup { title: "Serving", options: SERVING },
+        OptionGroup { title: "Management", options: MANAGEMENT },
+        OptionGroup { title: "Tuning", options: TUNING },
+        OptionGroup { title: "Looking inside", options: LOOKING },
+    ],
+    rest: "",
+    notes: "Exit status: 0 the server runs in the background, or has ended well; 1 it could not start; 2 the command line is wrong or the \
+            VCL does not compile.",
+    usage_status: 2,
+    stops_at_word: false,
+};
+
+const SERVING: &[OptionRow] = &[
+    option(
+        'a',
+        "[<name>=]<address>[:<port>][,HTTP|https[,h3]][,PROXY]",
+        "Listen here; may be repeated; default :80. https needs a certificate: -A, acme= or the CLI's tls.cert.load; h3 is HTTP/3, over UDP.",
+    ),
+    option(
+        'a',
+        "[<name>=]/<path>[,PROXY|HTTP|https][,user=<u>][,group=<g>][,mode=<m>]",
+        "Listen on a Unix-domain socket.",
+    ),
+    option(
+        'a',
+        "...,https,acme=<name>[+<name>...]",
+        "Order a certificate for these names; repeated, one more. Needs -o acme.",
+    ),
+    option(
+        'o',
+        "acme=<mail>|none",
+        "Certificates are ordered from an authority, whose terms you accept; it may write to this address.",
+    ),
+    option('o', "acme_directory=letsencrypt|staging|<url>", "The authority; default letsencrypt."),
+    option('o', "acme_dir=<folder>", "Where account and certificates are kept; default /var/lib/copal/acme."),
+    option(
+        'o',
+        "acme_challenge=auto|http-01|tls-alpn-01",
+        "How it is shown that a name is ours; default auto, whichever works.",
+    ),
+    option('o', "acme_ca=<file>", "Who issued the authority's own certificate."),
+    option('A', "<file>", "TLS listeners and their certificates, in the format of hitch.conf."),
+    option('b', "none", "No backend."),
+    option('b', "<address>[:<port>]", "One backend by address."),
+    option('b', "/<path>", "One backend by its Unix-domain socket."),
+    option('f', "<file>", "A VCL file; may be repeated, the last one is active; '' for none."),
+    option('n', "<dir>", "Work directory; default /var/lib/varnish/varnishd, or one of your own if that is not yours."),
+    option(
+        's',
+        "[<name>=]malloc[,<size>][,policy=<policy>]",
+        "Where objects are stored; without a size three quarters of the memory, or what is left beside the log and all else; 75% is a share \
+         of the memory. <name> may be Transient. <policy>: what goes when it is full, lru, s3fifo, sieve or tinylfu.",
+    ),
+    option(
+        's',
+        "[<name>=]file,<path>,<size>[,<granularity>[,<advice>]][,meta=<size>]",
+        "Bodies lie in a file, and outlive a reboot. <path> may be a directory. 80% is a share of what is free on the disk. <advice> is \
+         normal, random or sequential. meta= is the memory for all else; a 64th of the file, unless given.",
+    ),
+    word_option(
+        'y',
+        "memory",
+        "auto|<size>",
+        "How much memory there is: what the machine or its control groups allow, followed when that changes (the default), or no more than this.",
+    ),
+];
+
+const MANAGEMENT: &[OptionRow] = &[
+    option('F', "", "Stay in the foreground."),
+    option('T', "<address>[:<port>]|none", "Management CLI; default localhost:0."),
+    option('M', "<address>:<port>", "Connect the CLI to this address."),
+    option('S', "<file>|none", "Secret of the CLI."),
+    word_option(
+        'z',
+        "log-format",
+        "<text|plain|json>",
+        "How the daemon's own messages are written on standard error: with the time (not where the journal has its own), without it, or as JSON.",
+    ),
+    option('P', "<file>", "Write the process number here; may be repeated."),
+    option('i', "<identity>", "Name of this server."),
+    option('I', "<file>", "CLI commands to do at the start."),
+];
+
+const TUNING: &[OptionRow] = &[
+    option('p', "<parameter>=<value>", "Set a parameter; may be repeated."),
+    option('r', "<parameter>[,<parameter>]", "Make parameters read-only."),
+    option('t', "<seconds>", "Parameter default_ttl."),
+    option('l', "<size>", "Parameter vsl_space."),
+    option(
+        'j',
+        "none|unix[,user=<u>][,workuser=<u>][,admingroup=<g>]",
+        "Whose rights VCL is read with, whose the worker runs with, and who may read the CLI's secret.",
+    ),
+    option('h', "<critbit|classic|simple>", "Accepted for compatibility."),
+    option('W', "<epoll|poll>", "Accepted for compatibility."),
+];
+
+const LOOKING: &[OptionRow] = &[
+    option('C', "", "Compile the VCL, print the program and exit."),
+    option('d', "", "Stay in the foreground, CLI on standard input."),
+    either('V', "version", "", "Print the version and exit."),
+    option('x', "<builtin|cli|optstring|parameter|vsl>", "Print a part of the documentation and exit."),
+    either('?', "help", "", "Print this and exit."),
+];

@@ -1,0 +1,390 @@
+//! The code that the evaluator runs: the verified instructions of a program, without the points of a trace, with short
+//! subroutines in the places of their calls, and with frequent sequences as one step each.
+//!
+//! Who traces runs the instructions as they are (`plain`). *Invariants:* both do the same; from each step one gets back to the
+//! instruction that it came from, and to the subroutines that would have been called on the way there, which is what places in
+//! reasons and a change from one to the other need. Next file: `../eval.rs`.
+
+use crate::program::{Comparison, Op, Program};
+use surface::limits::VCL_CALL_DEPTH_MAX;
+use surface::vcl::{HttpObject, Var};
+
+/// Longest subroutine, in instructions, that is put in the place of a call.
+const INLINED_INSTRUCTIONS_MAX: usize = 48;
+/// Deepest calls that are replaced.
+const INLINED_DEPTH_MAX: usize = 8;
+/// How much longer than the instructions the steps of all subroutines may be.
+const GROWTH_MAX: usize = 2;
+
+/// What a branch depends on, without the value stack.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Condition {
+    /// There is a header of that name.
+    HasHeader(HttpObject, u16),
+    /// The header with that name, empty if there is none, matches.
+    MatchHeader(HttpObject, u16, u32),
+    /// The variable is this constant.
+    IsText { var: Var, len: u16, start: u32 },
+    /// The variable is this number.
+    IsNumber(Var, i32),
+}
+
+/// A step of the evaluator.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Step {
+    /// An instruction; its jumps lead to steps.
+    Plain(Op),
+    /// Takes a bool and jumps if it is true.
+    JumpIf(u32),
+    /// Jumps unless it holds.
+    Unless(Condition, u32),
+    /// Jumps if it holds.
+    If(Condition, u32),
+    /// Hashes a variable, as a `hash_data` of its own.
+    HashVariable(Var),
+    /// Hashes a header, as a `hash_data` of its own.
+    HashHeader(HttpObject, u32),
+}
+
+/// Where a step comes from.
+#[derive(Clone, Copy, Debug, Default)]
+struct Origin {
+    /// The instruction; of several that have become one, the last.
+    instruction: u32,
+    /// The call in whose place it stands: 1 + an index into [`Steps::calls`], or 0.
+    call: u32,
+}
+
+/// A call that was replaced by the subroutine.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    sub: u32,
+    /// The instruction with which its caller goes on.
+    back: u32,
+    /// As in [`Origin::call`].
+    outer: u32,
+}
+
+/// The steps of a program.
+#[derive(Debug, Default)]
+pub(crate) struct Steps {
+    code: Vec<Step>,
+    origins: Vec<Origin>,
+    calls: Vec<Call>,
+    /// First step of each subroutine.
+    entries: Vec<u32>,
+}
+
+impl Steps {
+    /// Each instruction as a step.
+    pub(super) fn plain(program: &Program) -> Steps {
+        Steps {
+            code: program.code.iter().copied().map(Step::Plain).collect(),
+            origins: (0..program.code.len() as u32).map(|instruction| Origin { instruction, call: 0 }).collect(),
+            calls: Vec::new(),
+            entries: program.subs.iter().map(|sub| sub.entry).collect(),
+        }
+    }
+
+    /// The steps of a verified program.
+    pub(super) fn fast(program: &Program) -> Steps {
+        let mut maker = Maker {
+            program,
+            inlines: may_inline(program),
+            is_target: targets(program),
+            steps: Steps::default(),
+            length_max: program.code.len() * GROWTH_MAX,
+        };
+        for sub in &program.subs {
+            maker.steps.entries.push(maker.steps.code.len() as u32);
+            maker.sub((sub.entry, sub.end), 0, 0);
+        }
+        maker.steps
+    }
+
+    /// The steps.
+    pub(crate) fn code(&self) -> &[Step] {
+        &self.code
+    }
+
+    /// First step of a subroutine.
+    pub(crate) fn entry(&self, sub: u32) -> Option<u32> {
+        self.entries.get(sub as usize).copied()
+    }
+
+    /// The instruction that a step comes from.
+    pub(crate) fn instruction(&self, step: u32) -> u32 {
+        self.origins.get(step as usize).map_or(0, |origin| origin.instruction)
+    }
+
+    /// Calls `each` with the subroutines in which a step stands although nothing has called them, and with the instructions at
+    /// which their callers go on; the outermost first.
+    pub(crate) fn inlined(&self, step: u32, mut each: impl FnMut(u32, u32)) {
+        let mut found = [(0, 0); INLINED_DEPTH_MAX];
+        let mut count = 0;
+        let mut next = self.origins.get(step as usize).map_or(0, |origin| origin.call);
+        while let Some(call) = next.checked_sub(1).and_then(|index| self.calls.get(index as usize)) {
+            let Some(place) = found.get_mut(count) else { break };
+            *place = (call.sub, call.back);
+            count += 1;
+            next = call.outer;
+        }
+        found[..count].iter().rev().for_each(|&(sub, back)| each(sub, back));
+    }
+}
+
+/// Whether calls can be replaced without a difference: none would have been nested too deep.
+fn may_inline(program: &Program) -> bool {
+    if program.subs.len() <= VCL_CALL_DEPTH_MAX {
+        return true;
+    }
+    // Only who has a subroutine as a value can call one that is not named in the call.
+    !program.code.iter().any(|op| matches!(op, Op::Sub(_))) && deepest(program) <= VCL_CALL_DEPTH_MAX
+}
+
+/// The longest chain of calls by name; more than any limit if it takes long to find out.
+fn deepest(program: &Program) -> usize {
+    let mut depths = vec![0; program.subs.len()];
+    // No subroutine calls itself, so that each round settles at least the next level.
+    for _ in 0..=VCL_CALL_DEPTH_MAX {
+        let mut is_settled = true;
+        for (index, sub) in program.subs.iter().enumerate() {
+            let code = &program.code[sub.entry as usize..sub.end as usize];
+            let called = code.iter().filter_map(|op| match op {
+                Op::Call(callee) => depths.get(*callee as usize).map(|depth| depth + 1),
+                _ => None,
+            });
+            let depth = called.max().unwrap_or(0);
+            is_settled &= depths[index] == depth;
+            depths[index] = depth;
+        }
+        if is_settled {
+            return depths.into_iter().max().unwrap_or(0);
+        }
+    }
+    usize::MAX
+}
+
+/// The instructions at which something else than the one before them leads, once branches lead where they end.
+fn targets(program: &Program) -> Vec<bool> {
+    let mut is_target = vec![false; program.code.len()];
+    for op in &program.code {
+        let to = match (op, branch(program, *op)) {
+            (Op::Jump(to), _) => *to,
+            (_, Some(Branch::Unless(to) | Branch::If(to) | Branch::AndThen(to) | Branch::OrElse(to))) => to,
+            _ => continue,
+        };
+        // What verification did not reach may lead anywhere.
+        if let Some(mark) = is_target.get_mut(to as usize) {
+            *mark = true;
+        }
+    }
+    // What leads to a point of the trace leads behind it.
+    for index in 1..is_target.len() {
+        is_target[index] |= is_target[index - 1] && matches!(program.code[index - 1], Op::Trace(_));
+    }
+    is_target
+}
+
+/// A branch, once it is known where it leads.
+#[derive(Clone, Copy)]
+enum Branch {
+    Unless(u32),
+    If(u32),
+    AndThen(u32),
+    OrElse(u32),
+}
+
+struct Maker<'a> {
+    program: &'a Program,
+    inlines: bool,
+    is_target: Vec<bool>,
+    steps: Steps,
+    length_max: usize,
+}
+
+impl Maker<'_> {
+    /// Makes the steps of a subroutine, whose calls are replaced; in the place of a call it ends by going on behind it.
+    fn sub(&mut self, (entry, end): (u32, u32), call: u32, depth: usize) {
+        // The step of each instruction, and the steps whose jumps lead to an instruction.
+        let mut places = vec![0u32; (end - entry) as usize + 1];
+        let mut jumps: Vec<(usize, u32)> = Vec::new();
+        let place_of = |places: &[u32], to: u32| {
+            to.checked_sub(entry).and_then(|index| places.get(index as usize)).copied().unwrap_or(u32::MAX)
+        };
+        let mut at = entry;
+        while at < end {
+            let here = self.steps.code.len();
+            let (taken, step) = self.next(at, end);
+            for place in &mut places[(at - entry) as usize..(at - entry + taken) as usize] {
+                *place = here as u32;
+            }
+            at += taken;
+            let Some(step) = step else { continue };
+            let origin = Origin { instruction: at - 1, call };
+            match step {
+                Step::Plain(Op::Call(callee)) if self.is_short(callee, depth) => {
+                    let sub = &self.program.subs[callee as usize];
+                    self.steps.calls.push(Call { sub: callee, back: at, outer: call });
+                    self.sub((sub.entry, sub.end), self.steps.calls.len() as u32, depth + 1);
+                }
+                Step::Plain(Op::Leave) if call > 0 => {
+                    // Behind the last instruction is where the caller goes on.
+                    if at < end {
+                        jumps.push((here, end));
+                        self.put(Step::Plain(Op::Jump(0)), origin);
+                    }
+                }
+                step => {
+                    if let Some(to) = target(step) {
+                        jumps.push((here, to));
+                    }
+                    self.put(step, origin);
+                }
+            }
+        }
+        places[(end - entry) as usize] = self.steps.code.len() as u32;
+        for (step, to) in jumps {
+            retarget(&mut self.steps.code[step], place_of(&places, to));
+        }
+    }
+
+    fn put(&mut self, step: Step, origin: Origin) {
+        self.steps.code.push(step);
+        self.steps.origins.push(origin);
+    }
+
+    /// Bounded in every way, since nothing is known of what verification did not reach.
+    fn is_short(&self, sub: u32, depth: usize) -> bool {
+        self.program.subs.get(sub as usize).is_some_and(|sub| {
+            self.inlines
+                && (sub.end - sub.entry) as usize <= INLINED_INSTRUCTIONS_MAX
+                && depth < INLINED_DEPTH_MAX
+                && self.steps.code.len().max(self.steps.calls.len()) < self.length_max
+        })
+    }
+
+    /// The step that begins with an instruction, and how many instructions it stands for.
+    fn next(&self, at: u32, end: u32) -> (u32, Option<Step>) {
+        let code = &self.program.code;
+        // The next instructions, as long as nothing leads between them.
+        let mut ops = [Op::Absent; 5];
+        let (mut count, mut to) = (0, at);
+        while to < end && count < ops.len() && (to == at || !self.is_target[to as usize]) {
+            ops[count] = code[to as usize];
+            count += 1;
+            to += 1;
+        }
+        if let Op::Trace(_) = ops[0] {
+            return (1, None);
+        }
+        let (condition, taken) = match ops {
+            [Op::HasHeader(http, name), ..] => match u16::try_from(name) {
+                Ok(name) => (Some(Condition::HasHeader(http, name)), 1),
+                Err(_) => (None, 1),
+            },
+            [Op::MatchHeader(http, name, regex), ..] => (Some(Condition::MatchHeader(http, name, regex)), 1),
+            [Op::Read(var), Op::Text { start, len }, Op::Compare(Comparison::Equal | Comparison::NotEqual), ..]
+                if has_bytes(var) && count > 2 =>
+            {
+                (u16::try_from(len).ok().map(|len| Condition::IsText { var, len, start }), 3)
+            }
+            [Op::Read(var), Op::Int(number), Op::Compare(Comparison::Equal | Comparison::NotEqual), ..]
+                if count > 2 =>
+            {
+                (i32::try_from(number).ok().map(|number| Condition::IsNumber(var, number)), 3)
+            }
+            _ => (None, 1),
+        };
+        if let Some(condition) = condition {
+            let mut negated = matches!(ops[taken - 1], Op::Compare(Comparison::NotEqual));
+            let mut taken = taken;
+            if taken < count && ops[taken] == Op::Not {
+                negated = !negated;
+                taken += 1;
+            }
+            let branch = if taken < count { branch(self.program, ops[taken]) } else { None };
+            let step = match (branch, negated) {
+                (Some(Branch::Unless(to)), false) | (Some(Branch::If(to)), true) => Some(Step::Unless(condition, to)),
+                (Some(Branch::If(to)), false) | (Some(Branch::Unless(to)), true) => Some(Step::If(condition, to)),
+                (Some(Branch::AndThen(_) | Branch::OrElse(_)) | None, _) => None,
+            };
+            if let Some(step) = step {
+                return (taken as u32 + 1, Some(step));
+            }
+        }
+        let step = match ops {
+            [Op::Read(var), Op::HashData(1), ..] if count > 1 && has_bytes(var) => Some((2, Step::HashVariable(var))),
+            [Op::ReadHeader(http, name), Op::HashData(1), ..] if count > 1 => Some((2, Step::HashHeader(http, name))),
+            [Op::Not, next, ..] if count > 1 => match branch(self.program, next) {
+                Some(Branch::Unless(to)) => Some((2, Step::JumpIf(to))),
+                Some(Branch::If(to)) => Some((2, Step::Plain(Op::JumpUnless(to)))),
+                _ => None,
+            },
+            _ => None,
+        };
+        if let Some((taken, step)) = step {
+            return (taken, Some(step));
+        }
+        let step = match branch(self.program, ops[0]) {
+            Some(Branch::Unless(to)) => Step::Plain(Op::JumpUnless(to)),
+            Some(Branch::If(to)) => Step::JumpIf(to),
+            Some(Branch::AndThen(to)) => Step::Plain(Op::AndThen(to)),
+            Some(Branch::OrElse(to)) => Step::Plain(Op::OrElse(to)),
+            None => Step::Plain(ops[0]),
+        };
+        (1, Some(step))
+    }
+}
+
+/// Where a branch leads in the end: one that keeps its bool for another branch need not, if that is known to take it.
+fn branch(program: &Program, op: Op) -> Option<Branch> {
+    let mut branch = match op {
+        Op::JumpUnless(to) => Branch::Unless(to),
+        Op::AndThen(to) => Branch::AndThen(to),
+        Op::OrElse(to) => Branch::OrElse(to),
+        _ => return None,
+    };
+    loop {
+        let (Branch::AndThen(to) | Branch::OrElse(to)) = branch else { return Some(branch) };
+        // Branches lead forward, so this ends; what verification did not reach is left as it is.
+        let next = match program.code.get(to as usize) {
+            Some(Op::JumpUnless(end)) if *end > to => Op::JumpUnless(*end),
+            Some(Op::AndThen(end)) if *end > to => Op::AndThen(*end),
+            Some(Op::OrElse(end)) if *end > to => Op::OrElse(*end),
+            _ => return Some(branch),
+        };
+        branch = match (branch, next) {
+            (Branch::AndThen(_), Op::JumpUnless(end)) => Branch::Unless(end),
+            (Branch::AndThen(_), Op::AndThen(end)) => Branch::AndThen(end),
+            (Branch::AndThen(_), _) => Branch::Unless(to + 1),
+            (_, Op::OrElse(end)) => Branch::OrElse(end),
+            (_, _) => Branch::If(to + 1),
+        };
+    }
+}
+
+/// Whether a host may have the text of a variable without a copy; such a variable is always set.
+fn has_bytes(var: Var) -> bool {
+    matches!(var, Var::ReqUrl | Var::ReqMethod | Var::ReqProto | Var::BereqUrl | Var::BereqMethod)
+}
+
+fn target(step: Step) -> Option<u32> {
+    match step {
+        Step::Plain(Op::Jump(to) | Op::JumpUnless(to) | Op::AndThen(to) | Op::OrElse(to))
+        | Step::JumpIf(to)
+        | Step::Unless(_, to)
+        | Step::If(_, to) => Some(to),
+        Step::Plain(_) | Step::HashVariable(_) | Step::HashHeader(..) => None,
+    }
+}
+
+fn retarget(step: &mut Step, place: u32) {
+    if let Step::Plain(Op::Jump(to) | Op::JumpUnless(to) | Op::AndThen(to) | Op::OrElse(to))
+    | Step::JumpIf(to)
+    | Step::Unless(_, to)
+    | Step::If(_, to) = step
+    {
+        *to = place;
+    }
+}

@@ -1,0 +1,58 @@
+//! What `backend.list -p` adds for backends with attributes of Copal's own: whether their failures have set them aside, how far they
+//! have got since they recovered, and where their names lead.
+
+use backend::TrustFacts;
+use backend::listing::CareFacts;
+use cli_proto::json;
+use std::fmt::Write;
+
+/// Rows below the item's own.
+pub(super) fn text(facts: &CareFacts, rows: &mut Vec<Vec<String>>) {
+    if let Some(trust) = &facts.trust {
+        let until = match trust.aside {
+            None => "trusted".to_owned(),
+            Some(left) if left.is_zero() => "aside, the next fetch tries".to_owned(),
+            Some(left) => format!("aside for {:.3}s", left.as_secs_f64()),
+        };
+        rows.push(vec![format!("  Fetches: {until}, {}", failures(trust))]);
+    }
+    if let Some(warmth) = facts.warmth {
+        rows.push(vec![format!("  Slow start: {:.0}% of its load", warmth * 100.0)]);
+    }
+    if let Some((host, addresses)) = &facts.follows {
+        let list: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+        rows.push(vec![format!("  Addresses of {host}: {}", list.join(" "))]);
+    }
+    rows.push(vec![String::new()]);
+}
+
+fn failures(trust: &TrustFacts) -> String {
+    let of = |limit: u32, unit: &str| if limit == 0 { String::new() } else { format!(" (limit {limit}{unit})") };
+    let (failed, all) = trust.share;
+    format!(
+        "{} failures in a row{}, {failed} of {all} failed of late{}",
+        trust.in_row,
+        of(trust.fail_limit, ""),
+        of(trust.fail_ratio, "%")
+    )
+}
+
+/// The element `care`.
+pub(super) fn json(facts: &CareFacts, out: &mut String) {
+    let mut fields = Vec::new();
+    if let Some(trust) = &facts.trust {
+        let aside = trust.aside.map_or("null".to_owned(), |left| format!("{:.3}", left.as_secs_f64()));
+        fields.push(format!("\"aside\": {aside}"));
+        fields.push(format!("\"failures_in_row\": {}", trust.in_row));
+        fields.push(format!("\"failures\": [{}, {}]", trust.share.0, trust.share.1));
+    }
+    if let Some(warmth) = facts.warmth {
+        fields.push(format!("\"warmth\": {warmth:.6}"));
+    }
+    if let Some((host, addresses)) = &facts.follows {
+        let list: Vec<String> = addresses.iter().map(|address| json::string(&address.to_string())).collect();
+        fields.push(format!("\"follows\": {}", json::string(host)));
+        fields.push(format!("\"addresses\": [{}]", list.join(", ")));
+    }
+    let _ = write!(out, "      \"care\": {{\n        {}\n      }},\n", fields.join(",\n        "));
+}

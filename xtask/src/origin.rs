@@ -1,0 +1,129 @@
+//! An origin in this process, whose answers are a function of their path.
+//!
+//! `/…/SIZE` has a body of that many bytes, which may be kept for an hour. Parts of the path change that: `until-TIME` ends its life at so
+//! many seconds after 1970, `ttl-SECONDS` after so many; `slow-MILLISECONDS` comes later; `text` is made of words; `page-N` is a page that
+//! includes N fragments of 200 bytes. It fails at `error` (503), `cut` (the connection ends in the middle) and `reset` (it ends at once).
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+/// Largest body that is made, in bytes.
+const BODY_BYTES_MAX: usize = 4 << 30;
+/// Words of `text`.
+const WORDS: [&str; 16] = [
+    "the ", "cache ", "of ", "a ", "page ", "which ", "was ", "fetched ", "from ", "its ", "origin ", "and ",
+    "served ", "again ", "<p>", "</p>\n",
+];
+
+/// The body that belongs to a path: no two paths share a byte sequence of any length for long.
+pub fn body(path: &str, size: usize) -> Vec<u8> {
+    let mut state = path
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    let is_text = path.split('/').any(|part| part == "text");
+    let mut bytes = Vec::with_capacity(size + 8);
+    while bytes.len() < size {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        if is_text {
+            bytes.extend_from_slice(WORDS[(state >> 60) as usize].as_bytes());
+        } else {
+            bytes.extend_from_slice(&state.to_le_bytes());
+        }
+    }
+    bytes.truncate(size);
+    bytes
+}
+
+/// Starts it; returns its port.
+pub fn sized_origin() -> Result<u16, String> {
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
+    let port = listener.local_addr().map_err(|error| error.to_string())?.port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || serve(stream));
+        }
+    });
+    Ok(port)
+}
+
+/// The number behind a word in a path.
+fn number(path: &str, word: &str) -> Option<u64> {
+    path.split('/').find_map(|part| part.strip_prefix(word)?.strip_prefix('-')?.parse().ok())
+}
+
+/// How long a body may be kept, in seconds.
+fn lifetime(path: &str) -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    number(path, "ttl").or_else(|| Some(number(path, "until")?.saturating_sub(now))).unwrap_or(3600)
+}
+
+/// Where a fragment lies.
+pub fn fragment_path(at: u64) -> String {
+    format!("/fragment/{at}/200")
+}
+
+/// A page of so many pieces.
+pub fn page_around(pieces: u64, piece: impl Fn(u64) -> Vec<u8>) -> Vec<u8> {
+    let middle = (0..pieces).flat_map(|at| [piece(at), b"\n".to_vec()].concat());
+    b"<html>\n".iter().copied().chain(middle).chain(*b"</html>\n").collect()
+}
+
+/// Answers a request; false when the connection ends with that.
+fn answer(stream: &mut TcpStream, path: &str) -> bool {
+    let size = path.rsplit('/').next().and_then(|n| n.parse().ok()).unwrap_or(0).min(BODY_BYTES_MAX);
+    if let Some(milliseconds) = number(path, "slow") {
+        std::thread::sleep(Duration::from_millis(milliseconds.min(60_000)));
+    }
+    let has = |word: &str| path.split('/').any(|part| part == word);
+    if has("error") {
+        return stream.write_all(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n").is_ok();
+    }
+    if has("reset") {
+        return false;
+    }
+    let whole = match number(path, "page") {
+        Some(pieces) => page_around(pieces, |at| format!("<esi:include src=\"{}\"/>", fragment_path(at)).into_bytes()),
+        None => body(path, size),
+    };
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nContent-Type: text/html\r\nCache-Control: max-age={}\r\n\r\n",
+        whole.len(),
+        lifetime(path)
+    );
+    let sent = if has("cut") { &whole[..whole.len() / 2] } else { &whole[..] };
+    stream.write_all(&[head.as_bytes(), sent].concat()).is_ok() && !has("cut")
+}
+
+fn serve(mut stream: TcpStream) {
+    let _ = stream.set_nodelay(true);
+    let mut received = Vec::new();
+    let mut buffer = [0; 8192];
+    loop {
+        while let Some(end) = memchr::memmem::find(&received, b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&received[..end]).into_owned();
+            received.drain(..end + 4);
+            if !answer(&mut stream, head.split(' ').nth(1).unwrap_or("/")) {
+                return;
+            }
+        }
+        match stream.read(&mut buffer) {
+            Ok(0) | Err(_) => return,
+            Ok(count) => received.extend_from_slice(&buffer[..count]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_say_what_they_get() {
+        assert_eq!(body("/a/100", 100).len(), 100);
+        assert_ne!(body("/a/100", 100), body("/b/100", 100));
+        assert!(body("/text/90", 90).is_ascii());
+        assert_eq!((lifetime("/ttl-5/a/1"), lifetime("/a/1"), lifetime("/until-3/a/1")), (5, 3600, 0));
+        assert_eq!(page_around(2, |at| vec![b'0' + at as u8]), b"<html>\n0\n1\n</html>\n");
+    }
+}
