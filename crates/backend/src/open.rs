@@ -177,8 +177,8 @@ impl BackendConnection {
 
     /// The payload of its `BackendOpen` record.
     #[must_use]
-    pub fn open_record(&self) -> String {
-        open_record(self.backend(), self.ends(), self.reused)
+    pub fn open_record(&self) -> OpenRecord<'_> {
+        OpenRecord { backend: self.backend(), ends: self.ends(), reused: self.reused }
     }
 
     /// What was agreed in its handshake; `None` in clear.
@@ -195,8 +195,8 @@ impl BackendConnection {
 
     /// The payload of its `BackendClose` record. `reason` is the reason of the close, if it is to be logged.
     #[must_use]
-    pub fn close_record(&self, recycled: bool, reason: Option<&str>) -> String {
-        close_record(self.backend(), self.ends(), recycled, reason)
+    pub fn close_record<'a>(&'a self, recycled: bool, reason: Option<&'a str>) -> CloseRecord<'a> {
+        CloseRecord { backend: self.backend(), ends: self.ends(), recycled, reason }
     }
 
     /// The bytes and the place, for a connection that several requests share.
@@ -225,28 +225,52 @@ impl BackendConnection {
 }
 
 /// The payload of a `BackendOpen` record: a connection was opened, or one that was open is used for another request.
-#[must_use]
-pub fn open_record(backend: &Backend, ends: Ends, reused: bool) -> String {
-    let how = if reused { "reuse" } else { "connect" };
-    let (remote, remote_port) = shown(ends.remote);
-    let (local, local_port) = shown(ends.local);
-    format!("{} {} {remote} {remote_port} {local} {local_port} {how}", ends.fd, backend.name())
+pub struct OpenRecord<'a> {
+    /// Whose connection it is.
+    pub backend: &'a Backend,
+    /// Its addresses and its descriptor.
+    pub ends: Ends,
+    /// Whether it was open before.
+    pub reused: bool,
 }
 
-/// The payload of a `BackendClose` record. `reason` is the reason of the close, if it is to be logged.
-#[must_use]
-pub fn close_record(backend: &Backend, ends: Ends, recycled: bool, reason: Option<&str>) -> String {
-    let how = if recycled { "recycle" } else { "close" };
-    match reason {
-        Some(reason) => format!("{} {} {how} {reason}", ends.fd, backend.name()),
-        None => format!("{} {} {how}", ends.fd, backend.name()),
+impl fmt::Display for OpenRecord<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let how = if self.reused { "reuse" } else { "connect" };
+        let (remote, local) = (Shown(self.ends.remote), Shown(self.ends.local));
+        write!(f, "{} {} {remote} {local} {how}", self.ends.fd, self.backend.name())
     }
 }
 
-fn shown(address: Option<SocketAddr>) -> (String, u16) {
-    match address {
-        Some(address) => (address.ip().to_string(), address.port()),
-        None => ("0.0.0.0".to_owned(), 0),
+/// The payload of a `BackendClose` record.
+pub struct CloseRecord<'a> {
+    /// Whose connection it is.
+    pub backend: &'a Backend,
+    /// Its addresses and its descriptor.
+    pub ends: Ends,
+    /// Whether it is kept for other requests.
+    pub recycled: bool,
+    /// The reason of the close, if it is to be logged.
+    pub reason: Option<&'a str>,
+}
+
+impl fmt::Display for CloseRecord<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let how = if self.recycled { "recycle" } else { "close" };
+        write!(f, "{} {} {how}", self.ends.fd, self.backend.name())?;
+        self.reason.map_or(Ok(()), |reason| write!(f, " {reason}"))
+    }
+}
+
+/// Address and port as records have them.
+struct Shown(Option<SocketAddr>);
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(address) => write!(f, "{} {}", address.ip(), address.port()),
+            None => f.write_str("0.0.0.0 0"),
+        }
     }
 }
 

@@ -21,6 +21,7 @@ pub(crate) use terms::{BodyTerms, CutShort, HeadFailure, ReceiveLimits, Response
 use crate::context::Loop;
 use crate::exchange::BodyAnnounced;
 use crate::fetch::interest::Interested;
+use backend::open::OpenRecord;
 use backend::{Ends, OpenError, OpenRequest};
 pub(crate) use http2::Sender;
 use http2::connection::Got;
@@ -83,7 +84,7 @@ impl OriginExchange {
     }
 
     /// The payload of the `BackendOpen` record.
-    pub(crate) fn open_record(&self) -> String {
+    pub(crate) fn open_record(&self) -> OpenRecord<'_> {
         match self {
             OriginExchange::Http1(exchange) => exchange.open_record(),
             OriginExchange::Http2(exchange) => exchange.open_record(),

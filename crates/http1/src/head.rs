@@ -211,6 +211,9 @@ fn parse(
     if consumed > limits.total_bytes {
         return Err(HeadError::Overflow);
     }
+    // Most lines are longer; VCL adds some.
+    const LINE_BYTES: usize = 24;
+    message.reserve(len + len / 4, len / LINE_BYTES + 4);
     let mut lines = Lines { rest: &buffer[start..consumed] };
     start_line(lines.next().unwrap_or_default(), message)?;
     headers(&mut lines, limits, message)?;

@@ -179,6 +179,19 @@ impl Message {
         }
     }
 
+    /// Makes room for what will be added, so that adding it does not allocate.
+    pub fn reserve(&mut self, bytes: usize, headers: usize) {
+        self.buffer.reserve(bytes);
+        self.fields.reserve(headers);
+    }
+
+    /// Makes room for the contents of another message and a few headers more.
+    pub fn reserve_for(&mut self, other: &Message) {
+        const MORE_BYTES: usize = 192;
+        const MORE_HEADERS: usize = 6;
+        self.reserve(other.buffer.len() + MORE_BYTES, other.fields.len() + MORE_HEADERS);
+    }
+
     /// Makes this message equal to the other, reusing this one's memory.
     pub fn copy_from(&mut self, other: &Message) {
         self.buffer.clear();

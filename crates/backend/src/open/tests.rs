@@ -88,7 +88,7 @@ async fn a_connection_given_back_is_used_again_and_the_youngest_first() {
     let first = scene.open().await.unwrap();
     let second = scene.open().await.unwrap();
     assert_eq!(scene.vbe(Vbe::Conn), 2);
-    assert_eq!(first.open_record(), "7 b 192.0.2.1 80 192.0.2.1 40000 connect");
+    assert_eq!(first.open_record().to_string(), "7 b 192.0.2.1 80 192.0.2.1 40000 connect");
     let (mut origin_of_first, _origin_of_second) = (scene.dial.accept().unwrap(), scene.dial.accept().unwrap());
     assert!(scene.recycle(second));
     assert!(scene.recycle(first));
@@ -96,7 +96,7 @@ async fn a_connection_given_back_is_used_again_and_the_youngest_first() {
 
     let mut again = scene.open().await.unwrap();
     assert!(again.reused);
-    assert_eq!(again.open_record(), "7 b 192.0.2.1 80 192.0.2.1 40000 reuse");
+    assert_eq!(again.open_record().to_string(), "7 b 192.0.2.1 80 192.0.2.1 40000 reuse");
     again.stream.write_all(b"hello").await.unwrap();
     let mut bytes = [0; 5];
     origin_of_first.read_exact(&mut bytes).await.unwrap();
@@ -285,9 +285,9 @@ async fn unix_domain_sockets_show_bogus_addresses() {
     unix.endpoint = vcl_run::program::Endpoint::Unix("/run/origin.sock".into());
     let scene = Scene::with(unix, []);
     let connection = scene.open().await.unwrap();
-    assert_eq!(connection.open_record(), "7 b 0.0.0.0 0 0.0.0.0 0 connect");
-    assert_eq!(connection.close_record(true, None), "7 b recycle");
-    assert_eq!(connection.close_record(false, Some("Response error")), "7 b close Response error");
+    assert_eq!(connection.open_record().to_string(), "7 b 0.0.0.0 0 0.0.0.0 0 connect");
+    assert_eq!(connection.close_record(true, None).to_string(), "7 b recycle");
+    assert_eq!(connection.close_record(false, Some("Response error")).to_string(), "7 b close Response error");
     assert_eq!(*scene.dial.targets.borrow(), [crate::DialTarget::Unix("/run/origin.sock".into())]);
 }
 

@@ -39,6 +39,7 @@ pub(crate) fn copy_range(request: &Message, bereq: &mut Message) {
 /// Copies from the client's request what an origin may see.
 pub(crate) fn copy_request(request: &Message, mode: FetchMode, policy: HttpPolicy, bereq: &mut Message) {
     let class = if mode == FetchMode::Pass { Class::Pass } else { Class::Fetch };
+    bereq.reserve_for(request);
     bereq.set_method(request.method());
     bereq.set_target(request.target());
     bereq.set_protocol(request.protocol());

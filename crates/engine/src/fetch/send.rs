@@ -150,7 +150,7 @@ impl Fetch {
             NoConnection::Failed(reason_of(&error), error.text())
         })?;
         self.timestamp("Connected");
-        self.log.record(Tag::BackendOpen, exchange.open_record().as_bytes());
+        self.log.record_fmt(Tag::BackendOpen, format_args!("{}", exchange.open_record()));
         self.log_handshake(exchange.tls_record());
         self.task.route.address = exchange.ends().remote;
         self.task.life.account.request_head += exchange.proxy_header_bytes();

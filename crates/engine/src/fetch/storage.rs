@@ -187,6 +187,7 @@ impl Fetch {
         let class = self.stored_class();
         let beresp = &self.task.attempt.beresp;
         let mut stored = Message::new();
+        stored.reserve_for(beresp);
         stored.set_protocol(beresp.protocol());
         stored.set_status(beresp.status());
         stored.set_reason(beresp.reason());

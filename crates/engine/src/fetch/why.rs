@@ -10,16 +10,17 @@ impl Fetch {
     /// Records a reason with its details: `name=value …`, or nothing.
     pub(super) fn why(&mut self, reason: Reason, details: &str) {
         if self.task.order.parameters.tells_reasons() {
-            let blank = if details.is_empty() { "" } else { " " };
-            self.log.record_fmt(reason::TAG, format_args!("{RECORD}{}{blank}{details}", reason.row().word));
+            let blank: &[u8] = if details.is_empty() { b"" } else { b" " };
+            let parts = [RECORD.as_bytes(), reason.row().word.as_bytes(), blank, details.as_bytes()];
+            self.log.record_parts(reason::TAG, &parts);
         }
     }
 
     /// Records the decision of the method that ran last, and its place in the VCL.
     pub(super) fn why_vcl(&mut self, reason: Reason) {
         if self.task.order.parameters.tells_reasons() {
-            let details = Decision::of(&self.machine, &self.task.order.vcl.program).to_string();
-            self.why(reason, &details);
+            let decision = Decision::of(&self.machine, &self.task.order.vcl.program);
+            self.log.record_fmt(reason::TAG, format_args!("{RECORD}{} {decision}", reason.row().word));
         }
     }
 

@@ -11,6 +11,7 @@ use crate::context::Loop;
 use crate::exchange::BodyAnnounced;
 use crate::fetch::interest::Interested;
 use crate::logged::{self, BEREQ};
+use backend::open::OpenRecord;
 use backend::{BackendConnection, Ends};
 use http1::{BodyDecoder, BodyError, BodyLength, HeadError, HeadStatus, LAST_CHUNK};
 use message::Message;
@@ -87,7 +88,7 @@ impl Http1Exchange {
         self.wire.connection().proxy_header_bytes
     }
 
-    pub(super) fn open_record(&self) -> String {
+    pub(super) fn open_record(&self) -> OpenRecord<'_> {
         self.wire.connection().open_record()
     }
 
@@ -324,7 +325,7 @@ impl Http1Exchange {
 
     pub(super) fn close(self, why: &'static str, log: &mut LogBuffer) {
         let record = self.wire.connection().close_record(false, Some(why));
-        log.record(Tag::BackendClose, record.as_bytes());
+        log.record_fmt(Tag::BackendClose, format_args!("{record}"));
     }
 
     pub(super) fn release(mut self, beresp: &Message, context: &Loop, log: &mut LogBuffer) {
@@ -335,7 +336,7 @@ impl Http1Exchange {
         let why = self.must_close.or(leftover);
         let connection = self.wire.into_connection();
         let is_kept = why.is_none() && connection.is_recyclable();
-        log.record(Tag::BackendClose, connection.close_record(is_kept, why).as_bytes());
+        log.record_fmt(Tag::BackendClose, format_args!("{}", connection.close_record(is_kept, why)));
         if is_kept {
             connection.recycle(&context.pool, &context.counters, context.clock.now());
         }

@@ -19,7 +19,7 @@ use crate::exchange::BodyAnnounced;
 use crate::fetch::interest::Interested;
 use crate::logged::{self, BEREQ};
 use backend::Ends;
-use backend::open::{close_record, open_record};
+use backend::open::{CloseRecord, OpenRecord};
 use bytes::{Buf, Bytes};
 use connection::Lease;
 use fault::Fault;
@@ -119,8 +119,13 @@ impl Http2Exchange {
         self.lease.proxy_header_bytes
     }
 
-    pub(super) fn open_record(&self) -> String {
-        open_record(self.lease.backend(), self.lease.ends(), self.lease.is_reused)
+    pub(super) fn open_record(&self) -> OpenRecord<'_> {
+        OpenRecord { backend: self.lease.backend(), ends: self.lease.ends(), reused: self.lease.is_reused }
+    }
+
+    fn log_close(&self, recycled: bool, reason: Option<&str>, log: &mut LogBuffer) {
+        let record = CloseRecord { backend: self.lease.backend(), ends: self.lease.ends(), recycled, reason };
+        log.record_fmt(Tag::BackendClose, format_args!("{record}"));
     }
 
     pub(super) fn tls_record(&self) -> Option<String> {
@@ -453,13 +458,11 @@ impl Http2Exchange {
     }
 
     pub(super) fn close(self, why: &'static str, log: &mut LogBuffer) {
-        let record = close_record(self.lease.backend(), self.lease.ends(), false, Some(why));
-        log.record(Tag::BackendClose, record.as_bytes());
+        self.log_close(false, Some(why), log);
     }
 
     pub(super) fn release(self, context: &Loop, log: &mut LogBuffer) {
-        let record = close_record(self.lease.backend(), self.lease.ends(), true, None);
-        log.record(Tag::BackendClose, record.as_bytes());
+        self.log_close(true, None, log);
         context.count(Main::BackendRecycle);
     }
 }

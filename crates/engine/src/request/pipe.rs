@@ -256,7 +256,7 @@ impl Run<'_> {
             }
         };
         pipe.log.timestamp("Connected", self.context.clock.now());
-        pipe.log.record(Tag::BackendOpen, origin.open_record().as_bytes());
+        pipe.log.record_fmt(Tag::BackendOpen, format_args!("{}", origin.open_record()));
         if let Some(record) = origin.tls_record() {
             pipe.log.record(Tag::BackendSSL, record.as_bytes());
         }
@@ -310,7 +310,8 @@ impl Run<'_> {
             account.to_client += to_client;
         }
         self.timestamp("PipeSess");
-        pipe.log.record(Tag::BackendClose, origin.close_record(false, Some("Piped transaction")).as_bytes());
+        let record = origin.close_record(false, Some("Piped transaction"));
+        pipe.log.record_fmt(Tag::BackendClose, format_args!("{record}"));
         let backend = origin.backend();
         backend.count(Vbe::PipeHdrbytes, account.backend_head);
         backend.count(Vbe::PipeOut, account.from_client);

@@ -25,13 +25,15 @@ impl Run<'_> {
 
     /// Records the decision of the method that ran last, and its place in the VCL.
     pub(super) fn why_vcl(&mut self, reason: Reason) {
-        let details = match &self.request.vcl {
-            Some(vcl) if self.request.task.settings.reasons => {
-                Decision::of(&self.request.machine, &vcl.program).to_string()
+        let request = &mut *self.request;
+        match request.vcl.as_ref().filter(|_| request.task.settings.reasons) {
+            Some(vcl) => {
+                request.task.life.reason = Some(reason);
+                let decision = Decision::of(&request.machine, &vcl.program);
+                request.log.record_fmt(TAG, format_args!("{RECORD}{} {decision}", reason.row().word));
             }
-            Some(_) | None => String::new(),
-        };
-        self.why(reason, details.as_bytes());
+            None => self.why(reason, b""),
+        }
         if reason == Reason::PassByVcl {
             self.why_cookies();
         }

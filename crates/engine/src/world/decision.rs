@@ -72,6 +72,10 @@ impl std::fmt::Display for Decision<'_> {
         if !self.source.is_empty() {
             write!(f, "at={}:{} ", self.source, self.line)?;
         }
-        write!(f, "in={}", self.subs.join(">"))
+        f.write_str("in=")?;
+        self.subs.iter().enumerate().try_for_each(|(at, sub)| {
+            let between = if at > 0 { ">" } else { "" };
+            write!(f, "{between}{sub}")
+        })
     }
 }

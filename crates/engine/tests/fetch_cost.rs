@@ -1,0 +1,183 @@
+//! What a miss and a pass cost: how often they allocate, against a budget, and how many instructions they take.
+//!
+//! Client and origin are in memory; the origin's own part allocates nothing. As in `hit_cost.rs`, this is one process.
+
+mod support;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use support::World;
+use surface::counter::Main;
+use surface::parameter::Parameters;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::task::LocalSet;
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+// SAFETY: every call is the system allocator's; counting allocates nothing, since the counter needs no initialisation.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: as promised to this function.
+        unsafe { System.alloc(layout) }
+    }
+
+    // SAFETY: whoever calls it keeps the promises of `GlobalAlloc`, which are passed on.
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        // SAFETY: as promised to this function.
+        unsafe { System.dealloc(place, layout) }
+    }
+
+    // SAFETY: as above.
+    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: as promised to this function.
+        unsafe { System.realloc(place, layout, size) }
+    }
+}
+
+/// A client that asks for another page each time.
+#[derive(Clone, Default)]
+struct Wire(Rc<WireState>);
+
+#[derive(Default)]
+struct WireState {
+    asked: Cell<u64>,
+    wanted: Cell<u64>,
+    received_bytes: Cell<usize>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        use std::io::Write as _;
+        let state = &self.0;
+        if state.asked.get() == state.wanted.get() {
+            *state.waker.borrow_mut() = Some(context.waker().clone());
+            return Poll::Pending;
+        }
+        state.asked.set(state.asked.get() + 1);
+        let mut line = [0; 64];
+        let mut rest = &mut line[..];
+        write!(rest, "GET /{} HTTP/1.1\r\n", state.asked.get()).unwrap();
+        let left = rest.len();
+        room.put_slice(&line[..64 - left]);
+        room.put_slice(
+            b"Host: example.com\r\nUser-Agent: Mozilla/5.0 (X11; Linux x86_64) load/1.0\r\n\
+            Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\nAccept-Language: en-US,en;q=0.5\r\n\r\n",
+        );
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.0.received_bytes.set(self.0.received_bytes.get() + bytes.len());
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+const BODY_BYTES: usize = 1024;
+
+/// Answers each request with the same bytes.
+async fn answer(mut stream: support::OriginStream, response: &'static [u8]) {
+    let mut room = [0; 4096];
+    let mut filled = 0;
+    while let Ok(read @ 1..) = stream.read(&mut room[filled..]).await {
+        filled += read;
+        if room[..filled].ends_with(b"\r\n\r\n") {
+            filled = 0;
+            if stream.write_all(response).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Serves that many requests, each of which is fetched, once everything has grown to its size. Returns the allocations.
+fn serve_fetches(vcl: &str, counter: Main, count: u64) -> u64 {
+    const WARM_UP: u64 = 300;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    LocalSet::new().block_on(&runtime, async {
+        let world = Rc::new(World::new(Parameters::default()));
+        world.load("boot", vcl);
+        let body = "x".repeat(BODY_BYTES);
+        let response = format!(
+            "HTTP/1.1 200 OK\r\nCache-Control: max-age=3600\r\nContent-Type: text/plain\r\nContent-Length: {BODY_BYTES}\r\n\r\n{body}"
+        );
+        let response: &'static [u8] = response.into_bytes().leak();
+        world.origin(move |stream| answer(stream, response));
+        let wire = Wire::default();
+        let session = engine::transport::serve(
+            Rc::clone(&world.context),
+            wire.clone(),
+            world.peer(),
+            Vec::new(),
+            engine::transport::Speaks::Either,
+        );
+        tokio::task::spawn_local(session);
+        fetch_all(&wire, WARM_UP).await;
+        let (fetches, allocations) = (world.count(counter), ALLOCATIONS.get());
+        fetch_all(&wire, count).await;
+        let allocations = ALLOCATIONS.get() - allocations;
+        assert_eq!(world.count(counter) - fetches, count);
+        allocations
+    })
+}
+
+/// Asks that often, one request after the other.
+async fn fetch_all(wire: &Wire, count: u64) {
+    for _ in 0..count {
+        let received = wire.0.received_bytes.get();
+        wire.0.wanted.set(wire.0.wanted.get() + 1);
+        if let Some(waker) = wire.0.waker.borrow_mut().take() {
+            waker.wake();
+        }
+        while wire.0.received_bytes.get() < received + BODY_BYTES || wire.0.waker.borrow().is_none() {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+const PASS: &str = "sub vcl_recv { return (pass); }";
+
+/// Allocations that a miss and a pass may make: what outlives a turn of the event loop has memory of its own, since a fetch that
+/// waits should hold no more than it needs. Tables that grow now and then count as parts.
+const BUDGET: [(&str, &str, Main, u64); 2] = [("miss", "", Main::CacheMiss, 43), ("pass", PASS, Main::SPass, 36)];
+
+#[test]
+fn fetches_allocate_no_more_than_their_budget() {
+    const COUNT: u64 = 1000;
+    for (name, vcl, counter, budget) in BUDGET {
+        let allocations = serve_fetches(vcl, counter, COUNT);
+        assert!(allocations <= budget * COUNT, "{name}: {allocations} allocations in {COUNT} fetches");
+    }
+}
+
+#[test]
+#[ignore = "a measurement, to be run under callgrind"]
+fn fetches_in_memory() {
+    let is_pass = std::env::var("FETCH").is_ok_and(|kind| kind == "pass");
+    let (vcl, counter) = if is_pass { (PASS, Main::SPass) } else { ("", Main::CacheMiss) };
+    let count = std::env::var("FETCHES").map_or(1000, |count| count.parse().unwrap());
+    serve_fetches(vcl, counter, count);
+}
