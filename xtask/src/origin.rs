@@ -2,7 +2,7 @@
 //!
 //! `/…/SIZE` has a body of that many bytes, which may be kept for an hour. Parts of the path change that: `until-TIME` ends its life at so
 //! many seconds after 1970, `ttl-SECONDS` after so many; `slow-MILLISECONDS` comes later; `text` is made of words; `page-N` is a page that
-//! includes N fragments of 200 bytes. It fails at `error` (503), `cut` (the connection ends in the middle) and `reset` (it ends at once).
+//! includes N fragments of 200 bytes; of a `film` one can have a part. It fails at `error` (503), `cut` (the connection ends in the middle) and `reset` (it ends at once).
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -69,8 +69,19 @@ pub fn page_around(pieces: u64, piece: impl Fn(u64) -> Vec<u8>) -> Vec<u8> {
     b"<html>\n".iter().copied().chain(middle).chain(*b"</html>\n").collect()
 }
 
+/// The part of a body that a head asks for: first and last byte.
+fn part(head: &str, size: usize) -> Option<(usize, usize)> {
+    let lines = head.split("\r\n").skip(1).filter_map(|line| line.split_once(':'));
+    let (_, wanted) = lines.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("range"))?;
+    let (first, last) = wanted.trim().strip_prefix("bytes=")?.split_once('-')?;
+    let first: usize = first.parse().ok()?;
+    let last = last.parse().unwrap_or(usize::MAX).min(size.checked_sub(1)?);
+    (first <= last).then_some((first, last))
+}
+
 /// Answers a request; false when the connection ends with that.
-fn answer(stream: &mut TcpStream, path: &str) -> bool {
+fn answer(stream: &mut TcpStream, request: &str) -> bool {
+    let path = request.split(' ').nth(1).unwrap_or("/");
     let size = path.rsplit('/').next().and_then(|n| n.parse().ok()).unwrap_or(0).min(BODY_BYTES_MAX);
     if let Some(milliseconds) = number(path, "slow") {
         std::thread::sleep(Duration::from_millis(milliseconds.min(60_000)));
@@ -86,12 +97,21 @@ fn answer(stream: &mut TcpStream, path: &str) -> bool {
         Some(pieces) => page_around(pieces, |at| format!("<esi:include src=\"{}\"/>", fragment_path(at)).into_bytes()),
         None => body(path, size),
     };
+    let part = if has("film") { part(request, whole.len()) } else { None };
+    let (status, more, sent) = match part {
+        Some((first, last)) => {
+            let more = format!("ETag: \"film\"\r\nContent-Range: bytes {first}-{last}/{}\r\n", whole.len());
+            ("206 Partial Content", more, &whole[first..=last])
+        }
+        None if has("film") => ("200 OK", "ETag: \"film\"\r\n".to_owned(), &whole[..]),
+        None => ("200 OK", String::new(), &whole[..]),
+    };
     let head = format!(
-        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nContent-Type: text/html\r\nCache-Control: max-age={}\r\n\r\n",
-        whole.len(),
+        "HTTP/1.1 {status}\r\nContent-Length: {}\r\nContent-Type: text/html\r\nCache-Control: max-age={}\r\n{more}\r\n",
+        sent.len(),
         lifetime(path)
     );
-    let sent = if has("cut") { &whole[..whole.len() / 2] } else { &whole[..] };
+    let sent = if has("cut") { &sent[..sent.len() / 2] } else { sent };
     stream.write_all(&[head.as_bytes(), sent].concat()).is_ok() && !has("cut")
 }
 
@@ -103,7 +123,7 @@ fn serve(mut stream: TcpStream) {
         while let Some(end) = memchr::memmem::find(&received, b"\r\n\r\n") {
             let head = String::from_utf8_lossy(&received[..end]).into_owned();
             received.drain(..end + 4);
-            if !answer(&mut stream, head.split(' ').nth(1).unwrap_or("/")) {
+            if !answer(&mut stream, &head) {
                 return;
             }
         }
@@ -124,6 +144,8 @@ mod tests {
         assert_ne!(body("/a/100", 100), body("/b/100", 100));
         assert!(body("/text/90", 90).is_ascii());
         assert_eq!((lifetime("/ttl-5/a/1"), lifetime("/a/1"), lifetime("/until-3/a/1")), (5, 3600, 0));
+        assert_eq!(part("GET /film/1/9 HTTP/1.1\r\nRange: bytes=3-20", 9), Some((3, 8)));
+        assert_eq!((part("GET / HTTP/1.1\r\nrange: bytes=9-", 9), part("GET / HTTP/1.1", 9)), (None, None));
         assert_eq!(page_around(2, |at| vec![b'0' + at as u8]), b"<html>\n0\n1\n</html>\n");
     }
 }

@@ -13,7 +13,7 @@ use crate::origin::sized_origin;
 use crate::place::{build, folder, free_port};
 use crate::process::Server;
 use crate::servers::{Kind, Setting};
-use clients::{Account, TRANSPORTS};
+use clients::{Account, Crowd, TRANSPORTS};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use samples::Samples;
@@ -23,8 +23,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// What the daemon runs besides the built-in VCL; the number makes each text another one.
-const VCL: &str = "sub vcl_recv { if (req.http.X-Pass) { return (pass); } }\nsub vcl_backend_response {\n    if (bereq.url ~ \"^/page-\") { set beresp.do_esi = true; }\n    \
-                   if (bereq.url ~ \"^/text/\") { set beresp.do_gzip = true; }\n    set beresp.grace = 5s;\n}\n";
+const VCL: &str = "sub vcl_recv {\n    if (req.url ~ \"^/film/\") { set req.slice_bytes = 64KB; }\n    \
+                   if (req.http.X-Pass) { return (pass); }\n}\nsub vcl_backend_response {\n    if (bereq.url ~ \"^/page-\") { set beresp.do_esi = true; }\n    \
+                   if (bereq.url ~ \"^/text/\") { set beresp.do_gzip = true; }\n    if (bereq.url ~ \"^/film/|[0-9]{5}$\") { set beresp.storage = storage.disk; }\n    set beresp.grace = 5s;\n}\n";
 /// Samples of a run.
 const SAMPLES: f64 = 400.0;
 /// Pauses between what an operator does.
@@ -35,8 +36,10 @@ const KILLING_SHARE: f64 = 0.5;
 const LOOPS: usize = 2;
 /// The cache: small, so that much is evicted.
 const CACHE_MEBIBYTES: u32 = 64;
+/// The storage whose bodies lie in a file: what is longer than 10 kB, and all that is asked for in slices.
+const FILE_MEBIBYTES: u32 = 96;
 
-/// `soak [--hours H | --seconds S] [--connections N] [--kill-every S] [--out DIR] [--as-built]`
+/// `soak [--hours H | --seconds S] [--connections N] [--rate R] [--kill-every S] [--out DIR] [--as-built]`
 pub fn main(arguments: &[String]) -> Result<(), String> {
     if !arguments.iter().any(|argument| argument == "--as-built") {
         build()?;
@@ -45,16 +48,21 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
     let seconds: f64 = crate::number(arguments, "--seconds", if hours > 0.0 { hours * 3600.0 } else { 60.0 })?;
     let connections: usize = crate::number(arguments, "--connections", 4)?;
     let kill_every: f64 = crate::number(arguments, "--kill-every", (seconds / 12.0).max(20.0))?;
+    let rate: f64 = crate::number(arguments, "--rate", 0.0)?;
+    let everybody = (connections * TRANSPORTS.len()) as f64;
+    let pace = if rate > 0.0 { Duration::from_secs_f64(everybody / rate) } else { Duration::ZERO };
     let out = PathBuf::from(crate::option(arguments, "--out").unwrap_or("docs/plots"));
     let folder = folder()?;
-    let daemon = Daemon::start(folder.path())?;
+    let disk = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let daemon = Daemon::start(folder.path(), disk.path())?;
     let account = Arc::new(Account::default());
     let clients: Vec<_> = TRANSPORTS
         .iter()
         .enumerate()
         .map(|(number, transport)| {
             let (account, port) = (Arc::clone(&account), if transport.tls { daemon.secured } else { daemon.clear });
-            std::thread::spawn(move || clients::run(transport, port, connections, number as u64 + 1, &account))
+            let crowd = Crowd { port, connections, pace, seed: number as u64 + 1 };
+            std::thread::spawn(move || clients::run(transport, crowd, &account))
         })
         .collect();
     let mut samples = Samples::default();
@@ -109,7 +117,7 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start(folder: &Path) -> Result<Daemon, String> {
+    fn start(folder: &Path, disk: &Path) -> Result<Daemon, String> {
         let (clear, secured, origin) = (free_port()?, free_port()?, sized_origin()?);
         let certificates = Certificates::make(folder)?;
         let doors = folder.join("tls.conf");
@@ -122,7 +130,9 @@ impl Daemon {
         let mut launch = Kind::Copal.launch_with(clear, origin, folder, &setting)?;
         launch.administered()?;
         // The log's ring is full soon, so that it does not look like growth.
-        let more = ["-A", &doors.display().to_string(), "-p", "feature=+http2", "-l", "8m"].map(str::to_owned);
+        let file = format!("disk=file,{},{FILE_MEBIBYTES}m", disk.join("bodies").display());
+        let doors = doors.display().to_string();
+        let more = ["-s", &file, "-A", &doors, "-p", "feature=+http2", "-l", "8m"].map(str::to_owned);
         launch.arguments.extend(more);
         let log = folder.join("messages");
         let mut server = Server::start("0-1", &launch.program, &launch.arguments, &log)?;

@@ -100,19 +100,27 @@ struct Wish {
 }
 
 impl Wish {
-    /// Few paths are asked for often and many seldom, one in twenty only once; sizes from nothing to 200 KiB.
+    /// Few paths are asked for often and many seldom, one in twenty only once; sizes from nothing to 200 KiB, and
+    /// films of 200 to 600 KB, most of them in parts.
     fn random(chance: &mut Chance) -> Wish {
         let mut below = |bound: u64| chance.word() % bound;
         let (name, rank) = match below(20) {
             0 => ("once", below(1_000_000_007)),
             1 => ("ttl-2", below(50)),
             2 => ("text", below(100)),
+            3 => ("film", below(40)),
             _ => ("item", below(100) * below(100) * below(40) / 100),
         };
-        let size = (rank.wrapping_mul(7919) % if rank.is_multiple_of(10) { 200_000 } else { 20_000 }) as usize;
+        let spread = match name {
+            "film" => 400_000,
+            _ if rank.is_multiple_of(10) => 200_000,
+            _ => 20_000,
+        };
+        let size = (rank.wrapping_mul(7919) % spread + if name == "film" { 200_000 } else { 0 }) as usize;
         let path = if name == "item" { format!("/item-{rank}/{size}") } else { format!("/{name}/{rank}/{size}") };
         let first = if size > 0 { below(size as u64) as usize } else { 0 };
-        match below(40) {
+        let kind = if name == "film" { below(4) } else { below(40) };
+        match kind {
             0 => Wish { question: Question::Head, path, size },
             1 => Wish { question: Question::Pass, path, size },
             2 | 3 if size > 0 => {
@@ -170,8 +178,22 @@ impl Wish {
     }
 }
 
+/// What all clients of a transport have in common.
+#[derive(Clone, Copy)]
+pub struct Crowd {
+    /// The daemon's port.
+    pub port: u16,
+    /// How many they are.
+    pub connections: usize,
+    /// The time that one client takes for each request at least; zero is as fast as it goes.
+    pub pace: Duration,
+    /// Where chance begins.
+    pub seed: u64,
+}
+
 /// Asks over one transport until it is told to stop.
-pub fn run(transport: &Transport, port: u16, connections: usize, seed: u64, account: &Account) -> Result<(), String> {
+pub fn run(transport: &Transport, crowd: Crowd, account: &Account) -> Result<(), String> {
+    let Crowd { port, connections, pace, seed } = crowd;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     tokio::task::LocalSet::new().block_on(&runtime, async {
@@ -180,7 +202,7 @@ pub fn run(transport: &Transport, port: u16, connections: usize, seed: u64, acco
         let place = TRANSPORTS.iter().position(|other| other.name == transport.name).unwrap_or(0);
         let all = (0..connections).map(|number| {
             let chance = Chance::new(seed << 32 | number as u64);
-            client(Rc::clone(&way), chance, place, account)
+            client(Rc::clone(&way), chance, place, pace, account)
         });
         let mut all: Vec<_> = all.map(Box::pin).collect();
         // All of them on this loop, side by side.
@@ -193,9 +215,13 @@ pub fn run(transport: &Transport, port: u16, connections: usize, seed: u64, acco
     })
 }
 
-async fn client(way: Rc<Way>, mut chance: Chance, place: usize, account: &Account) {
+async fn client(way: Rc<Way>, mut chance: Chance, place: usize, pace: Duration, account: &Account) {
     let mut kept: Option<Client> = None;
+    let mut next = tokio::time::Instant::now();
     while !account.stop.load(Ordering::Relaxed) {
+        // Who was held up does not hurry afterwards.
+        tokio::time::sleep_until(next).await;
+        next = tokio::time::Instant::now();
         let client = match kept.take().filter(|client| !client.is_over()) {
             Some(client) => client,
             None => match tokio::time::timeout(PATIENCE, way.open()).await {
@@ -210,6 +236,7 @@ async fn client(way: Rc<Way>, mut chance: Chance, place: usize, account: &Accoun
         // A new connection now and then, as from browsers.
         let is_last = chance.word().is_multiple_of(50);
         if let Some(first) = client.share() {
+            next += pace * STREAMS as u32;
             let wishes: Vec<Wish> = (0..STREAMS).map(|_| Wish::random(&mut chance)).collect();
             let mut streams = Vec::new();
             for wish in wishes {
@@ -223,6 +250,7 @@ async fn client(way: Rc<Way>, mut chance: Chance, place: usize, account: &Accoun
             .await;
             kept = Some(first).filter(|_| !is_last);
         } else {
+            next += pace;
             kept = one(client, Wish::random(&mut chance), place, account).await.filter(|_| !is_last);
         }
     }
