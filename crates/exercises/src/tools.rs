@@ -1,9 +1,9 @@
-//! Arbitrary bytes as an access log format, and as the log itself.
+//! Arbitrary bytes as an access log format, as the log itself, and as an access log that another server wrote.
 
 use serde_json::Value;
 use shm::read::file::FILE_HEAD;
 use std::ffi::OsString;
-use tools::{Streams, ncsa_to};
+use tools::{Streams, ncsa_to, policy_to};
 
 /// Reads the first line as a format of `varnishncsa -F`, the rest as a log file.
 ///
@@ -24,6 +24,27 @@ pub fn line_format(bytes: &[u8]) {
             assert!(values(&lines) <= objects, "a line is one value: {}", String::from_utf8_lossy(&lines));
         }
     }
+}
+
+/// Reads an access log, with the virtual host in front if the first byte is odd, as `copal policy` and `copal bench` do.
+///
+/// # Panics
+/// When the lines do not add up to those of the log, when more was asked for than there are requests, or when what is printed is not JSON.
+pub fn access_log(bytes: &[u8]) {
+    let Some((first, log)) = bytes.split_first() else { return };
+    let format = if first % 2 == 1 { "vhost" } else { "combined" };
+    let args = ["--json", "--urls", "1024", "-s", "64k,1m", "--format", format, "-"].map(OsString::from);
+    let (mut input, mut output, mut error) = (log, Vec::new(), Vec::new());
+    let streams = &mut Streams { input: &mut input, output: &mut output, error: &mut error, program: false };
+    let status = policy_to(&args, streams);
+    let said: Value = serde_json::from_slice(&output).expect("one value");
+    let number = |name: &str| said[name].as_u64().expect("a number");
+    let requests = number("requests");
+    let lines = log.split_inclusive(|byte| *byte == b'\n').count() as u64;
+    assert_eq!(requests + number("other_lines") + number("bad_lines"), lines, "every line is one of the three");
+    assert_eq!(status, i32::from(requests == 0));
+    assert!(number("sampled_one_in") > 1 || number("urls") <= requests, "{said}");
+    assert_eq!(error.is_empty(), number("bad_lines") == 0, "bad lines are told of");
 }
 
 /// What `varnishncsa` prints of both sides of a log; `None` when it refuses the options.

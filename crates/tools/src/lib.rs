@@ -178,6 +178,12 @@ pub fn why_to(args: &[OsString], streams: &mut Streams) -> i32 {
     with_harmless_messages(streams, |streams| why::run(args, streams))
 }
 
+/// [`policy`] with streams of the caller's choice.
+#[must_use]
+pub fn policy_to(args: &[OsString], streams: &mut Streams) -> i32 {
+    with_harmless_messages(streams, |streams| policy::run(args, streams))
+}
+
 /// [`hist`] with streams of the caller's choice.
 #[must_use]
 pub fn hist_to(args: &[OsString], streams: &mut Streams) -> i32 {

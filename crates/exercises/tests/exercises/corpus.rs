@@ -1,8 +1,8 @@
 //! Replays the corpus: what the fuzzer has found is found again, and what it began with holds.
 
 use exercises::{
-    body, cache, cli_proto, http1, http2, http3, judgement, message, proxy_protocol, semantics, shm, store, tls,
-    tls_file, tools, vcl, vtc,
+    body, cache, cli_proto, http1, http2, http3, judgement, load, message, preflight, proxy_protocol, semantics, shm,
+    store, tls, tls_file, tools, vcl, vtc,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,6 +61,21 @@ fn a_connection_of_http2_is_judged_alike_in_any_pieces() {
 #[test]
 fn a_request_that_asks_for_http2_is_said_in_frames_as_it_was() {
     replay("http2_upgrade", http2::upgrade);
+}
+
+#[test]
+fn an_installation_is_judged_alike_in_text_and_in_json() {
+    replay("installation", preflight::installation);
+}
+
+#[test]
+fn every_line_of_an_access_log_is_counted_once() {
+    replay("access_log", tools::access_log);
+}
+
+#[test]
+fn an_answer_to_load_is_what_it_says_or_a_failure() {
+    replay("load_answer", load::answer);
 }
 
 #[test]

@@ -1,0 +1,5 @@
+//! Feeds the fuzzer's bytes to `exercises::load::answer`; what must hold is said there.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| exercises::load::answer(bytes));
