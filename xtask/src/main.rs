@@ -61,7 +61,7 @@ tasks:
   sound   the unsafe code and the threads: Miri over store and shm, ThreadSanitizer over store and cache (nightly)
           [--miri] [--tsan] [FILTER]
   soak    a mixed load over every transport for a time, every body checked; plots of memory, descriptors, threads, latency
-          [--hours H | --seconds S] [--connections N] [--kill-every S] [--out DIR] [--as-built]
+          [--hours H | --seconds S] [--connections N] [--kill-every S] [--rate R] [--out DIR] [--as-built]
   floor   the bare epoll server: floor PORT THREADS
 ";
 

@@ -21,6 +21,8 @@ const USERS: [usize; 3] = [50, 100, 200];
 /// What the CGI program is; the articles had Perl and PHP.
 const PROGRAM: &str = "#!/bin/sh\nprintf 'Content-Type: text/html\\r\\nCache-Control: max-age=3600\\r\\n\\r\\n<html>'\n\
                        i=0; while [ $i -lt 100 ]; do printf '<p>line %d of what a program made</p>\\n' $i; i=$((i+1)); done\n";
+/// What the first of two tiers does.
+const NEAR: &str = "sub vcl_recv { if (req.url !~ \"^/near/\") { return (pass); } }\n";
 /// Requests a second of those who ask for what is hot.
 const HOT_PER_SECOND: f64 = 1_000.0;
 
@@ -66,11 +68,14 @@ pub fn scenes(is_quick: bool) -> Vec<Scene> {
         },
         made(
             Servers::Made(start_tiers),
-            vec![Row::new(
-                "tiers",
-                "hits in the second tier, the first one passes, 1 KiB, 50 connections",
-                hits("/page/1024", 50),
-            )],
+            vec![
+                Row::new(
+                    "tiers",
+                    "hits in the second tier, the first one passes, 1 KiB, 50 connections",
+                    hits("/page/1024", 50),
+                ),
+                Row::new("tiers-near", "hits in the first tier, 1 KiB, 50 connections", hits("/near/1024", 50)),
+            ],
         ),
         made(
             Servers::Clear(&[Kind::Copal, Kind::Varnish, Kind::Nginx], small),
@@ -140,10 +145,10 @@ fn start_sites(folder: &Path, _: u16, core: usize) -> Started {
     Ok((standing, missing))
 }
 
-/// One of each kind, and a pair of each kind whose first one passes all to the second.
+/// One of each kind, and a pair of each kind whose first one passes all to the second, but for what it is to keep.
 fn start_tiers(folder: &Path, sized: u16, core: usize) -> Started {
     let (mut standing, mut missing) = (Vec::new(), Vec::new());
-    let pass = Setting { vcl: Some("sub vcl_recv { return (pass); }\n".to_owned()), ..Setting::default() };
+    let pass = Setting { vcl: Some(NEAR.to_owned()), ..Setting::default() };
     for (kind, pair) in [(Kind::Copal, "copal, two"), (Kind::Varnish, "varnish, two")] {
         if kind.program().is_none() {
             missing.push(kind.name().to_owned());

@@ -3,6 +3,7 @@
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use surface::legible::is_commanding;
 
 /// The files that a line `==== name` begins: the name, and where the text behind it lies in the installation.
 const FILES: [(&str, &str); 8] = [
@@ -19,7 +20,7 @@ const FILES: [(&str, &str); 8] = [
 /// Divides the bytes into the files of an installation and looks at it, with options for the files that are there.
 ///
 /// # Panics
-/// When a look ends with a status that does not exist, says nothing, prints a control character, prints JSON that is none, or comes to
+/// When a look ends with a status that does not exist, says nothing, prints a character that does something to a terminal, prints JSON that is none, or comes to
 /// another verdict in JSON than in text.
 pub fn installation(bytes: &[u8]) {
     let memory = Path::new("/dev/shm");
@@ -72,7 +73,8 @@ fn look(root: &Path, options: &[&str]) {
         assert!(!(if status == 3 { &error } else { &output }).is_empty(), "a verdict is said");
         for text in [&output, &error] {
             let text = std::str::from_utf8(text).expect("text");
-            assert!(!text.contains(|letter: char| letter.is_control() && letter != '\n'), "{text:?}");
+            let commands = |letter| letter != '\n' && is_commanding(letter);
+            assert!(!text.replace("\r\n", "\n").contains(commands), "{text:?}");
         }
         (status, output)
     };

@@ -28,7 +28,8 @@ pub fn proxy_header(bytes: &[u8]) {
             Parsed::Partial => {}
             Parsed::Complete { .. } => assert_eq!(now, before, "a header stays what it is"),
             Parsed::Bad(_) => assert!(matches!(now, Parsed::Bad(_)), "no header becomes one"),
-            Parsed::Overflow => assert_eq!(now, Parsed::Overflow, "nothing becomes shorter"),
+            // Of a line that is too long more can be said when its end has come.
+            Parsed::Overflow => assert!(matches!(now, Parsed::Overflow | Parsed::Bad(_)), "nothing becomes shorter"),
         }
         before = now;
     }

@@ -226,6 +226,7 @@ fn a_package_lives_from_its_installation_to_its_purge() {
     for secret in ["etc/copal/secret", "etc/varnish/secret"] {
         assert_eq!((root.mode(secret), root.read(secret).len()), (0o600, 64), "{secret}");
     }
+    assert_eq!(root.mode("var/log/varnish"), 0o750);
     let secret = root.read("etc/copal/secret");
     assert_eq!(root.read("etc/varnish/default.vcl"), root.read("etc/copal/default.vcl"));
 
@@ -298,7 +299,7 @@ fn a_package_lives_from_its_installation_to_its_purge() {
     );
     assert!(root.has("etc/copal/default.vcl") && root.has("etc/copal/secret") && root.has("etc/varnish/secret"));
     root.dpkg(&["--purge", "copal-varnish", "copal"]);
-    assert_eq!(root.left_over(), Vec::<String>::new());
+    assert_eq!((root.left_over(), root.has("var/log/varnish")), (Vec::<String>::new(), false));
 }
 
 #[test]
@@ -307,9 +308,10 @@ fn a_purge_leaves_alone_what_was_there_before() {
     let root = Root::new();
     root.write("etc/varnish/default.vcl", "theirs");
     root.write("etc/varnish/secret", "theirs");
+    root.write("var/log/varnish/varnishncsa.log", "theirs");
     root.install(&[PACKAGES.file("copal", OLD), PACKAGES.file("copal-varnish", OLD)]);
     root.dpkg(&["--purge", "copal-varnish", "copal"]);
-    assert_eq!(root.left_over(), ["etc/varnish/default.vcl", "etc/varnish/secret"]);
+    assert_eq!(root.left_over(), ["etc/varnish/default.vcl", "etc/varnish/secret", "var/log/varnish/varnishncsa.log"]);
     assert_eq!(root.read("etc/varnish/default.vcl"), "theirs");
 }
 

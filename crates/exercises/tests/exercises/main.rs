@@ -3,4 +3,5 @@
 #![forbid(unsafe_code)]
 
 mod corpus;
+mod damaged;
 mod generated;

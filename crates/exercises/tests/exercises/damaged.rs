@@ -1,0 +1,109 @@
+//! The corpus of every target, damaged by chance: what a fuzzer begins with, without what it learns.
+//!
+//! `EXERCISE_ROUNDS` says how often each file is damaged, `EXERCISE_SEED` how; a name behind `EXERCISE_TARGETS` chooses among the targets.
+//! What breaks a promise is printed and left in the folder of temporary files.
+
+use crate::corpus::repository;
+use exercises::{
+    body, cache, cli_proto, http1, http2, http3, judgement, load, message, preflight, proxy_protocol, semantics, shm,
+    store, tls, tls_file, tools, vcl, vtc,
+};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+/// What is done with bytes.
+type Exercise = fn(&[u8]);
+
+const TARGETS: &[(&str, Exercise)] = &[
+    ("http1_request", http1::request),
+    ("http1_response", http1::response),
+    ("chunked_body", http1::chunked_body),
+    ("http2_guard", http2::guard),
+    ("http2_upgrade", http2::upgrade),
+    ("installation", preflight::installation),
+    ("access_log", tools::access_log),
+    ("load_answer", load::answer),
+    ("pem", tls::pem),
+    ("ja3", tls::hello),
+    ("tls_file", tls_file::tls_file),
+    ("ranges", semantics::ranges),
+    ("http_headers", semantics::headers),
+    ("judgement", judgement::judgement),
+    ("gzip_body", body::gzip),
+    ("esi_parse", body::esi::parse),
+    ("esi_plan", body::esi::plan),
+    ("esi_join", body::esi::join),
+    ("content_encoding", body::content_encoding),
+    ("message_decode", message::stored),
+    ("proxy_header", proxy_protocol::proxy_header),
+    ("arena_recovery", store::arena),
+    ("bodies_in_a_file", store::bodies),
+    ("ban_journal", store::journal),
+    ("ban_expression", cache::ban),
+    ("ban_pattern", cache::ban_pattern),
+    ("cli_command", cli_proto::both_ends),
+    ("log_reader", shm::readers),
+    ("line_format", tools::line_format),
+    ("vcl_compile", vcl::compile),
+    ("vcl_run", |bytes| _ = vcl::run(bytes)),
+    ("vcl_format", vcl::format),
+    ("vcl_compile", vcl::format),
+    ("vtc_script", vtc::script),
+    ("http3_stream", http3::stream),
+    ("http3_block", http3::block),
+    ("vtc_frames", vtc::frames),
+];
+
+/// Rounds where nobody says how many.
+const ROUNDS: u64 = 2;
+
+/// Changes, drops, repeats or swaps a few bytes or pieces; takes a piece of another file now and then.
+fn damage(bytes: &mut Vec<u8>, other: &[u8], random: &mut StdRng) {
+    for _ in 0..random.random_range(1..5) {
+        let length = bytes.len();
+        let at = random.random_range(0..=length);
+        let end = (at + random.random_range(1..16)).min(length);
+        match random.random_range(0..8) {
+            0 if at < length => bytes[at] ^= 1 << random.random_range(0..8),
+            1 if at < length => bytes[at] = random.random(),
+            2 => drop(bytes.drain(at..end)),
+            3 => {
+                let piece = bytes[at..end].repeat(random.random_range(1..40));
+                bytes.splice(at..at, piece);
+            }
+            4 => bytes.insert(at, b" \n\r\t\0\"'\\/{}();:,=-0\xff"[random.random_range(0..20)]),
+            5 => bytes.truncate(at),
+            6 if !other.is_empty() => {
+                let from = random.random_range(0..other.len());
+                let to = (from + random.random_range(1..64)).min(other.len());
+                bytes.splice(at..at, other[from..to].iter().copied());
+            }
+            _ => bytes[at..end].reverse(),
+        }
+    }
+}
+
+#[test]
+fn damaged_corpora_keep_the_promises() {
+    let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
+    let (rounds, seed) = (number("EXERCISE_ROUNDS").unwrap_or(ROUNDS), number("EXERCISE_SEED").unwrap_or(47));
+    let wanted = std::env::var("EXERCISE_TARGETS").unwrap_or_default();
+    for (target, run) in TARGETS.iter().filter(|(target, _)| target.contains(&wanted)) {
+        let entries = std::fs::read_dir(repository(&format!("fuzz/corpus/{target}"))).unwrap();
+        let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        let files: Vec<Vec<u8>> = paths.iter().map(|path| std::fs::read(path).unwrap()).collect();
+        for round in 0..rounds {
+            for (number, file) in files.iter().enumerate() {
+                let mut random = StdRng::seed_from_u64(seed << 40 | round << 12 | number as u64);
+                let mut bytes = file.clone();
+                damage(&mut bytes, &files[random.random_range(0..files.len())], &mut random);
+                if std::panic::catch_unwind(|| run(&bytes)).is_err() {
+                    let path = std::env::temp_dir().join(format!("damaged-{target}-{seed}-{round}-{number}"));
+                    std::fs::write(&path, &bytes).unwrap();
+                    panic!("{target}: {}", path.display());
+                }
+            }
+        }
+    }
+}
