@@ -93,7 +93,8 @@ fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
 fn names_of(object: &Object) -> impl Iterator<Item = &[u8]> {
     message::stored_headers(object.head())
         .filter(|header| TAG_HEADERS.iter().any(|name| header.is(name)))
-        .flat_map(|header| names(header.value()))
+        .filter_map(|header| header.text())
+        .flat_map(names)
         .chain(message::stored_notes(object.head()).filter(|note| note[1..] != PINNED_NOTE))
 }
 

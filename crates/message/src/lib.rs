@@ -5,11 +5,17 @@
 //! is the business of `semantics`; how the bytes arrive is that of `http1`.
 //!
 //! Invariants: every span lies inside the buffer; a header line is stored as `Name: value`, exactly as it is logged
-//! and sent.
+//! and sent. How a head lies in an arena is in `stored`.
 //! Source: RFC 9110 §5 (fields), §6 (messages).
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
+
+pub mod date;
+mod stored;
+mod vocabulary;
+
+pub use stored::{NOTE_BYTES, StoredHeader, encode_note, stored_headers, stored_notes};
 
 /// A piece of a message's buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -42,9 +48,9 @@ fn name_bit(name: &[u8]) -> u64 {
 }
 
 #[inline]
-fn name_bit_number(name: &[u8]) -> u8 {
+const fn name_bit_number(name: &[u8]) -> u8 {
     let (Some(first), Some(last)) = (name.first(), name.last()) else { return 0 };
-    let (first, last) = (usize::from(first | 0x20), usize::from(last | 0x20));
+    let (first, last) = ((*first | 0x20) as usize, (*last | 0x20) as usize);
     ((first ^ (last << 2)).wrapping_add(name.len()) & 63) as u8
 }
 
@@ -472,118 +478,6 @@ impl Message {
             field.is_hop |= is_hop(&field.line.of(buffer)[..usize::from(field.name_len)]);
         }
     }
-
-    /// Writes the message in the form in which objects are stored: see [`Message::decode`].
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.status.to_le_bytes());
-        out.extend_from_slice(&(self.fields.len() as u16).to_le_bytes());
-        for part in [self.protocol(), self.reason()] {
-            out.extend_from_slice(&(part.len() as u16).to_le_bytes());
-            out.extend_from_slice(part);
-        }
-        for field in &self.fields {
-            let line = field.line.of(&self.buffer);
-            out.extend_from_slice(&(line.len() as u32).to_le_bytes());
-            out.extend_from_slice(&field.name_len.to_le_bytes());
-            out.extend_from_slice(&field.value_start.to_le_bytes());
-            out.extend_from_slice(line);
-        }
-    }
-
-    /// Reads into this message a response that [`Message::encode`] wrote. `None` when the bytes are no such message:
-    /// they come from shared memory and must not be trusted. Notes behind it are left out.
-    #[must_use]
-    pub fn decode(&mut self, bytes: &[u8]) -> Option<()> {
-        self.clear();
-        // All at once, the lengths between the texts included.
-        self.buffer.extend_from_slice(bytes);
-        let mut rest = bytes;
-        // The text that was taken last.
-        let span = |text: &[u8], rest: &[u8]| Span {
-            start: (bytes.len() - rest.len() - text.len()) as u32,
-            len: text.len() as u32,
-        };
-        self.status = take_u16(&mut rest)?;
-        let count = take_u16(&mut rest)?;
-        let len = take_u16(&mut rest)?;
-        let protocol = take(&mut rest, usize::from(len))?;
-        self.protocol = span(protocol, rest);
-        let len = take_u16(&mut rest)?;
-        let reason = take(&mut rest, usize::from(len))?;
-        self.reason = span(reason, rest);
-        for _ in 0..count {
-            let header = take_header(&mut rest)?;
-            self.put_field(span(header.line, rest), (header.name(), header.value_start));
-        }
-        are_notes(rest).then_some(())
-    }
-}
-
-/// Bytes of a note behind a stored head, see [`encode_note`].
-pub const NOTE_BYTES: usize = 17;
-/// First byte of each note. No word in a list of words begins with it, so none can be taken for a note.
-const NOTE_MARK: u8 = b' ';
-
-/// Adds a note behind a head in the form of [`Message::encode`]. Notes are for the cache alone: they are no header lines, so no
-/// [`Message`] ever holds them, and nobody who reads or sends one can show them.
-pub fn encode_note(out: &mut Vec<u8>, note: &[u8; NOTE_BYTES - 1]) {
-    out.push(NOTE_MARK);
-    out.extend_from_slice(note);
-}
-
-/// The notes behind a stored head, each of [`NOTE_BYTES`] with its mark. None where the bytes are malformed.
-pub fn stored_notes(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut rest = bytes;
-    let count = skip_start(&mut rest).unwrap_or(0);
-    let is_whole = (0..count).all(|_| take_header(&mut rest).is_some());
-    let notes = if is_whole && are_notes(rest) { rest } else { &[] };
-    notes.chunks_exact(NOTE_BYTES)
-}
-
-fn are_notes(bytes: &[u8]) -> bool {
-    bytes.len().is_multiple_of(NOTE_BYTES) && bytes.chunks_exact(NOTE_BYTES).all(|note| note[0] == NOTE_MARK)
-}
-
-/// The header lines of a message in the form of [`Message::encode`], without copying. Stops where the bytes are
-/// malformed.
-pub fn stored_headers(bytes: &[u8]) -> impl Iterator<Item = HeaderLine<'_>> {
-    let mut rest = bytes;
-    let count = skip_start(&mut rest).unwrap_or(0);
-    (0..count).map_while(move |_| take_header(&mut rest))
-}
-
-/// Skips the part before the headers; returns the number of headers.
-fn skip_start(rest: &mut &[u8]) -> Option<u16> {
-    take_u16(rest)?;
-    let count = take_u16(rest)?;
-    for _ in 0..2 {
-        let len = take_u16(rest)?;
-        take(rest, usize::from(len))?;
-    }
-    Some(count)
-}
-
-fn take_header<'a>(rest: &mut &'a [u8]) -> Option<HeaderLine<'a>> {
-    let len = u32::from_le_bytes(take(rest, 4)?.try_into().ok()?);
-    let name_len = usize::from(take_u16(rest)?);
-    let value_start = usize::from(take_u16(rest)?);
-    let line = take(rest, len as usize)?;
-    (value_start <= line.len() && name_len < value_start).then_some(HeaderLine {
-        line,
-        name_len,
-        value_start,
-        is_hop: false,
-    })
-}
-
-fn take<'a>(rest: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
-    let (head, tail) = rest.split_at_checked(len)?;
-    *rest = tail;
-    Some(head)
-}
-
-fn take_u16(rest: &mut &[u8]) -> Option<u16> {
-    Some(u16::from_le_bytes(take(rest, 2)?.try_into().ok()?))
 }
 
 #[cfg(test)]
@@ -690,42 +584,5 @@ mod tests {
         assert!(message.join("SET-cookie"));
         let lines: Vec<_> = message.headers().map(|h| String::from_utf8_lossy(h.line()).into_owned()).collect();
         assert_eq!(lines, ["Content-Type: text/plain", "Set-Cookie: a=1, b=2", "X: y"]);
-    }
-
-    #[test]
-    fn an_encoded_response_decodes_to_itself_and_damage_is_noticed() {
-        let message = sample();
-        let mut bytes = Vec::new();
-        message.encode(&mut bytes);
-        let mut back = Message::new();
-        back.decode(&bytes).unwrap();
-        assert_eq!(back.status(), 200);
-        assert_eq!(back.headers().collect::<Vec<_>>(), message.headers().collect::<Vec<_>>());
-        for cut in 0..bytes.len() {
-            assert!(back.decode(&bytes[..cut]).is_none(), "cut at {cut}");
-        }
-    }
-
-    #[test]
-    fn notes_are_behind_a_head_and_no_part_of_the_message() {
-        let message = sample();
-        let mut bytes = Vec::new();
-        message.encode(&mut bytes);
-        assert_eq!(stored_notes(&bytes).count(), 0);
-        let head_bytes = bytes.len();
-        encode_note(&mut bytes, &[7; 16]);
-        encode_note(&mut bytes, &[8; 16]);
-        let notes: Vec<_> = stored_notes(&bytes).collect();
-        assert_eq!(notes, [&bytes[head_bytes..head_bytes + 17], &bytes[head_bytes + 17..]]);
-        let mut back = Message::new();
-        back.decode(&bytes).unwrap();
-        assert_eq!(back.headers().collect::<Vec<_>>(), message.headers().collect::<Vec<_>>());
-        assert_eq!(stored_headers(&bytes).count(), message.header_count());
-        for cut in head_bytes + 1..head_bytes + 17 {
-            assert!(back.decode(&bytes[..cut]).is_none(), "cut at {cut}");
-            assert_eq!(stored_notes(&bytes[..cut]).count(), 0);
-        }
-        bytes[head_bytes] = b'x';
-        assert!(back.decode(&bytes).is_none(), "a note has its mark");
     }
 }

@@ -3,6 +3,7 @@
 //! Names are those of the C locale; flags, widths and invalid conversions behave as in the GNU C library. HTTP's own dates are
 //! in `date.rs`.
 
+use message::date::{civil_from_days, days_from_civil};
 use std::fmt::Write;
 
 /// Longest width that a conversion may ask for.
@@ -48,30 +49,6 @@ impl Zone<'_> {
 #[must_use]
 pub fn strftime(seconds: f64, zone: Zone<'_>, format: &[u8], limit_bytes: usize) -> Vec<u8> {
     Moment::new(seconds, zone).text(format, limit_bytes)
-}
-
-/// Days since 1970 of a date. Years are counted from March, so that the leap day comes last, in eras of 400 years or 146,097
-/// days.
-pub(crate) fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
-/// The inverse: year, month from 1, day from 1.
-pub(crate) fn civil_from_days(days: i64) -> (i64, u32, u32) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = era * 400 + year_of_era + i64::from(month <= 2);
-    (year, month as u32, day as u32)
 }
 
 /// A moment, split into its parts.

@@ -5,7 +5,8 @@
 //! `http_date_postel`, the day of an IMF-fixdate may have one digit; Varnish tolerates nothing else. Under the policy `rfc` names
 //! are read in any case, the weekday may be wrong, and ISO 8601 is no date.
 
-use crate::calendar::{WEEKDAYS, civil_from_days, days_from_civil};
+use crate::calendar::WEEKDAYS;
+use message::date::{civil_from_days, days_from_civil, imf_fixdate};
 use surface::parameter::feature;
 
 const MONTHS: [&[u8; 3]; 12] =
@@ -25,19 +26,7 @@ const CENTURY_PIVOT: i64 = 70;
 pub fn format(now: f64, out: &mut [u8; 29]) {
     // `as` saturates, and turns NaN into 0.
     let seconds = (now.floor() as i64).clamp(FIRST_SECOND, LAST_SECOND);
-    let days = seconds.div_euclid(SECONDS_PER_DAY);
-    let of_day = seconds.rem_euclid(SECONDS_PER_DAY) as u32;
-    let (year, month, day) = civil_from_days(days);
-    let year = year as u32;
-    out.copy_from_slice(b"Thu, 01 Jan 1970 00:00:00 GMT");
-    out[..3].copy_from_slice(&weekday(days).as_bytes()[..3]);
-    out[8..11].copy_from_slice(MONTHS[month as usize - 1]);
-    for (at, value) in
-        [(5, day), (12, year / 100), (14, year % 100), (17, of_day / 3600), (20, of_day / 60 % 60), (23, of_day % 60)]
-    {
-        out[at] = b'0' + (value / 10) as u8;
-        out[at + 1] = b'0' + (value % 10) as u8;
-    }
+    *out = imf_fixdate(seconds);
 }
 
 /// [`format`] as a text of its own.
@@ -242,10 +231,6 @@ impl<'a> Reader<'a> {
         }
         found
     }
-}
-
-fn weekday(days: i64) -> &'static str {
-    WEEKDAYS[(days + 4).rem_euclid(7) as usize]
 }
 
 #[cfg(test)]

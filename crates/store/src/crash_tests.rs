@@ -4,7 +4,7 @@
 //! operation may be in its state before or after.
 
 use crate::attributes::{ObjectAttributes, ObjectFlags};
-use crate::layout::{ARENA_MAGIC, Head, KIND_RECORD};
+use crate::layout::{ARENA_MAGIC, ARENA_MAGIC_2, Head, KIND_RECORD, MAGIC_AT};
 use crate::memory::Memory;
 use crate::object::Object;
 use crate::storage::Store;
@@ -396,8 +396,37 @@ fn the_layout_is_that_of_the_documented_version() {
     }
     objects[0].remove();
     let memory = &store.inner.memory;
+    assert_eq!(ARENA_MAGIC.to_le_bytes(), *b"CopalAr3");
+    // But for its first word it is an arena of version 2.
+    memory.store(MAGIC_AT, ARENA_MAGIC_2);
     // SAFETY: single-threaded test; nobody writes meanwhile.
     let checksum = crc32fast::hash(unsafe { memory.bytes(0, memory.len() as usize) });
     // Another number: an arena of an earlier build is read wrongly. Then ARENA_MAGIC and docs/store.md must change too.
-    assert_eq!((ARENA_MAGIC.to_le_bytes(), checksum), (*b"CopalAr2", 2_192_284_147));
+    assert_eq!(checksum, 2_192_284_147);
+}
+
+#[test]
+fn an_arena_of_each_release_is_taken_over_or_refused() {
+    let store = small_store(64 << 10);
+    let object = store.create(&attributes(1, Some(3)), b"head").unwrap();
+    object.append_stored(object.stored().unwrap(), b"abc").unwrap();
+    object.finish();
+    object.enter_index();
+    for (magic, is_read) in
+        [(b"CopalAr1", false), (b"CopalAr2", true), (b"CopalAr3", true), (b"CopalAr4", false), (b"Unknown.", false)]
+    {
+        let memory = copy(&store.inner.memory);
+        memory.store(MAGIC_AT, u64::from_le_bytes(*magic));
+        match Store::on(memory, "copy", 64 << 10) {
+            Ok((taken, recovered)) => {
+                assert!(is_read, "{magic:?}");
+                assert_eq!(recovered.objects[0].chunk_at(0), Some(&b"abc"[..]));
+                assert!(recovered.objects[0].check());
+                assert_eq!(taken.inner.memory.load(MAGIC_AT), ARENA_MAGIC);
+            }
+            Err(error) => {
+                assert!(!is_read && error.kind() == std::io::ErrorKind::InvalidData, "{magic:?}: {error}");
+            }
+        }
+    }
 }

@@ -26,7 +26,10 @@
 use crate::attributes::ObjectFlags;
 
 /// First bytes of a formatted arena.
-pub(crate) const ARENA_MAGIC: u64 = u64::from_le_bytes(*b"CopalAr2");
+pub(crate) const ARENA_MAGIC: u64 = u64::from_le_bytes(*b"CopalAr3");
+/// The same in release 0.1. Words and blocks are those of today, response heads are in the plain form, which is read too
+/// (`message::Message::decode`). Such an arena is taken over, and is one of today from then on.
+pub(crate) const ARENA_MAGIC_2: u64 = u64::from_le_bytes(*b"CopalAr2");
 /// Offset of the word that holds [`ARENA_MAGIC`]; written last when formatting.
 pub(crate) const MAGIC_AT: u64 = 0;
 /// Offset of the word that holds the arena's length in bytes.
@@ -142,7 +145,7 @@ pub(crate) fn pairing(file: &std::fs::File) -> Option<u64> {
         let mut bytes = [0; 8];
         file.read_exact_at(&mut bytes, at).ok().map(|()| u64::from_le_bytes(bytes))
     };
-    word(PAIRING_AT).filter(|_| word(MAGIC_AT) == Some(ARENA_MAGIC))
+    word(PAIRING_AT).filter(|_| matches!(word(MAGIC_AT), Some(ARENA_MAGIC | ARENA_MAGIC_2)))
 }
 
 /// Two halves of a word.

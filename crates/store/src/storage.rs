@@ -7,7 +7,7 @@ use crate::arena::{Evictable, Inner, StoreFull};
 use crate::attributes::ObjectAttributes;
 use crate::filed::{FileOptions, FileUsage, Sweeper, Tier};
 use crate::heap::{Geometry, Heap};
-use crate::layout::{ARENA_MAGIC, LENGTH_AT, MAGIC_AT, SHIFT_AT};
+use crate::layout::{ARENA_MAGIC, ARENA_MAGIC_2, LENGTH_AT, MAGIC_AT, SHIFT_AT};
 use crate::memory::{Memory, PAGE_BYTES, memory_file};
 use crate::object::Object;
 use crate::recovery::{Recovered, recover};
@@ -201,10 +201,12 @@ impl Store {
                 memory.store(MAGIC_AT, ARENA_MAGIC);
                 heap
             }
-            ARENA_MAGIC => {
+            ARENA_MAGIC | ARENA_MAGIC_2 => {
                 let bytes = memory.load(LENGTH_AT);
                 let shift = u32::try_from(memory.load(SHIFT_AT)).map_err(|_| damaged())?;
                 let geometry = Geometry::new(bytes, shift).filter(|_| bytes <= memory.len()).ok_or_else(damaged)?;
+                // An earlier release must not read what is stored from now on.
+                memory.store(MAGIC_AT, ARENA_MAGIC);
                 let (inner, recovered) = recover(memory, geometry, limit_bytes, |memory, heap| {
                     Arc::new(Inner::new(memory, name, limit_bytes, heap, tier.clone()))
                 });

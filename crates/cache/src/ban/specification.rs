@@ -245,7 +245,7 @@ impl Test {
         match &self.subject {
             Subject::RequestUrl => request.is_some_and(|request| self.holds_text(Some(request.target()))),
             Subject::RequestHeader(name) => request.is_some_and(|request| self.holds_text(request.get(name))),
-            Subject::ObjectHeader(name) => self.holds_text(object.header(name)),
+            Subject::ObjectHeader(name) => self.holds_text(object.header(name).as_deref()),
             Subject::ObjectStatus => self.holds_text(Some(object.status().to_string().as_bytes())),
             Subject::ObjectAge => self.holds_seconds(time - object.object.origin()),
             Subject::ObjectTtl => self.holds_seconds(object.object.origin() + object.object.ttl() - time),
@@ -490,7 +490,7 @@ impl<'a> ObjectView<'a> {
     }
 
     /// The first header of that name.
-    fn header(&self, name: &str) -> Option<&'a [u8]> {
+    fn header(&self, name: &str) -> Option<Cow<'a, [u8]>> {
         message::stored_headers(self.object.head()).find(|header| header.is(name)).map(|header| header.value())
     }
 
@@ -504,14 +504,14 @@ impl<'a> ObjectView<'a> {
     /// Calls `see` with the value that a test of `subject` looks at, if it is a text and is there.
     pub(crate) fn show(&self, subject: &Subject, request: Option<&Message>, see: impl FnOnce(&[u8])) {
         let value = match subject {
-            Subject::RequestUrl => request.map(Message::target),
-            Subject::RequestHeader(name) => request.and_then(|request| request.get(name)),
+            Subject::RequestUrl => request.map(|request| Cow::Borrowed(request.target())),
+            Subject::RequestHeader(name) => request.and_then(|request| request.get(name)).map(Cow::Borrowed),
             Subject::ObjectHeader(name) => self.header(name),
-            Subject::ObjectStatus => return see(self.status().to_string().as_bytes()),
+            Subject::ObjectStatus => Some(Cow::Owned(self.status().to_string().into_bytes())),
             _ => None,
         };
         if let Some(value) = value {
-            see(value);
+            see(&value);
         }
     }
 }

@@ -19,7 +19,9 @@ use crate::layout::{KEY_BYTES, body_length, head_length, vary_length};
 use crc32fast::Hasher;
 use std::io::{self, IoSlice};
 
-const MAGIC: u64 = u64::from_le_bytes(*b"CopalFl1");
+const MAGIC: u64 = u64::from_le_bytes(*b"CopalFl2");
+/// The same in release 0.1, whose heads are in the plain form, which is read too.
+const MAGIC_1: u64 = u64::from_le_bytes(*b"CopalFl1");
 const HEADER_BYTES: usize = 88;
 const SLOT_BYTES: u64 = 2048;
 /// Where the first area begins.
@@ -46,6 +48,8 @@ pub(crate) struct Header {
     pub(crate) journal: u64,
     /// What the memory file must say too.
     pub(crate) pairing: u64,
+    /// It was written by release 0.1.
+    pub(crate) is_old: bool,
 }
 
 impl Header {
@@ -79,7 +83,8 @@ impl Header {
     fn decode(bytes: &[u8; HEADER_BYTES]) -> Option<Header> {
         let word = |index: usize| bytes[index * 8..][..8].try_into().map_or(0, u64::from_le_bytes);
         let sum = u64::from(crc32fast::hash(&bytes[..HEADER_BYTES - 8]));
-        (word(0) == MAGIC && word(10) == sum && word(3) < 2).then(|| Header {
+        (matches!(word(0), MAGIC | MAGIC_1) && word(10) == sum && word(3) < 2).then(|| Header {
+            is_old: word(0) == MAGIC_1,
             sequence: word(1),
             generation: word(2),
             area: word(3),
@@ -117,11 +122,20 @@ impl Header {
     /// # Errors
     /// Whatever the disk reports; the one before is still valid then.
     pub(crate) fn write(&mut self, device: &dyn Device) -> io::Result<()> {
-        let next = Header { sequence: self.sequence + 1, ..*self };
+        let next = Header { sequence: self.sequence + 1, is_old: false, ..*self };
         let bytes = next.encode();
         device.write(&mut [IoSlice::new(&bytes)], next.sequence % 2 * SLOT_BYTES, true)?;
         *self = next;
         Ok(())
+    }
+
+    /// Writes it over both, so that no earlier release finds one that it could read.
+    ///
+    /// # Errors
+    /// Whatever the disk reports.
+    pub(crate) fn renew(&mut self, device: &dyn Device) -> io::Result<()> {
+        self.write(device)?;
+        self.write(device)
     }
 }
 
@@ -355,6 +369,29 @@ mod tests {
         // The newer one is torn.
         file.write(&mut [IoSlice::new(&[1])], header.sequence % 2 * SLOT_BYTES + 20, false).unwrap();
         assert_eq!(Header::read(&file).unwrap(), Some(before));
+    }
+
+    #[test]
+    fn a_header_of_the_first_release_is_read_and_none_of_it_is_left() {
+        let file = file();
+        let mut header = Header { sequence: 4, ..header() };
+        let mut bytes = header.encode();
+        bytes[..8].copy_from_slice(&MAGIC_1.to_le_bytes());
+        let sum = u64::from(crc32fast::hash(&bytes[..HEADER_BYTES - 8]));
+        bytes[HEADER_BYTES - 8..].copy_from_slice(&sum.to_le_bytes());
+        for slot in 0..2 {
+            file.write(&mut [IoSlice::new(&bytes)], slot * SLOT_BYTES, false).unwrap();
+        }
+        let found = Header::read(&file).unwrap().unwrap();
+        assert_eq!(found, Header { is_old: true, ..header });
+        header = found;
+        header.renew(&file).unwrap();
+        for slot in 0..2 {
+            let mut magic = [0; 8];
+            file.read(&mut magic, slot * SLOT_BYTES).unwrap();
+            assert_eq!(magic, *b"CopalFl2");
+        }
+        assert_eq!(Header::read(&file).unwrap(), Some(Header { sequence: 6, is_old: false, ..header }));
     }
 
     #[test]

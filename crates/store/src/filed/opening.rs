@@ -104,6 +104,9 @@ impl Store {
             // From now on the old arena is not taken for this one; the log stays what it was.
             header.write(&*device)?;
         }
+        if found.is_some_and(|found| found.is_old) {
+            header.renew(&*device)?;
+        }
         let tier = Arc::new(tier(device, &header, options.advice));
         let memory = Memory::map(metadata, bytes)?;
         let (store, mut recovered) = Store::on_with(memory, name, limit, Some(Arc::clone(&tier)))?;

@@ -1,0 +1,474 @@
+//! A response head as it lies in an arena or a file: short, and quick to be written out as lines.
+//!
+//! ```text
+//! start    status (12) | HTTP/1.1 (1) | reason "OK" (1) | status follows (1) | one (1)
+//!          [status (16)] if it is longer, [length, protocol] unless it is HTTP/1.1, [length, reason] unless it is OK, number of fields
+//! field    0     length of the name, name, value           a name that the vocabulary lacks
+//!          1     length, name's length, value's start, line  one that is not written `Name: value`
+//!          2 + n value                                      the name at place n of the vocabulary
+//! value    0 to 127: so many bytes follow | 128 + n: the value at place n of the vocabulary | 253: a date, seconds (32)
+//!          | 254: length (16), bytes | 255: length (32), bytes
+//! length   0 to 253 | 254: length (16) | 255: length (32)
+//! notes    17 bytes each, the first one a blank
+//! ```
+//!
+//! All numbers are little-endian. Releases before 0.2 wrote the plain form, which is still read: status (16, below 32,768), number of
+//! fields (16), protocol, reason (length (16), bytes each), and of each field length (32), name's length, value's start (16 each), line.
+//! *Invariants:* what is read is what was written, byte by byte; what lies in shared memory is an allegation. Next file:
+//! `vocabulary.rs`.
+
+use crate::date::{DATE_BYTES, imf_fixdate, packed};
+use crate::vocabulary::{OPENINGS, Opening, VALUES, place_of_name, place_of_value};
+use crate::{Field, HeaderLine, Message, Span, is_same_name, name_bit_number};
+use std::borrow::Cow;
+
+/// Of the start: this is not the plain form.
+const COMPACT: u16 = 1 << 15;
+const IS_HTTP_1_1: u16 = 1 << 12;
+const IS_OK: u16 = 1 << 13;
+const STATUS_FOLLOWS: u16 = 1 << 14;
+const STATUS_MAX: u16 = (1 << 12) - 1;
+/// The two texts, as a message that has both begins.
+const USUAL: &[u8; 10] = b"HTTP/1.1OK";
+const PROTOCOL_BYTES: usize = 8;
+
+const OTHER_NAME: u8 = 0;
+const AS_IT_IS: u8 = 1;
+/// The place of the first name.
+const FIRST_NAME: usize = 2;
+
+const SHORT_MAX: usize = 127;
+/// The place of the first value.
+const FIRST_VALUE: usize = SHORT_MAX + 1;
+const DATE: u8 = 253;
+const IN_16_BITS: u8 = 254;
+const IN_32_BITS: u8 = 255;
+const _: () = assert!(FIRST_NAME + OPENINGS.len() <= 256 && FIRST_VALUE + VALUES.len() <= DATE as usize);
+
+/// Names whose values are dates.
+const DATES: [&str; 3] = ["Date", "Expires", "Last-Modified"];
+
+/// The value of a stored header line.
+#[derive(Clone, Copy)]
+enum Value<'a> {
+    Text(&'a [u8]),
+    /// Seconds since 1970.
+    Date(u32),
+}
+
+/// A field as it is stored.
+enum StoredField<'a> {
+    Known(&'static Opening, Value<'a>),
+    Other(&'a [u8], Value<'a>),
+    AsItIs(HeaderLine<'a>),
+}
+
+/// A header line of a stored head, which does not lie there in one piece.
+#[derive(Clone, Copy)]
+pub struct StoredHeader<'a> {
+    name: &'a [u8],
+    value: Value<'a>,
+}
+
+impl<'a> StoredHeader<'a> {
+    /// The name, in the case in which it was received or set.
+    #[must_use]
+    pub fn name(&self) -> &'a [u8] {
+        self.name
+    }
+
+    /// Whether this header has that name, ignoring case.
+    #[must_use]
+    pub fn is(&self, name: &str) -> bool {
+        is_same_name(self.name, name.as_bytes())
+    }
+
+    /// The value without surrounding blanks.
+    #[must_use]
+    pub fn value(&self) -> Cow<'a, [u8]> {
+        match self.value {
+            Value::Text(text) => Cow::Borrowed(text),
+            Value::Date(seconds) => Cow::Owned(imf_fixdate(i64::from(seconds)).to_vec()),
+        }
+    }
+
+    /// The value where it lies; `None` only for the dates in `Date`, `Expires` and `Last-Modified`.
+    #[must_use]
+    pub fn text(&self) -> Option<&'a [u8]> {
+        match self.value {
+            Value::Text(text) => Some(text),
+            Value::Date(_) => None,
+        }
+    }
+}
+
+impl Message {
+    /// Writes the message in the form in which objects are stored: see [`Message::decode`].
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let (is_1_1, is_ok) = (self.protocol() == &USUAL[..PROTOCOL_BYTES], self.reason() == &USUAL[PROTOCOL_BYTES..]);
+        let is_long = self.status > STATUS_MAX;
+        let start = COMPACT
+            | if is_1_1 { IS_HTTP_1_1 } else { 0 }
+            | if is_ok { IS_OK } else { 0 }
+            | if is_long { STATUS_FOLLOWS } else { self.status };
+        out.extend_from_slice(&start.to_le_bytes());
+        if is_long {
+            out.extend_from_slice(&self.status.to_le_bytes());
+        }
+        for (text, is_left_out) in [(self.protocol(), is_1_1), (self.reason(), is_ok)] {
+            if !is_left_out {
+                put_length(out, text.len());
+                out.extend_from_slice(text);
+            }
+        }
+        put_length(out, self.fields.len());
+        for field in &self.fields {
+            self.borrow(*field).encode(out);
+        }
+    }
+
+    /// Reads into this message a response that [`Message::encode`] wrote. `None` when the bytes are no such message:
+    /// they come from shared memory and must not be trusted. Notes behind it are left out.
+    #[must_use]
+    pub fn decode(&mut self, bytes: &[u8]) -> Option<()> {
+        self.clear();
+        let mut rest = bytes;
+        let start = take_u16(&mut rest)?;
+        if start & COMPACT == 0 {
+            return self.decode_plain(bytes);
+        }
+        self.status = start & STATUS_MAX;
+        self.buffer.extend_from_slice(USUAL);
+        self.protocol = Span { start: 0, len: PROTOCOL_BYTES as u32 };
+        self.reason = Span { start: PROTOCOL_BYTES as u32, len: (USUAL.len() - PROTOCOL_BYTES) as u32 };
+        if start & (IS_HTTP_1_1 | IS_OK | STATUS_FOLLOWS) != IS_HTTP_1_1 | IS_OK {
+            self.decode_start(start, &mut rest)?;
+        }
+        let count = take_length(&mut rest)?;
+        for _ in 0..count {
+            let from = self.buffer.len();
+            match take_field(&mut rest)? {
+                StoredField::Known(opening, value) => {
+                    let name_len = usize::from(opening.name_len);
+                    self.buffer.extend_from_slice(&opening.text);
+                    self.buffer.truncate(from + name_len + 2);
+                    self.put_value(value);
+                    self.note_field(from, (name_len, opening.bit), name_len + 2);
+                }
+                StoredField::Other(name, value) => {
+                    self.buffer.extend_from_slice(name);
+                    self.buffer.extend_from_slice(b": ");
+                    self.put_value(value);
+                    self.note_field(from, (name.len(), name_bit_number(name)), name.len() + 2);
+                }
+                StoredField::AsItIs(header) => {
+                    self.buffer.extend_from_slice(header.line());
+                    let name = header.name();
+                    self.note_field(from, (name.len(), name_bit_number(name)), header.value_start);
+                }
+            }
+        }
+        are_notes(rest).then_some(())
+    }
+
+    /// Reads what is not as usual about the first line.
+    #[cold]
+    fn decode_start(&mut self, start: u16, rest: &mut &[u8]) -> Option<()> {
+        if start & STATUS_FOLLOWS != 0 {
+            self.status = take_u16(rest)?;
+        }
+        if start & IS_HTTP_1_1 == 0 {
+            let len = take_length(rest)?;
+            self.protocol = self.push(take(rest, len)?);
+        }
+        if start & IS_OK == 0 {
+            let len = take_length(rest)?;
+            self.reason = self.push(take(rest, len)?);
+        }
+        Some(())
+    }
+
+    #[inline]
+    fn put_value(&mut self, value: Value<'_>) {
+        match value {
+            Value::Text(text) => self.buffer.extend_from_slice(text),
+            Value::Date(seconds) => self.buffer.extend_from_slice(&imf_fixdate(i64::from(seconds))),
+        }
+    }
+
+    /// Adds the line that the buffer has from `from` on. The lengths were read from 16 bits, or are bounded by [`NAME_BYTES_MAX`].
+    #[inline]
+    fn note_field(&mut self, from: usize, (name_len, bit): (usize, u8), value_start: usize) {
+        let line = Span { start: from as u32, len: (self.buffer.len() - from) as u32 };
+        self.names |= 1 << bit;
+        let (name_len, value_start) = (name_len as u16, value_start as u16);
+        self.fields.push(Field { line, name_len, value_start, bit, is_hop: false });
+    }
+
+    fn decode_plain(&mut self, bytes: &[u8]) -> Option<()> {
+        // All at once, the lengths between the texts included.
+        self.buffer.extend_from_slice(bytes);
+        let mut rest = bytes;
+        // The text that was taken last.
+        let span = |text: &[u8], rest: &[u8]| Span {
+            start: (bytes.len() - rest.len() - text.len()) as u32,
+            len: text.len() as u32,
+        };
+        self.status = take_u16(&mut rest)?;
+        let count = take_u16(&mut rest)?;
+        let len = take_u16(&mut rest)?;
+        let protocol = take(&mut rest, usize::from(len))?;
+        self.protocol = span(protocol, rest);
+        let len = take_u16(&mut rest)?;
+        let reason = take(&mut rest, usize::from(len))?;
+        self.reason = span(reason, rest);
+        for _ in 0..count {
+            let header = take_plain(&mut rest)?;
+            self.put_field(span(header.line, rest), (header.name(), header.value_start));
+        }
+        are_notes(rest).then_some(())
+    }
+}
+
+/// Longest name that is stored apart from its line, in bytes.
+const NAME_BYTES_MAX: usize = u16::MAX as usize - 2;
+
+impl HeaderLine<'_> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        let (name, value) = (self.name(), self.value());
+        let is_usual = self.line[self.name_len..self.value_start] == *b": " && name.len() <= NAME_BYTES_MAX;
+        match place_of_name(name) {
+            Some(place) if is_usual => out.push((FIRST_NAME + place) as u8),
+            None if is_usual => {
+                out.push(OTHER_NAME);
+                put_length(out, name.len());
+                out.extend_from_slice(name);
+            }
+            _ => {
+                out.push(AS_IT_IS);
+                put_length(out, self.line.len());
+                out.extend_from_slice(&(self.name_len as u16).to_le_bytes());
+                out.extend_from_slice(&(self.value_start as u16).to_le_bytes());
+                out.extend_from_slice(self.line);
+                return;
+            }
+        }
+        if value.len() == DATE_BYTES
+            && DATES.iter().any(|name| self.is(name))
+            && let Some(seconds) = packed(value)
+        {
+            out.push(DATE);
+            out.extend_from_slice(&seconds.to_le_bytes());
+        } else if let Some(place) = place_of_value(value) {
+            out.push((FIRST_VALUE + place) as u8);
+        } else {
+            if value.len() <= SHORT_MAX {
+                out.push(value.len() as u8);
+            } else {
+                put_long(out, value.len());
+            }
+            out.extend_from_slice(value);
+        }
+    }
+}
+
+fn put_length(out: &mut Vec<u8>, length: usize) {
+    match u8::try_from(length) {
+        Ok(short) if short < IN_16_BITS => out.push(short),
+        _ => put_long(out, length),
+    }
+}
+
+fn put_long(out: &mut Vec<u8>, length: usize) {
+    if let Ok(length) = u16::try_from(length) {
+        out.push(IN_16_BITS);
+        out.extend_from_slice(&length.to_le_bytes());
+    } else {
+        out.push(IN_32_BITS);
+        // A message's spans have 32 bits.
+        out.extend_from_slice(&(length as u32).to_le_bytes());
+    }
+}
+
+/// Bytes of a note behind a stored head, see [`encode_note`].
+pub const NOTE_BYTES: usize = 17;
+/// First byte of each note. No word in a list of words begins with it, so none can be taken for a note.
+const NOTE_MARK: u8 = b' ';
+
+/// Adds a note behind a head in the form of [`Message::encode`]. Notes are for the cache alone: they are no header lines, so no
+/// [`Message`] ever holds them, and nobody who reads or sends one can show them.
+pub fn encode_note(out: &mut Vec<u8>, note: &[u8; NOTE_BYTES - 1]) {
+    out.push(NOTE_MARK);
+    out.extend_from_slice(note);
+}
+
+/// The notes behind a stored head, each of [`NOTE_BYTES`] with its mark. None where the bytes are malformed.
+pub fn stored_notes(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut headers = Headers::of(bytes);
+    headers.by_ref().for_each(drop);
+    let notes = if !headers.is_broken && are_notes(headers.rest) { headers.rest } else { &[] };
+    notes.chunks_exact(NOTE_BYTES)
+}
+
+fn are_notes(bytes: &[u8]) -> bool {
+    bytes.len().is_multiple_of(NOTE_BYTES) && bytes.chunks_exact(NOTE_BYTES).all(|note| note[0] == NOTE_MARK)
+}
+
+/// The header lines of a message in the form of [`Message::encode`], without making a message of it. Stops where the bytes
+/// are malformed.
+pub fn stored_headers(bytes: &[u8]) -> impl Iterator<Item = StoredHeader<'_>> {
+    Headers::of(bytes)
+}
+
+/// See [`stored_headers`].
+struct Headers<'a> {
+    rest: &'a [u8],
+    is_plain: bool,
+    left: usize,
+    is_broken: bool,
+}
+
+impl<'a> Headers<'a> {
+    fn of(bytes: &'a [u8]) -> Headers<'a> {
+        let mut headers = Headers { rest: bytes, is_plain: false, left: 0, is_broken: false };
+        let count = headers.skip_start();
+        (headers.left, headers.is_broken) = (count.unwrap_or(0), count.is_none());
+        headers
+    }
+
+    /// Skips the part before the headers; returns the number of headers.
+    fn skip_start(&mut self) -> Option<usize> {
+        let rest = &mut self.rest;
+        let start = take_u16(rest)?;
+        self.is_plain = start & COMPACT == 0;
+        if self.is_plain {
+            let count = take_u16(rest)?;
+            for _ in 0..2 {
+                let len = take_u16(rest)?;
+                take(rest, usize::from(len))?;
+            }
+            return Some(usize::from(count));
+        }
+        if start & STATUS_FOLLOWS != 0 {
+            take_u16(rest)?;
+        }
+        for bit in [IS_HTTP_1_1, IS_OK] {
+            if start & bit == 0 {
+                let len = take_length(rest)?;
+                take(rest, len)?;
+            }
+        }
+        take_length(rest)
+    }
+}
+
+impl<'a> Iterator for Headers<'a> {
+    type Item = StoredHeader<'a>;
+
+    fn next(&mut self) -> Option<StoredHeader<'a>> {
+        self.left = self.left.checked_sub(1)?;
+        let of_line = |header: HeaderLine<'a>| StoredHeader { name: header.name(), value: Value::Text(header.value()) };
+        let found = if self.is_plain {
+            take_plain(&mut self.rest).map(of_line)
+        } else {
+            take_field(&mut self.rest).map(|field| match field {
+                StoredField::Known(opening, value) => StoredHeader { name: opening.name(), value },
+                StoredField::Other(name, value) => StoredHeader { name, value },
+                StoredField::AsItIs(header) => of_line(header),
+            })
+        };
+        if found.is_none() {
+            (self.left, self.is_broken) = (0, true);
+        }
+        found
+    }
+}
+
+#[inline]
+fn take_field<'a>(rest: &mut &'a [u8]) -> Option<StoredField<'a>> {
+    match take_u8(rest)? {
+        OTHER_NAME => {
+            let len = take_length(rest).filter(|len| *len <= NAME_BYTES_MAX)?;
+            let name = take(rest, len)?;
+            Some(StoredField::Other(name, take_value(rest)?))
+        }
+        AS_IT_IS => {
+            let len = take_length(rest)?;
+            let (name_len, value_start) = (take_u16(rest)?, take_u16(rest)?);
+            line_of(take(rest, len)?, name_len, value_start).map(StoredField::AsItIs)
+        }
+        place => {
+            let opening = OPENINGS.get(usize::from(place) - FIRST_NAME)?;
+            Some(StoredField::Known(opening, take_value(rest)?))
+        }
+    }
+}
+
+#[inline]
+fn take_value<'a>(rest: &mut &'a [u8]) -> Option<Value<'a>> {
+    let first = take_u8(rest)?;
+    if usize::from(first) <= SHORT_MAX {
+        return take(rest, usize::from(first)).map(Value::Text);
+    }
+    if first < DATE {
+        return VALUES.get(usize::from(first) - FIRST_VALUE).map(|value| Value::Text(value));
+    }
+    if first == DATE {
+        let (seconds, tail) = rest.split_first_chunk()?;
+        *rest = tail;
+        return Some(Value::Date(u32::from_le_bytes(*seconds)));
+    }
+    let len = take_long(rest, first)?;
+    take(rest, len).map(Value::Text)
+}
+
+fn take_plain<'a>(rest: &mut &'a [u8]) -> Option<HeaderLine<'a>> {
+    let len = take_long(rest, IN_32_BITS)?;
+    let (name_len, value_start) = (take_u16(rest)?, take_u16(rest)?);
+    line_of(take(rest, len)?, name_len, value_start)
+}
+
+fn line_of(line: &[u8], name_len: u16, value_start: u16) -> Option<HeaderLine<'_>> {
+    let (name_len, value_start) = (usize::from(name_len), usize::from(value_start));
+    let is_possible = value_start <= line.len() && name_len < value_start;
+    is_possible.then_some(HeaderLine { line, name_len, value_start, is_hop: false })
+}
+
+#[inline]
+fn take<'a>(rest: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
+    let (head, tail) = rest.split_at_checked(len)?;
+    *rest = tail;
+    Some(head)
+}
+
+#[inline]
+fn take_u8(rest: &mut &[u8]) -> Option<u8> {
+    let (first, tail) = rest.split_first()?;
+    *rest = tail;
+    Some(*first)
+}
+
+fn take_u16(rest: &mut &[u8]) -> Option<u16> {
+    let (bytes, tail) = rest.split_first_chunk()?;
+    *rest = tail;
+    Some(u16::from_le_bytes(*bytes))
+}
+
+#[inline]
+fn take_length(rest: &mut &[u8]) -> Option<usize> {
+    let first = take_u8(rest)?;
+    if first < IN_16_BITS { Some(usize::from(first)) } else { take_long(rest, first) }
+}
+
+fn take_long(rest: &mut &[u8], kind: u8) -> Option<usize> {
+    if kind == IN_16_BITS {
+        return take_u16(rest).map(usize::from);
+    }
+    let (bytes, tail) = rest.split_first_chunk()?;
+    *rest = tail;
+    Some(u32::from_le_bytes(*bytes) as usize)
+}
+
+#[cfg(test)]
+#[path = "stored_tests.rs"]
+mod tests;

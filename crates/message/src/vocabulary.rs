@@ -1,0 +1,273 @@
+//! Names and values that most stored heads have: in the arena one byte stands for each.
+//!
+//! *Invariant:* the places in both lists are stored in arenas and in files. Nothing is moved or removed; what is added goes to the
+//! end (test `the_vocabulary_never_changes`).
+
+use crate::name_bit_number;
+
+/// Room for a name and what separates it from its value: copied whole, since a copy of fixed length needs no call.
+const LINE_BYTES: usize = 40;
+
+/// A name as a line begins with it.
+pub(crate) struct Opening {
+    /// The name, `: `, zeros.
+    pub(crate) text: [u8; LINE_BYTES],
+    pub(crate) name_len: u8,
+    /// The number of its [`crate::name_bit`].
+    pub(crate) bit: u8,
+}
+
+impl Opening {
+    const EMPTY: Opening = Opening { text: [0; LINE_BYTES], name_len: 0, bit: 0 };
+
+    const fn of(name: &str, is_lower: bool) -> Opening {
+        let name = name.as_bytes();
+        let mut text = [0; LINE_BYTES];
+        let mut at = 0;
+        while at < name.len() {
+            text[at] = if is_lower { name[at].to_ascii_lowercase() } else { name[at] };
+            at += 1;
+        }
+        text[at] = b':';
+        text[at + 1] = b' ';
+        Opening { text, name_len: name.len() as u8, bit: name_bit_number(name) }
+    }
+
+    pub(crate) fn name(&self) -> &[u8] {
+        &self.text[..usize::from(self.name_len)]
+    }
+}
+
+/// Names as they are usually written.
+const NAMES: [&str; 88] = [
+    "Accept-Ranges",
+    "Access-Control-Allow-Credentials",
+    "Access-Control-Allow-Headers",
+    "Access-Control-Allow-Methods",
+    "Access-Control-Allow-Origin",
+    "Access-Control-Expose-Headers",
+    "Access-Control-Max-Age",
+    "Age",
+    "Allow",
+    "Alt-Svc",
+    "Cache-Control",
+    "Cache-Groups",
+    "Cache-Status",
+    "Cache-Tag",
+    "CDN-Cache-Control",
+    "Connection",
+    "Content-Digest",
+    "Content-Disposition",
+    "Content-Encoding",
+    "Content-Language",
+    "Content-Length",
+    "Content-Location",
+    "Content-Range",
+    "Content-Security-Policy",
+    "Content-Type",
+    "Cross-Origin-Embedder-Policy",
+    "Cross-Origin-Opener-Policy",
+    "Cross-Origin-Resource-Policy",
+    "Date",
+    "ETag",
+    "Expect-CT",
+    "Expires",
+    "Feature-Policy",
+    "Keep-Alive",
+    "Last-Modified",
+    "Link",
+    "Location",
+    "NEL",
+    "Origin-Agent-Cluster",
+    "P3P",
+    "Permissions-Policy",
+    "Pragma",
+    "Priority",
+    "Proxy-Authenticate",
+    "Public-Key-Pins",
+    "Referrer-Policy",
+    "Refresh",
+    "Report-To",
+    "Reporting-Endpoints",
+    "Repr-Digest",
+    "Retry-After",
+    "Server",
+    "Server-Timing",
+    "Set-Cookie",
+    "SourceMap",
+    "Strict-Transport-Security",
+    "Surrogate-Control",
+    "Surrogate-Key",
+    "Timing-Allow-Origin",
+    "Trailer",
+    "Transfer-Encoding",
+    "Upgrade",
+    "Vary",
+    "Via",
+    "WWW-Authenticate",
+    "Warning",
+    "X-AspNet-Version",
+    "X-AspNetMvc-Version",
+    "X-Cache",
+    "X-Cache-Tags",
+    "X-Cacheable",
+    "X-Content-Type-Options",
+    "X-DNS-Prefetch-Control",
+    "X-Download-Options",
+    "X-Drupal-Cache",
+    "X-Frame-Options",
+    "X-Generator",
+    "X-Pad",
+    "X-Permitted-Cross-Domain-Policies",
+    "X-Pingback",
+    "X-Powered-By",
+    "X-Request-ID",
+    "X-Robots-Tag",
+    "X-Runtime",
+    "X-UA-Compatible",
+    "X-Url",
+    "X-XSS-Protection",
+    "xkey",
+];
+
+/// How many names there are.
+const NAME_COUNT: usize = NAMES.len();
+
+/// Each name as it is usually written, and then in small letters, as HTTP/2 and many programs write it.
+pub(crate) static OPENINGS: [Opening; NAME_COUNT * 2] = {
+    let mut all = [Opening::EMPTY; NAME_COUNT * 2];
+    let mut at = 0;
+    while at < NAME_COUNT * 2 {
+        all[at] = Opening::of(NAMES[at / 2], at % 2 == 1);
+        at += 1;
+    }
+    all
+};
+
+/// Values that are the same in many heads.
+pub(crate) static VALUES: [&[u8]; 81] = [
+    b"0",
+    b"1",
+    b"*",
+    b"-1",
+    b"DENY",
+    b"SAMEORIGIN",
+    b"nosniff",
+    b"noopen",
+    b"1; mode=block",
+    b"bytes",
+    b"br",
+    b"gzip",
+    b"zstd",
+    b"deflate",
+    b"identity",
+    b"chunked",
+    b"close",
+    b"keep-alive",
+    b"en",
+    b"true",
+    b"on",
+    b"off",
+    b"none",
+    b"Accept",
+    b"Accept-Encoding",
+    b"Accept-Encoding, Origin",
+    b"Accept-Encoding,User-Agent",
+    b"Accept-Language",
+    b"Origin",
+    b"Origin, Accept-Encoding",
+    b"Cookie",
+    b"User-Agent",
+    b"accept-encoding",
+    b"cross-origin",
+    b"same-origin",
+    b"same-site",
+    b"no-referrer",
+    b"no-referrer-when-downgrade",
+    b"origin-when-cross-origin",
+    b"strict-origin-when-cross-origin",
+    b"no-cache",
+    b"no-store",
+    b"private",
+    b"public",
+    b"immutable",
+    b"must-revalidate",
+    b"max-age=0",
+    b"max-age=60",
+    b"max-age=300",
+    b"max-age=600",
+    b"max-age=3600",
+    b"max-age=86400",
+    b"max-age=604800",
+    b"max-age=2592000",
+    b"max-age=31536000",
+    b"max-age=31536000; includeSubDomains",
+    b"max-age=31536000; includeSubDomains; preload",
+    b"public, max-age=0",
+    b"public, max-age=300",
+    b"public, max-age=3600",
+    b"public, max-age=86400",
+    b"public, max-age=604800",
+    b"public, max-age=2592000",
+    b"public, max-age=31536000",
+    b"public, max-age=31536000, immutable",
+    b"public, max-age=0, must-revalidate",
+    b"text/css",
+    b"text/css; charset=utf-8",
+    b"text/html",
+    b"text/html; charset=UTF-8",
+    b"text/html; charset=utf-8",
+    b"text/javascript",
+    b"text/plain",
+    b"text/plain; charset=utf-8",
+    b"application/javascript",
+    b"application/json",
+    b"application/json; charset=utf-8",
+    b"font/woff2",
+    b"image/jpeg",
+    b"image/png",
+    b"image/webp",
+];
+
+/// The place of a name that is written in exactly these bytes.
+pub(crate) fn place_of_name(name: &[u8]) -> Option<usize> {
+    OPENINGS.iter().position(|opening| opening.name() == name)
+}
+
+/// The place of a value.
+pub(crate) fn place_of_value(value: &[u8]) -> Option<usize> {
+    VALUES.iter().position(|known| *known == value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_and_value_has_one_place() {
+        for (place, opening) in OPENINGS.iter().enumerate() {
+            // A name in small letters anyway has two, of which the first counts.
+            assert_eq!(OPENINGS[place_of_name(opening.name()).unwrap()].name(), opening.name(), "{place}");
+            assert_eq!(opening.text[opening.name().len()..][..2], *b": ");
+        }
+        for (place, value) in VALUES.iter().enumerate() {
+            assert_eq!(place_of_value(value), Some(place));
+        }
+        assert_eq!(place_of_name(b"content-type"), Some(place_of_name(b"Content-Type").unwrap() + 1));
+        assert_eq!((place_of_name(b"content-Type"), place_of_value(b"text/HTML")), (None, None));
+    }
+
+    #[test]
+    fn the_vocabulary_never_changes() {
+        let sum = |texts: &mut dyn Iterator<Item = &[u8]>| {
+            texts.fold(0xcbf2_9ce4_8422_2325u64, |hash, text| {
+                let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+                step(text.iter().fold(hash, step), &0)
+            })
+        };
+        let names = sum(&mut NAMES.iter().map(|name| name.as_bytes()));
+        let values = sum(&mut VALUES.iter().copied());
+        // Other numbers: arenas and files of earlier builds are read wrongly. See `docs/store.md`, "Stored heads".
+        assert_eq!((names, values), (4_071_633_011_448_285_941, 2_079_645_553_351_555_979));
+    }
+}
