@@ -1,6 +1,6 @@
 //! Chores of the project: `cargo xtask bench` measures Copal and its peers, `cargo xtask vcl` its VCL, `cargo xtask bans`
 //! its bans, `cargo xtask policy` its eviction, `cargo xtask compress` its compressed copies, `cargo xtask soak` checks a long mixed load,
-//! `cargo xtask hit-cost` counts the instructions of a hit, `cargo xtask package` makes packages.
+//! `cargo xtask memory` counts bytes, `cargo xtask hit-cost` the instructions of a hit, `cargo xtask package` makes packages.
 //!
 //! `floor` is the server that the others are compared with, and runs as a process of its own. Loads are those of the crate `load`.
 
@@ -54,6 +54,9 @@ tasks:
           [--binary FILE] [--version V] [--out DIR] [--compression xz|gzip|none]
   hit-cost  instructions of a hit under callgrind, against the budget in crates/engine/tests/hit_cost.budget
           [--write]
+  memory  bytes of a small object, of an idle connection, of the empty process, and after churn, beside varnishd; or where the bytes of
+          an object go
+          [--object [--objects N]] [--no-peer] [--as-built]
   policy  how often each eviction policy hits, over made traces, and the plots of that
           [--requests N] [--bot N] [--shards N] [--out DIR] [--no-plots]
   store   a storage when it is large, full, or begun again; when much dies at once; objects of changing sizes; beside varnishd
@@ -85,6 +88,7 @@ fn main() -> ExitCode {
         "sound" => sound::main(&arguments),
         "soak" => soak::main(&arguments),
         "frontdoor" => frontdoor::main(&arguments),
+        "memory" => memory::main(&arguments),
         "hit-cost" => hit_cost::main(&arguments),
         "floor" => floor::main(&arguments),
         "help" | "--help" | "-h" => {

@@ -1,7 +1,10 @@
 //! Memory compared with the stock varnishd: bytes per small object, per idle connection, of the empty process, and after
 //! churn.
 //!
-//! Sizes are proportional set sizes of the whole process tree, so that memory shared by manager and worker counts once.
+//! Sizes are proportional set sizes of the whole process tree, so that memory shared by manager and worker counts once. Before each
+//! measurement a page is asked for many times, so that the log's ring and the program itself are there.
+
+mod object;
 
 use crate::origin::sized_origin;
 use crate::place::free_port;
@@ -23,15 +26,37 @@ const CHURN_LIMIT_MEBIBYTES: u32 = 64;
 /// Bytes of bodies that go through it.
 const CHURN_BYTES: u64 = 640 << 20;
 
+/// Requests for one page that fill the log's ring.
+const WARM_UP: usize = 2_000;
+
+/// `memory [--object] [--objects N] [--no-peer] [--as-built]`
+pub fn main(arguments: &[String]) -> Result<(), String> {
+    let has = |name: &str| arguments.iter().any(|argument| argument == name);
+    if has("--object") {
+        println!("{}", object::table(crate::number(arguments, "--objects", 200_000)?)?);
+        return Ok(());
+    }
+    if !has("--as-built") {
+        crate::place::build()?;
+    }
+    let kinds = if has("--no-peer") { &[Kind::Copal][..] } else { &[Kind::Copal, Kind::Varnish] };
+    println!("{}", measure_these(kinds, crate::place::folder()?.path())?.0);
+    Ok(())
+}
+
 /// Measures Copal and, where installed, varnishd; returns Markdown and JSON.
 pub fn measure(folder: &Path) -> Result<(String, serde_json::Value), String> {
+    measure_these(&[Kind::Copal, Kind::Varnish], folder)
+}
+
+fn measure_these(kinds: &[Kind], folder: &Path) -> Result<(String, serde_json::Value), String> {
     let origin = sized_origin()?;
     let mut text = String::from(
-        "\nMemory\n\n| server | empty, MiB | bytes per object of 100 bytes | bytes per idle connection | after churn, × limit of 64 MiB |\n\
+        "\nMemory\n\n| server | empty, MiB | bytes per object of 100 bytes with five fields | bytes per idle connection | after churn, × limit of 64 MiB |\n\
          | --- | --- | --- | --- | --- |\n",
     );
     let mut rows = Vec::new();
-    for kind in [Kind::Copal, Kind::Varnish] {
+    for &kind in kinds {
         if kind.program().is_none() {
             continue;
         }
@@ -70,9 +95,10 @@ fn one(kind: Kind, origin: u16, folder: &Path) -> Result<[f64; 4], String> {
     };
     let (server, port) = start("objects", 1024)?;
     let empty = settled(&server);
-    get_many(port, (0..2_000).map(|_| format!("/object-0/{OBJECT_BODY_BYTES}")))?;
+    let warm_up = |port| get_many(port, (0..WARM_UP).map(|_| format!("/object-0/etag/{OBJECT_BODY_BYTES}")));
+    warm_up(port)?;
     let ready = settled(&server);
-    get_many(port, (0..OBJECTS).map(|number| format!("/object-{number}/{OBJECT_BODY_BYTES}")))?;
+    get_many(port, (0..OBJECTS).map(|number| format!("/object-{number}/etag/{OBJECT_BODY_BYTES}")))?;
     let filled = settled(&server);
     let mut held = Vec::with_capacity(CONNECTIONS);
     for _ in 0..CONNECTIONS {
@@ -84,6 +110,7 @@ fn one(kind: Kind, origin: u16, folder: &Path) -> Result<[f64; 4], String> {
     drop(held);
     drop(server);
     let (server, port) = start("churn", CHURN_LIMIT_MEBIBYTES)?;
+    warm_up(port)?;
     let before = settled(&server);
     let mut sizes = (0u64..).map(|n| 200 + (n * 7919) % 60_000);
     let mut sent = 0;

@@ -104,6 +104,7 @@ fn answer(stream: &mut TcpStream, request: &str) -> bool {
             ("206 Partial Content", more, &whole[first..=last])
         }
         None if has("film") => ("200 OK", "ETag: \"film\"\r\n".to_owned(), &whole[..]),
+        None if has("etag") => ("200 OK", "ETag: \"5f3a-64\"\r\n".to_owned(), &whole[..]),
         None => ("200 OK", String::new(), &whole[..]),
     };
     let head = format!(

@@ -61,15 +61,61 @@ pub fn imf_fixdate(seconds: i64) -> [u8; DATE_BYTES] {
     out
 }
 
-/// The seconds since 1970 of a date that [`imf_fixdate`] writes in exactly these bytes, and that fit; `None` for all others.
-pub(crate) fn packed(text: &[u8]) -> Option<u32> {
+/// Bytes of a packed date.
+pub(crate) const PACKED_BYTES: usize = 5;
+/// The first year that is packed; there are 128.
+const FIRST_YEAR: u64 = 1970;
+
+/// A date in its parts, so that it is written out without a division: second (6), minute (6), hour (5), day (5), month (4), year
+/// since 1970 (7), day of the week (3). `None` for whatever [`unpacked`] would not write in exactly these bytes.
+pub(crate) fn packed(text: &[u8]) -> Option<[u8; PACKED_BYTES]> {
     let text: &[u8; DATE_BYTES] = text.try_into().ok()?;
-    let number = |at: usize| i64::from(text[at].wrapping_sub(b'0')) * 10 + i64::from(text[at + 1].wrapping_sub(b'0'));
-    let month = MONTHS.iter().position(|name| text[8..11] == *name)? as i64 + 1;
-    let days = days_from_civil(number(12) * 100 + number(14), month, number(5));
-    let seconds = days * SECONDS_PER_DAY + number(17) * 3600 + number(20) * 60 + number(23);
-    u32::try_from(seconds).ok().filter(|seconds| imf_fixdate(i64::from(*seconds)) == *text)
+    let number = |at: usize| u64::from(text[at].wrapping_sub(b'0')) * 10 + u64::from(text[at + 1].wrapping_sub(b'0'));
+    let month = MONTHS.iter().position(|name| text[8..11] == *name)? as u64;
+    let weekday = WEEKDAYS.iter().position(|name| text[..3] == *name)? as u64;
+    let year = (number(12) * 100 + number(14)).checked_sub(FIRST_YEAR)?;
+    let parts =
+        [(number(23), 6), (number(20), 6), (number(17), 5), (number(5), 5), (month, 4), (year, 7), (weekday, 3)];
+    let (mut word, mut shift) = (0, 0);
+    for (part, bits) in parts {
+        if part >> bits != 0 {
+            return None;
+        }
+        word |= part << shift;
+        shift += bits;
+    }
+    let [packed @ .., _, _, _] = word.to_le_bytes();
+    (unpacked(packed) == Some(*text)).then_some(packed)
 }
+
+/// The date that [`packed`] packed; `None` if there is no such month or day of the week.
+#[inline]
+pub(crate) fn unpacked([a, b, c, d, e]: [u8; PACKED_BYTES]) -> Option<[u8; DATE_BYTES]> {
+    let word = u64::from_le_bytes([a, b, c, d, e, 0, 0, 0]);
+    let part = |shift: u32, bits: u32| (word >> shift & ((1 << bits) - 1)) as usize;
+    let mut out = *b"Thu, 01 Jan 1970 00:00:00 GMT";
+    out[..3].copy_from_slice(WEEKDAYS.get(part(33, 3))?);
+    out[8..11].copy_from_slice(MONTHS.get(part(22, 4))?);
+    let year = part(26, 7);
+    out[12..14].copy_from_slice(&PAIRS[if year < 30 { 19 } else { 20 }]);
+    out[14..16].copy_from_slice(&PAIRS[if year < 30 { year + 70 } else { year - 30 }]);
+    out[5..7].copy_from_slice(&PAIRS[part(17, 5)]);
+    out[17..19].copy_from_slice(&PAIRS[part(12, 5)]);
+    out[20..22].copy_from_slice(&PAIRS[part(6, 6)]);
+    out[23..25].copy_from_slice(&PAIRS[part(0, 6)]);
+    Some(out)
+}
+
+/// The numbers below 128, of which the last ones are never written, with two digits each.
+static PAIRS: [[u8; 2]; 128] = {
+    let mut all = [[b'0'; 2]; 128];
+    let mut number = 0;
+    while number < 100 {
+        all[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
+    }
+    all
+};
 
 #[cfg(test)]
 mod tests {
@@ -77,24 +123,29 @@ mod tests {
 
     #[test]
     fn a_date_is_packed_only_where_the_same_bytes_come_out() {
-        assert_eq!(packed(b"Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777));
         assert_eq!(imf_fixdate(784_111_777), *b"Sun, 06 Nov 1994 08:49:37 GMT");
-        for seconds in [0, 1, 86_399, 951_782_400, 1_709_210_096, u32::MAX - 1, u32::MAX] {
-            assert_eq!(packed(&imf_fixdate(i64::from(seconds))), Some(seconds));
+        for seconds in [0, 1, 86_399, 784_111_777, 946_684_799, 951_782_400, 1_709_210_096, 4_039_372_799] {
+            let text = imf_fixdate(seconds);
+            assert_eq!(packed(&text).and_then(unpacked), Some(text), "{seconds}");
         }
+        // A wrong day of the week comes back as it was.
+        let wrong = *b"Mon, 31 Feb 1994 29:49:63 GMT";
+        assert_eq!(packed(&wrong).and_then(unpacked), Some(wrong));
         for other in [
-            &b"Mon, 06 Nov 1994 08:49:37 GMT"[..],
-            b"Sun, 31 Feb 1994 08:49:37 GMT",
-            b"Sun, 06 Nov 1994 08:49:60 GMT",
-            b"sun, 06 Nov 1994 08:49:37 GMT",
+            &b"sun, 06 Nov 1994 08:49:37 GMT"[..],
+            b"Sun, 06 Nov 1994 08:49:64 GMT",
             b"Sun, 06 Nov 1994 08:49:37 UTC",
             b"Sun, 06 Nov 1994 08:49:3\xff GMT",
-            b"Sun, 06 Nov 1954 08:49:37 GMT",
+            b"Sun, 06 Nov 1994 08:49:2: GMT",
+            b"Sun, 06 Nov 1969 08:49:37 GMT",
+            b"Sun, 06 Nov 2098 08:49:37 GMT",
             b"Fri, 31 Dec 9999 23:59:59 GMT",
             b"",
             b"0",
         ] {
             assert_eq!(packed(other), None, "{}", String::from_utf8_lossy(other));
         }
+        assert_eq!(unpacked([0xff; 5]), None);
+        (0..=255).for_each(|byte| _ = unpacked([byte; 5]));
     }
 }

@@ -6,7 +6,7 @@
 //! field    0     length of the name, name, value           a name that the vocabulary lacks
 //!          1     length, name's length, value's start, line  one that is not written `Name: value`
 //!          2 + n value                                      the name at place n of the vocabulary
-//! value    0 to 127: so many bytes follow | 128 + n: the value at place n of the vocabulary | 253: a date, seconds (32)
+//! value    0 to 127: so many bytes follow | 128 + n: the value at place n of the vocabulary | 253: a date in five bytes (`date.rs`)
 //!          | 254: length (16), bytes | 255: length (32), bytes
 //! length   0 to 253 | 254: length (16) | 255: length (32)
 //! notes    17 bytes each, the first one a blank
@@ -17,8 +17,8 @@
 //! *Invariants:* what is read is what was written, byte by byte; what lies in shared memory is an allegation. Next file:
 //! `vocabulary.rs`.
 
-use crate::date::{DATE_BYTES, imf_fixdate, packed};
-use crate::vocabulary::{OPENINGS, Opening, VALUES, place_of_name, place_of_value};
+use crate::date::{DATE_BYTES, PACKED_BYTES, packed, unpacked};
+use crate::vocabulary::{LINE_BYTES, OPENINGS, VALUE_BYTES, VALUES, place_of_name, place_of_value};
 use crate::{Field, HeaderLine, Message, Span, is_same_name, name_bit_number};
 use std::borrow::Cow;
 
@@ -45,6 +45,9 @@ const IN_16_BITS: u8 = 254;
 const IN_32_BITS: u8 = 255;
 const _: () = assert!(FIRST_NAME + OPENINGS.len() <= 256 && FIRST_VALUE + VALUES.len() <= DATE as usize);
 
+/// Texts up to this length are copied as if they had it.
+const COPIED_BYTES: usize = 16;
+
 /// Names whose values are dates.
 const DATES: [&str; 3] = ["Date", "Expires", "Last-Modified"];
 
@@ -52,14 +55,13 @@ const DATES: [&str; 3] = ["Date", "Expires", "Last-Modified"];
 #[derive(Clone, Copy)]
 enum Value<'a> {
     Text(&'a [u8]),
-    /// Seconds since 1970.
-    Date(u32),
+    Date([u8; DATE_BYTES]),
 }
 
 /// A field as it is stored.
 enum StoredField<'a> {
-    Known(&'static Opening, Value<'a>),
-    Other(&'a [u8], Value<'a>),
+    /// Name and value, with `: ` between them.
+    Apart(&'a [u8], Value<'a>),
     AsItIs(HeaderLine<'a>),
 }
 
@@ -88,7 +90,7 @@ impl<'a> StoredHeader<'a> {
     pub fn value(&self) -> Cow<'a, [u8]> {
         match self.value {
             Value::Text(text) => Cow::Borrowed(text),
-            Value::Date(seconds) => Cow::Owned(imf_fixdate(i64::from(seconds)).to_vec()),
+            Value::Date(date) => Cow::Owned(date.to_vec()),
         }
     }
 
@@ -145,29 +147,7 @@ impl Message {
             self.decode_start(start, &mut rest)?;
         }
         let count = take_length(&mut rest)?;
-        for _ in 0..count {
-            let from = self.buffer.len();
-            match take_field(&mut rest)? {
-                StoredField::Known(opening, value) => {
-                    let name_len = usize::from(opening.name_len);
-                    self.buffer.extend_from_slice(&opening.text);
-                    self.buffer.truncate(from + name_len + 2);
-                    self.put_value(value);
-                    self.note_field(from, (name_len, opening.bit), name_len + 2);
-                }
-                StoredField::Other(name, value) => {
-                    self.buffer.extend_from_slice(name);
-                    self.buffer.extend_from_slice(b": ");
-                    self.put_value(value);
-                    self.note_field(from, (name.len(), name_bit_number(name)), name.len() + 2);
-                }
-                StoredField::AsItIs(header) => {
-                    self.buffer.extend_from_slice(header.line());
-                    let name = header.name();
-                    self.note_field(from, (name.len(), name_bit_number(name)), header.value_start);
-                }
-            }
-        }
+        rest = self.decode_fields(count, rest)?;
         are_notes(rest).then_some(())
     }
 
@@ -188,21 +168,91 @@ impl Message {
         Some(())
     }
 
-    #[inline]
-    fn put_value(&mut self, value: Value<'_>) {
-        match value {
-            Value::Text(text) => self.buffer.extend_from_slice(text),
-            Value::Date(seconds) => self.buffer.extend_from_slice(&imf_fixdate(i64::from(seconds))),
+    /// Reads the fields; returns what follows them. This is the path of a hit: names, values of the vocabulary and short texts are
+    /// copied in pieces of fixed length, which need no calls, and what a piece has too much is overwritten by the next one.
+    fn decode_fields<'a>(&mut self, count: usize, mut rest: &'a [u8]) -> Option<&'a [u8]> {
+        // A field has at least two bytes.
+        if count > rest.len() / 2 {
+            return None;
         }
+        let mut at = self.buffer.len();
+        self.buffer.resize(at + count * (LINE_BYTES + VALUE_BYTES) + rest.len(), 0);
+        self.fields.reserve(count);
+        for _ in 0..count {
+            let (&[place, first], behind) = rest.split_first_chunk()?;
+            let place = usize::from(place);
+            if place < FIRST_NAME || first > DATE {
+                rest = self.decode_rare(&mut at, rest)?;
+                continue;
+            }
+            let opening = OPENINGS.get(place - FIRST_NAME)?;
+            let room = &mut self.buffer[at..];
+            *room.first_chunk_mut::<LINE_BYTES>()? = opening.text;
+            let name_len = usize::from(opening.name_len);
+            let value_start = name_len + 2;
+            let room = room.get_mut(value_start..)?;
+            let value = usize::from(first);
+            let value_len;
+            if value <= SHORT_MAX {
+                value_len = value;
+                let (text, tail) = behind.split_at_checked(value)?;
+                rest = tail;
+                match (behind.first_chunk::<COPIED_BYTES>(), room.first_chunk_mut::<COPIED_BYTES>()) {
+                    (Some(chunk), Some(room)) if value <= COPIED_BYTES => *room = *chunk,
+                    _ => room.get_mut(..value)?.copy_from_slice(text),
+                }
+            } else if first < DATE {
+                let known = VALUES.get(value - FIRST_VALUE)?;
+                value_len = usize::from(known.len);
+                *room.first_chunk_mut::<VALUE_BYTES>()? = known.text;
+                rest = behind;
+            } else {
+                let (date, tail) = behind.split_first_chunk()?;
+                value_len = DATE_BYTES;
+                *room.first_chunk_mut::<DATE_BYTES>()? = unpacked(*date)?;
+                rest = tail;
+            }
+            let line = Span { start: at as u32, len: (value_start + value_len) as u32 };
+            at += value_start + value_len;
+            self.names |= 1 << opening.bit;
+            let (name_len, value_start, bit) = (name_len as u16, value_start as u16, opening.bit);
+            self.fields.push(Field { line, name_len, value_start, bit, is_hop: false });
+        }
+        self.buffer.truncate(at);
+        Some(rest)
     }
 
-    /// Adds the line that the buffer has from `from` on. The lengths were read from 16 bits, or are bounded by [`NAME_BYTES_MAX`].
-    #[inline]
-    fn note_field(&mut self, from: usize, (name_len, bit): (usize, u8), value_start: usize) {
-        let line = Span { start: from as u32, len: (self.buffer.len() - from) as u32 };
+    /// Reads a field that is not of the usual kind, to where `at` says; returns what follows it.
+    #[cold]
+    fn decode_rare<'a>(&mut self, at: &mut usize, mut rest: &'a [u8]) -> Option<&'a [u8]> {
+        let date;
+        let (name, parts, value_start) = match take_field(&mut rest)? {
+            StoredField::AsItIs(header) => {
+                (header.name(), [&header.line[..header.value_start], header.value()], header.value_start)
+            }
+            StoredField::Apart(name, value) => {
+                let value = match value {
+                    Value::Text(text) => text,
+                    Value::Date(packed) => {
+                        date = packed;
+                        &date[..]
+                    }
+                };
+                (name, [name, value], name.len() + 2)
+            }
+        };
+        let from = *at;
+        self.buffer.get_mut(from..from + parts[0].len())?.copy_from_slice(parts[0]);
+        if parts[0].len() == name.len() {
+            self.buffer.get_mut(from + name.len()..from + value_start)?.copy_from_slice(b": ");
+        }
+        *at = from + value_start + parts[1].len();
+        self.buffer.get_mut(from + value_start..*at)?.copy_from_slice(parts[1]);
+        let (line, bit) = (Span { start: from as u32, len: (*at - from) as u32 }, name_bit_number(name));
         self.names |= 1 << bit;
-        let (name_len, value_start) = (name_len as u16, value_start as u16);
+        let (name_len, value_start) = (name.len() as u16, value_start as u16);
         self.fields.push(Field { line, name_len, value_start, bit, is_hop: false });
+        Some(rest)
     }
 
     fn decode_plain(&mut self, bytes: &[u8]) -> Option<()> {
@@ -255,10 +305,10 @@ impl HeaderLine<'_> {
         }
         if value.len() == DATE_BYTES
             && DATES.iter().any(|name| self.is(name))
-            && let Some(seconds) = packed(value)
+            && let Some(date) = packed(value)
         {
             out.push(DATE);
-            out.extend_from_slice(&seconds.to_le_bytes());
+            out.extend_from_slice(&date);
         } else if let Some(place) = place_of_value(value) {
             out.push((FIRST_VALUE + place) as u8);
         } else {
@@ -372,8 +422,7 @@ impl<'a> Iterator for Headers<'a> {
             take_plain(&mut self.rest).map(of_line)
         } else {
             take_field(&mut self.rest).map(|field| match field {
-                StoredField::Known(opening, value) => StoredHeader { name: opening.name(), value },
-                StoredField::Other(name, value) => StoredHeader { name, value },
+                StoredField::Apart(name, value) => StoredHeader { name, value },
                 StoredField::AsItIs(header) => of_line(header),
             })
         };
@@ -390,7 +439,7 @@ fn take_field<'a>(rest: &mut &'a [u8]) -> Option<StoredField<'a>> {
         OTHER_NAME => {
             let len = take_length(rest).filter(|len| *len <= NAME_BYTES_MAX)?;
             let name = take(rest, len)?;
-            Some(StoredField::Other(name, take_value(rest)?))
+            Some(StoredField::Apart(name, take_value(rest)?))
         }
         AS_IT_IS => {
             let len = take_length(rest)?;
@@ -399,7 +448,7 @@ fn take_field<'a>(rest: &mut &'a [u8]) -> Option<StoredField<'a>> {
         }
         place => {
             let opening = OPENINGS.get(usize::from(place) - FIRST_NAME)?;
-            Some(StoredField::Known(opening, take_value(rest)?))
+            Some(StoredField::Apart(opening.name(), take_value(rest)?))
         }
     }
 }
@@ -411,12 +460,12 @@ fn take_value<'a>(rest: &mut &'a [u8]) -> Option<Value<'a>> {
         return take(rest, usize::from(first)).map(Value::Text);
     }
     if first < DATE {
-        return VALUES.get(usize::from(first) - FIRST_VALUE).map(|value| Value::Text(value));
+        return VALUES.get(usize::from(first) - FIRST_VALUE).map(|known| Value::Text(known.value()));
     }
     if first == DATE {
-        let (seconds, tail) = rest.split_first_chunk()?;
+        let (date, tail) = rest.split_first_chunk::<PACKED_BYTES>()?;
         *rest = tail;
-        return Some(Value::Date(u32::from_le_bytes(*seconds)));
+        return unpacked(*date).map(Value::Date);
     }
     let len = take_long(rest, first)?;
     take(rest, len).map(Value::Text)

@@ -6,7 +6,7 @@
 use crate::name_bit_number;
 
 /// Room for a name and what separates it from its value: copied whole, since a copy of fixed length needs no call.
-const LINE_BYTES: usize = 40;
+pub(crate) const LINE_BYTES: usize = 40;
 
 /// A name as a line begins with it.
 pub(crate) struct Opening {
@@ -144,8 +144,42 @@ pub(crate) static OPENINGS: [Opening; NAME_COUNT * 2] = {
     all
 };
 
+/// Room for a value, which is copied whole likewise.
+pub(crate) const VALUE_BYTES: usize = 48;
+
+/// A value.
+pub(crate) struct KnownValue {
+    /// The value, zeros.
+    pub(crate) text: [u8; VALUE_BYTES],
+    pub(crate) len: u8,
+}
+
+impl KnownValue {
+    const EMPTY: KnownValue = KnownValue { text: [0; VALUE_BYTES], len: 0 };
+
+    pub(crate) fn value(&self) -> &[u8] {
+        &self.text[..usize::from(self.len)]
+    }
+}
+
+/// [`VALUE_TEXTS`] in their rooms.
+pub(crate) static VALUES: [KnownValue; VALUE_TEXTS.len()] = {
+    let mut all = [KnownValue::EMPTY; VALUE_TEXTS.len()];
+    let mut place = 0;
+    while place < VALUE_TEXTS.len() {
+        let (text, mut at) = (VALUE_TEXTS[place], 0);
+        while at < text.len() {
+            all[place].text[at] = text[at];
+            at += 1;
+        }
+        all[place].len = text.len() as u8;
+        place += 1;
+    }
+    all
+};
+
 /// Values that are the same in many heads.
-pub(crate) static VALUES: [&[u8]; 81] = [
+const VALUE_TEXTS: [&[u8]; 81] = [
     b"0",
     b"1",
     b"*",
@@ -236,7 +270,7 @@ pub(crate) fn place_of_name(name: &[u8]) -> Option<usize> {
 
 /// The place of a value.
 pub(crate) fn place_of_value(value: &[u8]) -> Option<usize> {
-    VALUES.iter().position(|known| *known == value)
+    VALUES.iter().position(|known| known.value() == value)
 }
 
 #[cfg(test)]
@@ -250,8 +284,8 @@ mod tests {
             assert_eq!(OPENINGS[place_of_name(opening.name()).unwrap()].name(), opening.name(), "{place}");
             assert_eq!(opening.text[opening.name().len()..][..2], *b": ");
         }
-        for (place, value) in VALUES.iter().enumerate() {
-            assert_eq!(place_of_value(value), Some(place));
+        for (place, known) in VALUES.iter().enumerate() {
+            assert_eq!((known.value(), place_of_value(known.value())), (VALUE_TEXTS[place], Some(place)));
         }
         assert_eq!(place_of_name(b"content-type"), Some(place_of_name(b"Content-Type").unwrap() + 1));
         assert_eq!((place_of_name(b"content-Type"), place_of_value(b"text/HTML")), (None, None));
@@ -266,7 +300,7 @@ mod tests {
             })
         };
         let names = sum(&mut NAMES.iter().map(|name| name.as_bytes()));
-        let values = sum(&mut VALUES.iter().copied());
+        let values = sum(&mut VALUE_TEXTS.iter().copied());
         // Other numbers: arenas and files of earlier builds are read wrongly. See `docs/store.md`, "Stored heads".
         assert_eq!((names, values), (4_071_633_011_448_285_941, 2_079_645_553_351_555_979));
     }
