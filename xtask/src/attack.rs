@@ -77,7 +77,7 @@ fn continuation(number: u32) -> Vec<u8> {
     if number == 0 { frame(1, 1, 1, FIELDS) } else { frame(9, 0, 1, b"") }
 }
 
-/// `attack [--seconds S] [--as-built]`
+/// Runs the task.
 pub fn main(arguments: &[String]) -> Result<(), String> {
     if !arguments.iter().any(|argument| argument == "--as-built") {
         place::build()?;

@@ -26,7 +26,7 @@ struct Extent {
     patience: Duration,
 }
 
-/// `bans [--objects N] [--bans N] [--seconds S] [--no-peer] [--as-built]`
+/// Runs the task.
 pub fn main(arguments: &[String]) -> Result<(), String> {
     let has = |name: &str| arguments.iter().any(|argument| argument == name);
     if !has("--as-built") {

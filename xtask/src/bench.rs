@@ -11,11 +11,12 @@ pub mod standing;
 
 use crate::measure::{Measured, hits, lasting, measure};
 use crate::place::{self, cores, folder, pin};
+use crate::servers::Build;
 use load::choice::Choice;
 use load::plan::Plan;
 use report::{Report, Results};
 use rows::{FULL, QUICK, Row, Scene, Size};
-use standing::Standing;
+use standing::{Standing, Wanted};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -25,7 +26,7 @@ const PAGE: &str = "docs/performance.md";
 /// A load that has a number of requests has this long for them.
 const LONGEST: Duration = Duration::from_secs(1800);
 
-/// `bench [--rows NAME,…] [--only SERVER,…] [--quick] [--seeds] [--rounds N] [--seconds S] [--memory] [--write] [--out DIR] [--as-built]`
+/// Runs the task.
 pub fn main(arguments: &[String]) -> Result<(), String> {
     let has = |name: &str| arguments.iter().any(|argument| argument == name);
     if !has("--as-built") {
@@ -36,6 +37,7 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
     let rounds: usize = crate::number(arguments, "--rounds", rounds)?;
     let listed = |name: &str| crate::option(arguments, name).map(|names| names.split(',').collect::<Vec<_>>());
     let (wanted, only) = (listed("--rows"), listed("--only"));
+    let builds = crate::option(arguments, "--builds").map_or_else(|| Ok(Vec::new()), Build::listed)?;
     let out = PathBuf::from(crate::option(arguments, "--out").unwrap_or("target/bench"));
     load::drive::raise_descriptor_limit(200_000);
     let size = Size { idle: size.idle.min(place::connections_max() - 200), ..size };
@@ -55,7 +57,13 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
     for (number, scene) in scenes.iter().enumerate() {
         eprintln!("scene {} of {}: {}", number + 1, scenes.len(), names(scene));
         let folder = folder()?;
-        let (standing, missing) = standing::start(scene, sized, folder.path(), server_core, only.as_deref())?;
+        let (standing, missing) = standing::start(
+            scene,
+            sized,
+            folder.path(),
+            server_core,
+            Wanted { only: only.as_deref(), builds: &builds },
+        )?;
         results.missing(&missing);
         if let Err(error) = one_scene(scene, &standing, rounds, seconds, &mut results) {
             // What one scene cannot do is told, and the others are measured.
@@ -63,7 +71,7 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
             results.failed(&format!("{}: {error}", names(scene)));
         }
     }
-    let memory = if has("--memory") { Some(crate::memory::measure(folder()?.path())?) } else { None };
+    let memory = if has("--memory") { Some(crate::memory::measure(folder()?.path(), &builds)?) } else { None };
     let report = Report::new(&scenes, &results, memory, arguments);
     println!("{}", report.text);
     report.write(&out, if has("--seeds") { "seeds" } else { "bench" })?;
@@ -83,7 +91,7 @@ fn names(scene: &Scene) -> String {
 }
 
 /// A number that no other measurement has, in place of `@`.
-fn unique(plan: &Plan) -> Plan {
+pub fn unique(plan: &Plan) -> Plan {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed).to_string();
     let mut plan = plan.clone();
@@ -91,6 +99,18 @@ fn unique(plan: &Plan) -> Plan {
         *pattern = pattern.replace('@', &number);
     }
     plan
+}
+
+/// Asks once for what a scene has to hold before it is measured.
+pub fn fill(scene: &Scene, one: &Standing) -> Result<(), String> {
+    let Some((pattern, count)) = scene.fill.as_ref().filter(|_| one.fills()) else { return Ok(()) };
+    let choice = Choice::Counted { pattern: pattern.clone(), numbers: *count };
+    let plan = Plan { choice, requests_max: Some(*count), duration: LONGEST, ..hits("/", 50.min(*count as usize)) };
+    let filled = measure(&Plan { timeout: LONGEST, ..plan }, one.port_in_clear(), &[])?;
+    if filled.requests >= *count {
+        return Ok(());
+    }
+    Err(format!("{}: {} of {count} objects came: {:?}", one.name(), filled.requests, filled.notes))
 }
 
 fn one_scene(
@@ -101,15 +121,7 @@ fn one_scene(
     results: &mut Results,
 ) -> Result<(), String> {
     for one in standing {
-        if let Some((pattern, count)) = scene.fill.as_ref().filter(|_| one.fills()) {
-            let choice = Choice::Counted { pattern: pattern.clone(), numbers: *count };
-            let plan =
-                Plan { choice, requests_max: Some(*count), duration: LONGEST, ..hits("/", 50.min(*count as usize)) };
-            let filled = measure(&Plan { timeout: LONGEST, ..plan }, one.port_in_clear(), &[])?;
-            if filled.requests < *count {
-                return Err(format!("{}: {} of {count} objects came: {:?}", one.name(), filled.requests, filled.notes));
-            }
-        }
+        fill(scene, one)?;
     }
     for round in 1..=rounds {
         for row in &scene.rows {

@@ -38,7 +38,7 @@ for (const group of tests) {
 }
 ";
 
-/// `caching --suite DIR [--leniencies] [--as-built]`
+/// Runs the task.
 pub fn main(arguments: &[String]) -> Result<(), String> {
     let has = |name: &str| arguments.iter().any(|argument| argument == name);
     let suite = crate::option(arguments, "--suite").ok_or("--suite DIR: a checkout of http-tests/cache-tests")?;

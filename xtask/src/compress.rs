@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Longest line of a head that is accepted, and longest body, in bytes.
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
 
-/// `compress [--requests N] [--seconds S] [--no-peer] [--as-built]`
+/// Runs the task.
 pub fn main(arguments: &[String]) -> Result<(), String> {
     let has = |name: &str| arguments.iter().any(|argument| argument == name);
     if !has("--as-built") {

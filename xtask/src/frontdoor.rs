@@ -6,7 +6,7 @@ pub mod servers;
 
 use crate::place;
 
-/// `frontdoor [--only NAME,…] [--as-built]`
+/// Runs the task.
 pub fn main(arguments: &[String]) -> Result<(), String> {
     if !arguments.iter().any(|argument| argument == "--as-built") {
         place::build()?;

@@ -18,7 +18,7 @@ const SLACK_PERCENT: u64 = 10;
 /// Hits that are counted.
 const HITS: u64 = 2000;
 
-/// `hit-cost [--write]`
+/// Runs the task.
 pub fn main(arguments: &[String]) -> Result<(), String> {
     if Command::new("valgrind").arg("--version").output().is_err() {
         println!("skipped: needs valgrind");

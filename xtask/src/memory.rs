@@ -9,7 +9,7 @@ mod object;
 use crate::origin::sized_origin;
 use crate::place::free_port;
 use crate::process::{Server, memory_bytes};
-use crate::servers::Kind;
+use crate::servers::{Build, Kind};
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -29,7 +29,7 @@ const CHURN_BYTES: u64 = 640 << 20;
 /// Requests for one page that fill the log's ring.
 const WARM_UP: usize = 2_000;
 
-/// `memory [--object] [--objects N] [--no-peer] [--as-built]`
+/// Runs the task.
 pub fn main(arguments: &[String]) -> Result<(), String> {
     let has = |name: &str| arguments.iter().any(|argument| argument == name);
     if has("--object") {
@@ -44,9 +44,11 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Measures Copal and, where installed, varnishd; returns Markdown and JSON.
-pub fn measure(folder: &Path) -> Result<(String, serde_json::Value), String> {
-    measure_these(&[Kind::Copal, Kind::Varnish], folder)
+/// Measures Copal, other builds of it and, where installed, varnishd; returns Markdown and JSON.
+pub fn measure(folder: &Path, builds: &[Build]) -> Result<(String, serde_json::Value), String> {
+    let kinds: Vec<Kind> =
+        [Kind::Copal].into_iter().chain(builds.iter().copied().map(Kind::Build)).chain([Kind::Varnish]).collect();
+    measure_these(&kinds, folder)
 }
 
 fn measure_these(kinds: &[Kind], folder: &Path) -> Result<(String, serde_json::Value), String> {

@@ -25,7 +25,7 @@ const WARM_UP_PART: usize = 5;
 const POLICIES: [EvictionPolicy; 4] =
     [EvictionPolicy::Lru, EvictionPolicy::S3Fifo, EvictionPolicy::Sieve, EvictionPolicy::TinyLfu];
 
-/// `policy [--requests N] [--bot N] [--shards N] [--out DIR] [--no-plots]`
+/// Runs the task.
 pub fn main(arguments: &[String]) -> Result<(), String> {
     let requests = crate::number(arguments, "--requests", 1_000_000)?;
     let bot = crate::number(arguments, "--bot", 10_000_000)?;

@@ -6,6 +6,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// How long a server that is dropped may take to end.
+const PATIENCE: Duration = Duration::from_secs(3);
+
 /// A started server; it and everything it started is killed when this is dropped.
 pub struct Server {
     child: Child,
@@ -63,12 +66,16 @@ impl Server {
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
+impl Server {
+    /// Asks it to end, and kills what is left of it after a time.
+    pub fn end(&mut self, patience: Duration) {
         use nix::sys::signal::{Signal, kill};
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
+        }
         let pids = self.tree();
         let _ = kill(nix::unistd::Pid::from_raw(self.child.id() as i32), Signal::SIGTERM);
-        let deadline = Instant::now() + Duration::from_secs(3);
+        let deadline = Instant::now() + patience;
         while Instant::now() < deadline {
             if matches!(self.child.try_wait(), Ok(Some(_))) {
                 break;
@@ -79,6 +86,12 @@ impl Drop for Server {
             let _ = kill(nix::unistd::Pid::from_raw(pid as i32), Signal::SIGKILL);
         }
         let _ = self.child.wait();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end(PATIENCE);
     }
 }
 

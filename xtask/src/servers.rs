@@ -11,12 +11,41 @@ pub enum Kind {
     Floor,
     /// Ours.
     Copal,
+    /// Another build of ours.
+    Build(Build),
     /// Debian's varnishd.
     Varnish,
     /// Debian's nginx with proxy_cache, whose files lie in `folder`.
     Nginx,
     /// Debian's haproxy with its small-object cache.
     Haproxy,
+}
+
+/// A build of Copal that does not lie beside this program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Build {
+    /// Name in tables.
+    pub name: &'static str,
+    /// Path of the program.
+    pub program: &'static Path,
+}
+
+impl Build {
+    /// Of a name and a program; both stay for as long as this process.
+    pub fn new(name: &str, program: &Path) -> Build {
+        Build { name: name.to_owned().leak(), program: Box::leak(program.into()) }
+    }
+
+    /// Of a list as typed: `NAME=FILE,…`.
+    pub fn listed(text: &str) -> Result<Vec<Build>, String> {
+        let one = |word: &str| {
+            let (name, file) = word.split_once('=').ok_or_else(|| format!("--builds: '{word}' is not NAME=FILE"))?;
+            let program = Path::new(file).canonicalize().map_err(|error| format!("--builds: {file}: {error}"))?;
+            let is_taken = ALL.iter().any(|kind| kind.name() == name);
+            if is_taken { Err(format!("--builds: {name} is another server")) } else { Ok(Build::new(name, &program)) }
+        };
+        text.split(',').map(one).collect()
+    }
 }
 
 /// All kinds; the floor comes first, since the others are divided by it.
@@ -36,6 +65,7 @@ impl Kind {
         match self {
             Kind::Floor => "floor",
             Kind::Copal => "copal",
+            Kind::Build(build) => build.name,
             Kind::Varnish => "varnish",
             Kind::Nginx => "nginx",
             Kind::Haproxy => "haproxy",
@@ -47,6 +77,7 @@ impl Kind {
         match self {
             Kind::Floor => std::env::current_exe().ok(),
             Kind::Copal => beside(),
+            Kind::Build(build) => Some(build.program.to_owned()),
             Kind::Varnish => installed("varnishd"),
             Kind::Nginx => installed("nginx"),
             Kind::Haproxy => installed("haproxy"),
@@ -75,9 +106,10 @@ impl Kind {
         };
         let arguments = match self {
             Kind::Floor => words(format!("floor {port} {loops}")),
-            Kind::Copal => words(format!(
-                "daemon -F -j none -n {at}/copal -a 127.0.0.1:{port} {source} -T none \
-                 -s malloc,{cache_mebibytes}m -p event_loops={loops}"
+            Kind::Copal | Kind::Build(_) => words(format!(
+                "daemon -F -j none -n {at}/{} -a 127.0.0.1:{port} {source} -T none \
+                 -s malloc,{cache_mebibytes}m -p event_loops={loops}",
+                self.name()
             )),
             Kind::Varnish => words(format!(
                 "-F -j none -n {at}/varnish -a 127.0.0.1:{port} {source} -T none \

@@ -13,7 +13,7 @@ use crate::origin::sized_origin;
 use crate::place::{build, folder, free_port};
 use crate::process::Server;
 use crate::servers::{Kind, Setting};
-use clients::{Account, Crowd, TRANSPORTS};
+use clients::{Account, Crowd, TRANSPORTS, Transport};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use samples::Samples;
@@ -39,7 +39,7 @@ const CACHE_MEBIBYTES: u32 = 64;
 /// The storage whose bodies lie in a file: what is longer than 10 kB, and all that is asked for in slices.
 const FILE_MEBIBYTES: u32 = 96;
 
-/// `soak [--hours H | --seconds S] [--connections N] [--rate R] [--kill-every S] [--out DIR] [--as-built]`
+/// Runs the task.
 pub fn main(arguments: &[String]) -> Result<(), String> {
     if !arguments.iter().any(|argument| argument == "--as-built") {
         build()?;
@@ -54,17 +54,9 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
     let out = PathBuf::from(crate::option(arguments, "--out").unwrap_or("docs/plots"));
     let folder = folder()?;
     let disk = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let daemon = Daemon::start(folder.path(), disk.path())?;
+    let daemon = Daemon::start(Kind::Copal, folder.path(), disk.path())?;
     let account = Arc::new(Account::default());
-    let clients: Vec<_> = TRANSPORTS
-        .iter()
-        .enumerate()
-        .map(|(number, transport)| {
-            let (account, port) = (Arc::clone(&account), if transport.tls { daemon.secured } else { daemon.clear });
-            let crowd = Crowd { port, connections, pace, seed: number as u64 + 1 };
-            std::thread::spawn(move || clients::run(transport, crowd, &account))
-        })
-        .collect();
+    let clients = daemon.ask(connections, pace, &account);
     let mut samples = Samples::default();
     let (start, interval) = (Instant::now(), Duration::from_secs_f64((seconds / SAMPLES).max(0.5)));
     let (mut next_sample, mut next_operation) = (start + interval, start + OPERATIONS);
@@ -95,14 +87,44 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
         let next = next_sample.min(next_operation).min(end);
         std::thread::sleep(next.saturating_duration_since(Instant::now()));
     }
-    account.stop.store(true, Ordering::Relaxed);
-    for client in clients {
-        client.join().map_err(|_| "a client panicked")??;
-    }
+    send_home(clients, &account)?;
     let title = format!("{:.1} hours of mixed load", seconds / 3600.0);
     samples.draw(&title, &out)?;
     println!("{}", samples.table(&account, operations));
     samples.judge(&account)
+}
+
+/// A short one, in which nothing goes wrong but the origin: over every transport for some seconds. Returns the number of answers that
+/// were checked; the daemon has `patience` to end.
+///
+/// # Errors
+/// An answer was wrong, or a transport had none.
+pub fn exercise(kind: Kind, seconds: f64, patience: Duration) -> Result<u64, String> {
+    let folder = folder()?;
+    let disk = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let mut daemon = Daemon::start(kind, folder.path(), disk.path())?;
+    let account = Arc::new(Account::default());
+    let clients = daemon.ask(2, Duration::ZERO, &account);
+    std::thread::sleep(Duration::from_secs_f64(seconds));
+    daemon.operate(1)?;
+    daemon.operate(4)?;
+    std::thread::sleep(Duration::from_secs_f64(seconds));
+    send_home(clients, &account)?;
+    daemon.server.end(patience);
+    let (answers, wrong) = (account.answers.load(Ordering::Relaxed), account.wrong.load(Ordering::Relaxed));
+    if wrong > 0 {
+        return Err(format!("{wrong} of {answers} answers were wrong"));
+    }
+    let silent = TRANSPORTS.iter().zip(&account.by_transport).find(|(_, count)| count.load(Ordering::Relaxed) == 0);
+    silent.map_or(Ok(answers), |(transport, _)| Err(format!("nothing was answered over {}", transport.name)))
+}
+
+/// Threads that ask.
+type Asking = Vec<std::thread::JoinHandle<Result<(), String>>>;
+
+fn send_home(clients: Asking, account: &Account) -> Result<(), String> {
+    account.stop.store(true, Ordering::Relaxed);
+    clients.into_iter().try_for_each(|client| client.join().map_err(|_| "a client panicked")?)
 }
 
 /// The daemon that is soaked.
@@ -117,7 +139,7 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start(folder: &Path, disk: &Path) -> Result<Daemon, String> {
+    fn start(kind: Kind, folder: &Path, disk: &Path) -> Result<Daemon, String> {
         let (clear, secured, origin) = (free_port()?, free_port()?, sized_origin()?);
         let certificates = Certificates::make(folder)?;
         let doors = folder.join("tls.conf");
@@ -127,7 +149,7 @@ impl Daemon {
         std::fs::write(&doors, frontend).map_err(|error| error.to_string())?;
         let vcl = Some(VCL.to_owned());
         let setting = Setting { vcl, loops: LOOPS, cache_mebibytes: CACHE_MEBIBYTES, ..Setting::default() };
-        let mut launch = Kind::Copal.launch_with(clear, origin, folder, &setting)?;
+        let mut launch = kind.launch_with(clear, origin, folder, &setting)?;
         launch.administered()?;
         // The log's ring is full soon, so that it does not look like growth.
         let file = format!("disk=file,{},{FILE_MEBIBYTES}m", disk.join("bodies").display());
@@ -138,8 +160,19 @@ impl Daemon {
         let mut server = Server::start("0-1", &launch.program, &launch.arguments, &log)?;
         server.wait_for_port(clear, &log)?;
         server.wait_for_port(secured, &log)?;
-        let (state, folder) = (folder.join(Kind::Copal.name()), folder.to_owned());
+        let (state, folder) = (folder.join(kind.name()), folder.to_owned());
         Ok(Daemon { server, log, state, folder, origin, clear, secured })
+    }
+
+    /// Has every transport ask from now on, each on a thread of its own.
+    fn ask(&self, connections: usize, pace: Duration, account: &Arc<Account>) -> Asking {
+        let transports = TRANSPORTS.iter().zip(1..);
+        let one = |(transport, seed): (&'static Transport, u64)| {
+            let (account, port) = (Arc::clone(account), if transport.tls { self.secured } else { self.clear });
+            let crowd = Crowd { port, connections, pace, seed };
+            std::thread::spawn(move || clients::run(transport, crowd, &account))
+        };
+        transports.map(one).collect()
     }
 
     /// What an operator does, one thing after the other: another VCL, bans of several kinds.

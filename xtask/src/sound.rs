@@ -15,7 +15,7 @@ const UNDER_MIRI: &[(&str, &[&str], &str)] = &[
 /// What ThreadSanitizer runs.
 const UNDER_TSAN: &[&str] = &["store", "cache"];
 
-/// `sound [--miri] [--tsan] [FILTER]`
+/// Runs the task.
 pub fn main(arguments: &[String]) -> Result<(), String> {
     let has = |name: &str| arguments.iter().any(|argument| argument == name);
     let both = !has("--miri") && !has("--tsan");

@@ -33,7 +33,7 @@ const SPARE_SECONDS: u64 = 4;
 /// `default_grace`: how long objects live beyond their time to live.
 const GRACE_SECONDS: u64 = 10;
 
-/// `store [--objects N] [--files] [--no-peer] [--as-built]`
+/// Runs the task.
 pub fn main(arguments: &[String]) -> Result<(), String> {
     let has = |name: &str| arguments.iter().any(|argument| argument == name);
     if !has("--as-built") {

@@ -18,7 +18,7 @@ const PEER_LINES_MAX: usize = 1_000;
 /// Number of entries in the access list to load.
 const ACL_ENTRIES: usize = 100_000;
 
-/// `vcl [--rounds N] [--seconds S] [--no-peer]`
+/// Runs the task.
 pub fn main(arguments: &[String]) -> Result<(), String> {
     crate::place::build()?;
     let rounds: usize = crate::number(arguments, "--rounds", 5)?;

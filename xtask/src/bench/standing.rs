@@ -4,9 +4,10 @@ use super::rows::{Behind, Row, Scene, Servers};
 use crate::frontdoor::servers::{Certificates, Door, Entry, Peer, installed_peers, origin};
 use crate::place::free_port;
 use crate::process::Server;
-use crate::servers::{Kind, Setting};
+use crate::servers::{Build, Kind, Setting};
 use load::plan::Protocol;
 use std::path::Path;
+use std::time::Duration;
 
 /// A running server, or servers that stand for one.
 pub struct Standing {
@@ -23,9 +24,20 @@ enum Place {
     Door(Box<Door>),
 }
 
+/// Which of a scene's servers are wanted.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Their names; `None` for all.
+    pub only: Option<&'a [&'a str]>,
+    /// More builds of Copal, wherever it takes part.
+    pub builds: &'a [Build],
+}
+
 /// Starts the servers of a scene; returns those that are not installed, too.
-pub fn start(scene: &Scene, sized: u16, folder: &Path, core: usize, only: Option<&[&str]>) -> Started {
-    let is_wanted = |name: &str| only.is_none_or(|only| only.contains(&name));
+pub fn start(scene: &Scene, sized: u16, folder: &Path, core: usize, wanted: Wanted<'_>) -> Started {
+    let is_wanted = |name: &str| {
+        wanted.only.is_none_or(|only| only.contains(&name)) || wanted.builds.iter().any(|build| build.name == name)
+    };
     let mut standing = Vec::new();
     let mut missing = Vec::new();
     match &scene.servers {
@@ -33,10 +45,11 @@ pub fn start(scene: &Scene, sized: u16, folder: &Path, core: usize, only: Option
         Servers::Doors => {
             let certificates = Certificates::make(folder)?;
             let (floor, port) = origin(folder, core)?;
-            let peers = installed_peers(None);
+            let mut peers = installed_peers(None);
             missing.extend(
                 crate::frontdoor::servers::ALL.iter().filter(|peer| !peers.contains(peer)).map(|p| p.name().to_owned()),
             );
+            peers.extend(wanted.builds.iter().copied().map(Peer::Build));
             for peer in peers.into_iter().filter(|peer| is_wanted(column(*peer))) {
                 let door = Box::new(Door::open(peer, port, folder, &certificates, core)?);
                 standing.push(Standing { name: column(peer), servers: Vec::new(), place: Place::Door(door) });
@@ -48,6 +61,9 @@ pub fn start(scene: &Scene, sized: u16, folder: &Path, core: usize, only: Option
             // The floor is the origin of all the others.
             let floor = if scene.behind == Behind::Floor { free_port()? } else { sized };
             let mut kinds: Vec<Kind> = kinds.to_vec();
+            if kinds.contains(&Kind::Copal) {
+                kinds.extend(wanted.builds.iter().copied().map(Kind::Build));
+            }
             if scene.behind == Behind::Floor && !kinds.contains(&Kind::Floor) {
                 kinds.insert(0, Kind::Floor);
             }
@@ -86,6 +102,7 @@ pub fn launch(
 fn column(peer: Peer) -> &'static str {
     match peer {
         Peer::Copal => Kind::Copal.name(),
+        Peer::Build(build) => build.name,
         Peer::Nginx => Kind::Nginx.name(),
         Peer::Haproxy => Kind::Haproxy.name(),
         Peer::Varnish => Kind::Varnish.name(),
@@ -125,10 +142,19 @@ impl Standing {
                 (row.entry == Entry::Clear && is_compared).then_some(*port)
             }
             Place::Door(door) => {
-                let speaks = row.plan.protocol != Protocol::Http3 || door.peer == Peer::Copal;
+                let speaks = row.plan.protocol != Protocol::Http3 || door.peer.is_ours();
                 speaks.then(|| door.port(row.entry))
             }
         }
+    }
+
+    /// Ends it, and waits so long for it to write what it writes at its end.
+    pub fn end(&mut self, patience: Duration) {
+        let behind = match &mut self.place {
+            Place::Clear(_) => &mut [][..],
+            Place::Door(door) => door.servers(),
+        };
+        self.servers.iter_mut().chain(behind).for_each(|server| server.end(patience));
     }
 
     /// All its processes.

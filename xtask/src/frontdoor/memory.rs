@@ -52,7 +52,7 @@ pub fn measure(folder: &Path, certificates: &Certificates, peers: &[Peer]) -> Re
     for (held, title) in KINDS {
         let _ = write!(text, "\n| {title} |");
         for peer in peers {
-            if held == Held::Http3 && *peer != Peer::Copal {
+            if held == Held::Http3 && !peer.is_ours() {
                 text.push_str(" – |");
                 continue;
             }

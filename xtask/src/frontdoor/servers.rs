@@ -2,7 +2,7 @@
 
 use crate::place::free_port;
 use crate::process::Server;
-use crate::servers::{beside, installed};
+use crate::servers::{Build, Kind, beside, installed};
 use std::path::{Path, PathBuf};
 
 /// The key of a certificate.
@@ -39,6 +39,8 @@ pub enum Entry {
 pub enum Peer {
     /// Ours.
     Copal,
+    /// Another build of ours.
+    Build(Build),
     /// Debian's nginx with proxy_cache on a memory file system.
     Nginx,
     /// Debian's haproxy with its small-object cache.
@@ -55,16 +57,23 @@ impl Peer {
     pub fn name(self) -> &'static str {
         match self {
             Peer::Copal => "copal",
+            Peer::Build(build) => build.name,
             Peer::Nginx => "nginx",
             Peer::Haproxy => "haproxy",
             Peer::Varnish => "hitch+varnish",
         }
     }
 
+    /// Whether it is Copal, however built.
+    pub fn is_ours(self) -> bool {
+        matches!(self, Peer::Copal | Peer::Build(_))
+    }
+
     /// A program that is needed and not installed.
     pub fn missing(self) -> Option<&'static str> {
         let programs: &[&'static str] = match self {
             Peer::Copal => return beside().is_none().then_some("copal"),
+            Peer::Build(_) => &[],
             Peer::Nginx => &["nginx"],
             Peer::Haproxy => &["haproxy"],
             Peer::Varnish => &["varnishd", "hitch"],
@@ -156,7 +165,7 @@ impl Door {
         std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
         let (clear, ecdsa, rsa) = (free_port()?, free_port()?, free_port()?);
         // Copal and varnishd tell HTTP/1 and HTTP/2 apart on one port.
-        let clear_http2 = if matches!(peer, Peer::Copal | Peer::Varnish) { clear } else { free_port()? };
+        let clear_http2 = if peer.is_ours() || peer == Peer::Varnish { clear } else { free_port()? };
         let mut door = Door { peer, servers: Vec::new(), clear, clear_http2, ecdsa, rsa };
         let (at, first, second) = (folder.display(), certificates.pem(Key::Ecdsa), certificates.pem(Key::Rsa));
         // Connections that are measured must not be closed meanwhile.
@@ -178,12 +187,13 @@ impl Door {
         };
         let program = |name| installed(name).ok_or(format!("{name} is not installed"));
         match peer {
-            Peer::Copal => {
+            Peer::Copal | Peer::Build(_) => {
                 let frontend = |port: u16, pem: &str| {
                     format!("frontend = {{ host = \"127.0.0.1\" port = \"{port}\" pem-file = \"{pem}\" h3 = on }}\n")
                 };
                 let doors = write("tls.conf", frontend(ecdsa, &first) + &frontend(rsa, &second))?;
-                let copal = beside().ok_or("copal is not built")?;
+                let kind = if let Peer::Build(build) = peer { Kind::Build(build) } else { Kind::Copal };
+                let copal = kind.program().ok_or("copal is not built")?;
                 start(copal, format!("daemon {varnish} -a 127.0.0.1:{clear} -A {doors} -p event_loops=1"), ecdsa)?;
             }
             Peer::Varnish => {
@@ -233,6 +243,11 @@ impl Door {
             Entry::Secured(Key::Ecdsa) => self.ecdsa,
             Entry::Secured(Key::Rsa) => self.rsa,
         }
+    }
+
+    /// What it consists of.
+    pub fn servers(&mut self) -> &mut [Server] {
+        &mut self.servers
     }
 
     /// All its processes.
