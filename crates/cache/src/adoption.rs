@@ -6,6 +6,7 @@
 use crate::departure::Leaving;
 use crate::digest::Digest;
 use crate::removal::dies_at;
+use crate::slices::Families;
 use crate::{Cache, SHARDS};
 use ::eviction::EvictionPolicy;
 use std::sync::Arc;
@@ -41,17 +42,10 @@ impl Cache {
             // They are ranked when all are there, by their last use rather than by where they lie.
             (0..).zip(&inner.stores).for_each(|(store, _)| shard.rank_by(store, EvictionPolicy::Lru));
         }
-        let mut arrivals = Vec::with_capacity(BATCH.min(objects.len()));
-        let (mut objects, mut kept) = (objects.into_iter(), 0);
-        while objects.len() > 0 {
-            arrivals.extend(objects.by_ref().take(BATCH).filter_map(|object| self.arrival(object, now)));
-            arrivals.sort_unstable_by_key(|arrival| arrival.shard);
-            kept += arrivals.len();
-            for group in arrivals.chunk_by(|one, other| one.shard == other.shard) {
-                self.enter(group);
-            }
-            arrivals.clear();
-        }
+        let mut families = Families::default();
+        let mut kept = self.enter_all(objects, now, |object| families.takes_apart(object, now));
+        // All heads are there.
+        kept += self.enter_all(families.slices_with_heads(), now, Some);
         for shard in &inner.shards {
             let mut shard = shard.lock();
             shard.order_variants();
@@ -61,6 +55,28 @@ impl Cache {
         inner.bans.clean_tail();
         for store in &inner.stores {
             inner.keep_to_limit(store);
+        }
+        kept
+    }
+
+    /// Puts objects into the index, except those that `sort` keeps; returns how many entered.
+    fn enter_all(
+        &self,
+        objects: Vec<Arc<Object>>,
+        now: f64,
+        mut sort: impl FnMut(Arc<Object>) -> Option<Arc<Object>>,
+    ) -> usize {
+        let mut arrivals = Vec::with_capacity(BATCH.min(objects.len()));
+        let (mut objects, mut kept) = (objects.into_iter(), 0);
+        while objects.len() > 0 {
+            let batch = objects.by_ref().take(BATCH).filter_map(&mut sort);
+            arrivals.extend(batch.filter_map(|object| self.arrival(object, now)));
+            arrivals.sort_unstable_by_key(|arrival| arrival.shard);
+            kept += arrivals.len();
+            for group in arrivals.chunk_by(|one, other| one.shard == other.shard) {
+                self.enter(group);
+            }
+            arrivals.clear();
         }
         kept
     }

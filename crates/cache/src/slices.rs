@@ -7,16 +7,17 @@
 //! Like a compressed copy, a slice lies under a key that nobody can ask for, so only a lookup of the head leads to it, and a
 //! purge, a ban or the expiry of the head hides all of them at once, even after a restart of the worker. The note
 //! (`message::stored_notes`) is in the slices too, as a tag: when a head has left the index, nobody reads it any more, and no newer
-//! head has its note, its slices are removed by the next [`Cache::tick`]. Those that a head left behind in an earlier process stay
-//! until they are evicted or die of age. Bans are not tested on slices at a lookup: the head has just passed all of them.
+//! head has its note, its slices are removed by the next [`Cache::tick`]. Those that a head left behind in an earlier process are
+//! not taken over (`adoption.rs`). Bans are not tested on slices at a lookup: the head has just passed all of them.
 
 use crate::departure::Leaving;
 use crate::removal::dies_at;
 use crate::{Busy, Cache, Inner, USE_UNITS, Waiter};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
+use std::collections::HashSet;
 use std::sync::Arc;
-use store::Object;
+use store::{Object, ObjectFlags};
 use surface::limits::SLICE_ORPHANS_MAX;
 use surface::reason::Departure;
 
@@ -29,6 +30,38 @@ type Note = [u8; message::NOTE_BYTES];
 /// Heads that have left the index.
 #[derive(Default)]
 pub(crate) struct Orphans(Mutex<Vec<Arc<Object>>>);
+
+/// Heads and slices of an earlier process.
+#[derive(Default)]
+pub(crate) struct Families {
+    heads: HashSet<Note>,
+    slices: Vec<(Note, Arc<Object>)>,
+}
+
+impl Families {
+    /// Keeps a slice until all heads were seen, and returns any other object.
+    pub(crate) fn takes_apart(&mut self, object: Arc<Object>, now: f64) -> Option<Arc<Object>> {
+        let flags = object.flags();
+        if flags.is_sliced() {
+            // Without its head's life a slice has no use.
+            self.heads.extend(note_of(&object).filter(|_| dies_at(&object) > now));
+        } else if flags.has(ObjectFlags::PARTIAL)
+            && let Some(note) = note_of_slice(&object)
+        {
+            self.slices.push((note, object));
+            return None;
+        }
+        Some(object)
+    }
+
+    /// The slices that have heads; the others are removed.
+    pub(crate) fn slices_with_heads(self) -> Vec<Arc<Object>> {
+        let (kept, orphans): (Vec<_>, Vec<_>) =
+            self.slices.into_iter().partition(|(note, _)| self.heads.contains(note));
+        orphans.iter().for_each(|(_, slice)| slice.remove());
+        kept.into_iter().map(|(_, slice)| slice).collect()
+    }
+}
 
 /// The answer to the question for a slice.
 #[derive(Debug)]
@@ -109,6 +142,14 @@ impl Cache {
 /// The last note of a head, which names its slices.
 fn note_of(head: &Object) -> Option<Note> {
     message::stored_notes(head.head()).last()?.try_into().ok()
+}
+
+/// The note of a slice; `None` for a part of another kind, whose head is that of a response.
+fn note_of_slice(object: &Object) -> Option<Note> {
+    let (mut headers, mut notes) = (message::stored_headers(object.head()), message::stored_notes(object.head()));
+    let is_bare = headers.next()?.is("Content-Range") && headers.next().is_none();
+    let note = notes.next().filter(|_| is_bare && notes.next().is_none())?;
+    note.try_into().ok()
 }
 
 impl Inner {

@@ -30,6 +30,8 @@ mod sweep;
 mod writer;
 
 #[cfg(test)]
+mod change_tests;
+#[cfg(test)]
 mod disk;
 #[cfg(test)]
 mod tests;
@@ -150,6 +152,11 @@ impl Tier {
     /// An id that no object of this file has had.
     pub(crate) fn new_id(&self) -> u64 {
         self.next_id.fetch_add(1, Relaxed)
+    }
+
+    /// Notes an id that an earlier process has given: the clock may have been set back since.
+    pub(crate) fn has_seen(&self, id: u64) {
+        self.next_id.fetch_max(id.saturating_add(1), Relaxed);
     }
 
     pub(crate) fn take(&self, bytes: u64) -> Option<Extent> {

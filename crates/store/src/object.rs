@@ -92,7 +92,7 @@ impl Object {
             return Err(StoreFull);
         }
         let flags = attributes.all_flags();
-        let tier = store.tier.as_ref().filter(|_| !flags.has(ObjectFlags::TRANSIENT) && promised != Some(0));
+        let tier = store.tier.as_ref().filter(|_| !flags.has(ObjectFlags::TRANSIENT));
         if tier.zip(promised).is_some_and(|(tier, bytes)| bytes > tier.capacity_bytes()) {
             return Err(StoreFull);
         }

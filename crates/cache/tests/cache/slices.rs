@@ -1,5 +1,6 @@
 //! Slices live and die with the head that leads to them.
 
+use super::lives::{Files, kill};
 use super::{Bench, START, fresh, head, key, request};
 use cache::{Lookup, Purge, SliceLookup};
 use std::sync::Arc;
@@ -39,7 +40,7 @@ fn put_slice(bench: &mut Bench, number: u32, note: u8, ttl: f64) -> Arc<Object> 
         body_bytes: Some(4),
         ..ObjectAttributes::default()
     };
-    let mut bytes = head(&[]);
+    let mut bytes = head(&[("Content-Range", "bytes 0-3/100")]);
     message::encode_note(&mut bytes, &[note; message::NOTE_BYTES - 1]);
     let object = bench.cache.store().create(&attributes, &bytes).unwrap();
     busy.publish(&object);
@@ -135,4 +136,44 @@ fn a_head_that_was_validated_keeps_the_slices_of_the_one_before() {
 fn a_marker_of_what_was_too_large_is_no_head() {
     let marker = ObjectFlags::TOO_LARGE | ObjectFlags::HIT_FOR_MISS;
     assert!(ObjectFlags::TOO_LARGE.is_sliced() && !marker.is_sliced() && !ObjectFlags::NONE.is_sliced());
+}
+
+#[test]
+fn slices_whose_head_has_gone_are_not_taken_over_from_an_earlier_process() {
+    let files = Files::new();
+    let (mut bench, _) = files.worker(START);
+    for (note, life) in [(1, 100.0), (2, 100.0), (3, 5.0)] {
+        put_head(&mut bench, u32::from(note), note, life);
+        for slice in 0..3 {
+            put_slice(&mut bench, u32::from(note) * 100 + slice, note, 100.0);
+        }
+    }
+    // Somebody reads it still, so its slices wait.
+    let read = bench.hit(2);
+    bench.cache.purge(&key(2), Purge::Hard, bench.now);
+    bench.cache.tick(bench.now);
+    assert!(is_there(&bench, 200));
+    // A part of another kind, with the note of a group.
+    let SliceLookup::Miss(busy) = slice(&bench, 900) else { panic!() };
+    let attributes = ObjectAttributes {
+        key: key(900),
+        origin: bench.now,
+        ttl: 100.0,
+        flags: ObjectFlags::PARTIAL,
+        ..ObjectAttributes::default()
+    };
+    let mut bytes = head(&[("Content-Range", "bytes 0-3/100"), ("Cache-Groups", "\"a\"")]);
+    message::encode_note(&mut bytes, &[2; message::NOTE_BYTES - 1]);
+    let part = bench.cache.store().create(&attributes, &bytes).unwrap();
+    busy.publish(&part);
+    part.finish();
+    std::mem::forget((read, part));
+    kill(bench);
+
+    let (bench, kept) = files.worker(START + 10.0);
+    assert_eq!(kept, 5, "a head with three slices, and the part");
+    for slice in 0..3 {
+        assert_eq!([100, 200, 300].map(|first| is_there(&bench, first + slice)), [true, false, false]);
+    }
+    assert!(is_there(&bench, 900));
 }

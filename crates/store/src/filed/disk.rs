@@ -85,6 +85,14 @@ impl Disk {
         change(&mut self.0.content.lock().current);
     }
 
+    /// The file gets another length, durably.
+    pub(super) fn resize(&self, bytes: usize) {
+        let mut content = self.0.content.lock();
+        content.current.resize(bytes, 0);
+        content.durable.resize(bytes, 0);
+        content.dirty.retain(|sector| sector * SECTOR < bytes);
+    }
+
     /// The file is cut.
     pub(super) fn shrink(&self, bytes: usize) {
         self.0.content.lock().current.truncate(bytes);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! file     header, header (2048 bytes each; the valid one with the higher sequence counts), area, area, bodies
-//! header   magic | sequence | generation | area in use | length of the file | length of an area | granularity | journal | pairing | crc
+//! header   magic | sequence | generation | area in use | length of the file | length of an area | granularity | journal | pairing | areas at | crc
 //! area     entries of one generation, without gaps; what follows the last one has a wrong checksum
 //! entry    length of the payload (32) | CRC-32 of generation and payload (32) | payload, to a multiple of 8
 //! payload  1: an object with everything but its body · 2: id, removed · 3: id, new lifetime
@@ -19,9 +19,7 @@ use crate::layout::{KEY_BYTES, body_length, head_length, vary_length};
 use crc32fast::Hasher;
 use std::io::{self, IoSlice};
 
-const MAGIC: u64 = u64::from_le_bytes(*b"CopalFl2");
-/// The same in release 0.1, whose heads are in the plain form, which is read too.
-const MAGIC_1: u64 = u64::from_le_bytes(*b"CopalFl1");
+const MAGIC: u64 = u64::from_le_bytes(*b"CopalFl1");
 const HEADER_BYTES: usize = 88;
 const SLOT_BYTES: u64 = 2048;
 /// Where the first area begins.
@@ -48,14 +46,19 @@ pub(crate) struct Header {
     pub(crate) journal: u64,
     /// What the memory file must say too.
     pub(crate) pairing: u64,
-    /// It was written by release 0.1.
-    pub(crate) is_old: bool,
+    /// Where the areas begin in the file; 0 = behind the headers.
+    pub(crate) areas_at: u64,
 }
 
 impl Header {
     /// Where an area begins in the file.
     pub(crate) fn area_at(&self, area: u64) -> u64 {
-        AREAS_AT + area * self.area_bytes
+        self.areas_at.max(AREAS_AT) + area * self.area_bytes
+    }
+
+    /// Both areas.
+    pub(crate) fn areas(&self) -> std::ops::Range<u64> {
+        self.area_at(0)..self.area_at(2)
     }
 
     fn encode(&self) -> [u8; HEADER_BYTES] {
@@ -69,7 +72,7 @@ impl Header {
             self.granularity,
             self.journal,
             self.pairing,
-            0,
+            self.areas_at,
         ];
         let mut bytes = [0; HEADER_BYTES];
         for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
@@ -83,16 +86,18 @@ impl Header {
     fn decode(bytes: &[u8; HEADER_BYTES]) -> Option<Header> {
         let word = |index: usize| bytes[index * 8..][..8].try_into().map_or(0, u64::from_le_bytes);
         let sum = u64::from(crc32fast::hash(&bytes[..HEADER_BYTES - 8]));
-        (matches!(word(0), MAGIC | MAGIC_1) && word(10) == sum && word(3) < 2).then(|| Header {
-            is_old: word(0) == MAGIC_1,
-            sequence: word(1),
-            generation: word(2),
-            area: word(3),
-            file_bytes: word(4),
-            area_bytes: word(5),
-            granularity: word(6),
-            journal: word(7),
-            pairing: word(8),
+        (word(0) == MAGIC && word(10) == sum && word(3) < 2 && word(5) <= 1 << 48 && word(9) <= 1 << 56).then(|| {
+            Header {
+                sequence: word(1),
+                generation: word(2),
+                area: word(3),
+                file_bytes: word(4),
+                area_bytes: word(5),
+                granularity: word(6),
+                journal: word(7),
+                pairing: word(8),
+                areas_at: word(9),
+            }
         })
     }
 
@@ -122,20 +127,11 @@ impl Header {
     /// # Errors
     /// Whatever the disk reports; the one before is still valid then.
     pub(crate) fn write(&mut self, device: &dyn Device) -> io::Result<()> {
-        let next = Header { sequence: self.sequence + 1, is_old: false, ..*self };
+        let next = Header { sequence: self.sequence + 1, ..*self };
         let bytes = next.encode();
         device.write(&mut [IoSlice::new(&bytes)], next.sequence % 2 * SLOT_BYTES, true)?;
         *self = next;
         Ok(())
-    }
-
-    /// Writes it over both, so that no earlier release finds one that it could read.
-    ///
-    /// # Errors
-    /// Whatever the disk reports.
-    pub(crate) fn renew(&mut self, device: &dyn Device) -> io::Result<()> {
-        self.write(device)?;
-        self.write(device)
     }
 }
 
@@ -369,29 +365,6 @@ mod tests {
         // The newer one is torn.
         file.write(&mut [IoSlice::new(&[1])], header.sequence % 2 * SLOT_BYTES + 20, false).unwrap();
         assert_eq!(Header::read(&file).unwrap(), Some(before));
-    }
-
-    #[test]
-    fn a_header_of_the_first_release_is_read_and_none_of_it_is_left() {
-        let file = file();
-        let mut header = Header { sequence: 4, ..header() };
-        let mut bytes = header.encode();
-        bytes[..8].copy_from_slice(&MAGIC_1.to_le_bytes());
-        let sum = u64::from(crc32fast::hash(&bytes[..HEADER_BYTES - 8]));
-        bytes[HEADER_BYTES - 8..].copy_from_slice(&sum.to_le_bytes());
-        for slot in 0..2 {
-            file.write(&mut [IoSlice::new(&bytes)], slot * SLOT_BYTES, false).unwrap();
-        }
-        let found = Header::read(&file).unwrap().unwrap();
-        assert_eq!(found, Header { is_old: true, ..header });
-        header = found;
-        header.renew(&file).unwrap();
-        for slot in 0..2 {
-            let mut magic = [0; 8];
-            file.read(&mut magic, slot * SLOT_BYTES).unwrap();
-            assert_eq!(magic, *b"CopalFl2");
-        }
-        assert_eq!(Header::read(&file).unwrap(), Some(Header { sequence: 6, is_old: false, ..header }));
     }
 
     #[test]

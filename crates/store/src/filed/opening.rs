@@ -7,7 +7,7 @@ use super::queue::Queue;
 use super::runs::Runs;
 use super::sweep::Stretches;
 use super::writer::Writer;
-use super::{Advice, Counts, FileOptions, Space, Tier};
+use super::{Advice, Counts, Extent, FileOptions, Space, Tier};
 use crate::arena::Inner;
 use crate::journal::new_identity;
 use crate::memory::{Memory, PAGE_BYTES};
@@ -48,6 +48,29 @@ fn first_id() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| u64::try_from(time.as_nanos()).unwrap_or(1))
 }
 
+/// The limit of the metadata: a snapshot must fit an area.
+fn limit_of(area_bytes: u64, options: &FileOptions) -> u64 {
+    options.metadata_bytes.min(area_bytes / 4 * 3)
+}
+
+/// How a file with this header is divided from now on: as it is, or for another size, granularity or limit of the metadata, so that
+/// what has room stays. `None` = there is no room for its log.
+///
+/// The area in use counts until the next snapshot is whole. Longer areas, which a file that has grown a lot needs, lie at its new end.
+fn divided_anew(found: &Header, wanted: &Header, options: &FileOptions) -> Option<Header> {
+    let (file_bytes, granularity) = (wanted.file_bytes, wanted.granularity);
+    let kept = Header { file_bytes, granularity, ..*found };
+    let end =
+        file_bytes.saturating_sub(2 * wanted.area_bytes) / granularity.max(PAGE_BYTES) * granularity.max(PAGE_BYTES);
+    // For less the bodies need not go round them.
+    let is_worth = limit_of(wanted.area_bytes, options) / 2 > limit_of(found.area_bytes, options);
+    if is_worth && end >= found.file_bytes {
+        return Some(Header { areas_at: end, area_bytes: wanted.area_bytes, ..kept });
+    }
+    let has_room = (AREA_BYTES_MIN..=file_bytes / 4).contains(&found.area_bytes) && found.areas().end <= file_bytes;
+    has_room.then_some(kept)
+}
+
 /// How a storage begins.
 enum Beginning {
     /// With the records in the arena.
@@ -67,36 +90,31 @@ impl Store {
     ) -> io::Result<(Store, Recovered)> {
         let wanted = header_for(options)?;
         let found = Header::read(&*device)?;
-        let reason = match found {
-            None => None,
-            Some(found) if found.journal != wanted.journal => Some("its bans are in another journal"),
-            Some(found)
-                if (found.file_bytes, found.area_bytes, found.granularity)
-                    != (wanted.file_bytes, wanted.area_bytes, wanted.granularity) =>
-            {
-                Some("it was made with another size, granularity or limit of metadata")
-            }
-            Some(_) => None,
+        let (reason, usable) = match found {
+            None => (None, None),
+            Some(found) if found.journal != wanted.journal => (Some("its bans are in another journal"), None),
+            Some(found) => match divided_anew(&found, &wanted, options) {
+                None => (Some("its log was made for a much larger file"), None),
+                Some(divided) => (None, Some((found, divided)).filter(|_| found.generation > 0)),
+            },
         };
-        let usable = found.filter(|found| reason.is_none() && found.generation > 0);
         let metadata = File::from(metadata);
-        // A snapshot must fit an area.
-        let limit = options.metadata_bytes.min(wanted.area_bytes / 4 * 3);
+        let limit = limit_of(usable.map_or(wanted.area_bytes, |(_, divided)| divided.area_bytes), options);
         let bytes = arena_bytes(limit)?;
         let is_ours = |header: &Header| -> bool {
             metadata.metadata().is_ok_and(|found| found.len() == bytes)
                 && crate::layout::pairing(&metadata) == Some(header.pairing)
         };
         let beginning = match &usable {
-            Some(header) if is_ours(header) => Beginning::Arena,
+            Some((found, _)) if is_ours(found) => Beginning::Arena,
             Some(_) => Beginning::Log,
             None => Beginning::Empty,
         };
-        let mut header = usable.unwrap_or(wanted);
-        if matches!(beginning, Beginning::Empty) {
-            // Nothing that lies in the area is of this generation.
-            header = Header { sequence: found.map_or(0, |found| found.sequence), generation: new_identity(), ..wanted };
-        }
+        // Nothing that lies in the areas is of a new generation.
+        let empty =
+            || Header { sequence: found.map_or(0, |found| found.sequence), generation: new_identity(), ..wanted };
+        // What the disk says until the next snapshot is there.
+        let mut header = usable.map_or_else(empty, |(found, _)| found);
         if !matches!(beginning, Beginning::Arena) {
             metadata.set_len(0)?;
             metadata.set_len(bytes)?;
@@ -104,10 +122,12 @@ impl Store {
             // From now on the old arena is not taken for this one; the log stays what it was.
             header.write(&*device)?;
         }
-        if found.is_some_and(|found| found.is_old) {
-            header.renew(&*device)?;
-        }
-        let tier = Arc::new(tier(device, &header, options.advice));
+        let divided = Header {
+            sequence: header.sequence,
+            pairing: header.pairing,
+            ..usable.map_or(header, |(_, divided)| divided)
+        };
+        let tier = Arc::new(tier(device, &divided, &header, options.advice));
         let memory = Memory::map(metadata, bytes)?;
         let (store, mut recovered) = Store::on_with(memory, name, limit, Some(Arc::clone(&tier)))?;
         let position = match beginning {
@@ -115,29 +135,42 @@ impl Store {
                 take_extents(&tier, &mut recovered);
                 None
             }
-            Beginning::Log => Some(restore(&store.inner, &tier, &header, &mut recovered)?),
+            // The log goes on where it is, unless it lies elsewhere from now on.
+            Beginning::Log => {
+                Some(restore(&store.inner, &tier, &header, &mut recovered)?).filter(|_| divided == header)
+            }
             Beginning::Empty => Some(0),
         };
         // Last, so that an arena that was not filled to the end is not taken for whole.
         store.inner.memory.store(crate::layout::PAIRING_AT, header.pairing);
         recovered.anew = reason;
-        let writer = Writer::new(&tier, &store.inner, header, position);
+        let writer = Writer::new(&tier, &store.inner, divided, position);
         let thread = std::thread::Builder::new().name(format!("file {name}")).spawn(move || writer.run())?;
         store.inner.writer.lock().replace(thread);
         Ok((store, recovered))
     }
 }
 
-fn tier(device: Box<dyn Device>, header: &Header, advice: Advice) -> Tier {
-    let from = (AREAS_AT + 2 * header.area_bytes).next_multiple_of(header.granularity.max(PAGE_BYTES));
-    let to = header.file_bytes / header.granularity * header.granularity;
-    let space = Space {
-        runs: Runs::new(from, to.max(from), header.granularity),
-        stretches: Stretches::new(from, to.max(from), header.granularity),
+/// `on_disk`: the header that counts until the next snapshot is there.
+fn tier(device: Box<dyn Device>, header: &Header, on_disk: &Header, advice: Advice) -> Tier {
+    let unit = header.granularity.max(PAGE_BYTES);
+    let is_in_front = |header: &Header| header.areas().start == AREAS_AT;
+    let fronts = [header, on_disk].into_iter().filter(|header| is_in_front(header)).map(|header| header.areas().end);
+    let from = fronts.max().unwrap_or(AREAS_AT).next_multiple_of(unit);
+    let to = (header.file_bytes / header.granularity * header.granularity).max(from);
+    let mut space = Space {
+        runs: Runs::new(from, to, header.granularity),
+        stretches: Stretches::new(from, to, header.granularity),
     };
+    // Bodies go round areas that lie further back.
+    for areas in [header, on_disk].into_iter().filter(|header| !is_in_front(header)).map(Header::areas) {
+        let at = areas.start / unit * unit;
+        space.runs.claim(Extent { at, bytes: areas.end.min(to).saturating_sub(at) });
+    }
+    space.runs.set_hand(from);
     Tier {
         device,
-        bodies: from..to.max(from),
+        bodies: from..to,
         granularity: header.granularity,
         advice,
         space: Mutex::new(space),
@@ -152,6 +185,7 @@ fn tier(device: Box<dyn Device>, header: &Header, advice: Advice) -> Tier {
 /// Takes the room of an object that was found; `false` if another one has it.
 fn claim(tier: &Tier, object: &Arc<Object>) -> bool {
     let Some(map) = object.stored().filter(|_| object.is_filed()).and_then(Map::of) else { return true };
+    tier.has_seen(map.id);
     let mut claimed = Vec::new();
     let mut space = tier.space.lock();
     let mut bytes = 0;
@@ -198,6 +232,7 @@ fn restore(store: &Arc<Inner>, tier: &Tier, header: &Header, recovered: &mut Rec
     let (mut torn, mut evicted) = (0, 0);
     let position = replay(&*tier.device, header, |entry| match entry {
         Entry::Removed(id) => {
+            tier.has_seen(id);
             if let Some(object) = found.remove(&id) {
                 object.remove();
             } else if let Some(object) = early.remove(&id) {
