@@ -1,0 +1,148 @@
+//! A file that nobody else has: its handle, its lock, and who holds that.
+
+use crate::arguments::reason;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::stat::{major, minor};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno as Held;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How often to look whether a lock has become free.
+const RETRY: Duration = Duration::from_millis(10);
+/// So much of the beginning of a file says what is in it: without that it is empty.
+const HEADER_BYTES: usize = 64 << 10;
+
+/// A file that nobody else has.
+#[derive(Debug)]
+pub struct LockedFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl LockedFile {
+    /// A file that was handed over, with its lock.
+    ///
+    /// # Errors
+    /// It is no regular file, or cannot be written.
+    pub fn adopt(handle: OwnedFd, path: PathBuf) -> Result<LockedFile, String> {
+        let flags = fcntl(&handle, FcntlArg::F_GETFL).map(OFlag::from_bits_truncate);
+        let file = File::from(handle);
+        let is_regular = file.metadata().is_ok_and(|found| found.is_file());
+        if !is_regular || !flags.is_ok_and(|flags| flags & OFlag::O_ACCMODE == OFlag::O_RDWR) {
+            return Err(format!("what is handed over as {} is no such file", path.display()));
+        }
+        let adopted = LockedFile { file, path };
+        // Its own lock stays as it is; nobody else may have one.
+        adopted.lock(Duration::ZERO)?;
+        Ok(adopted)
+    }
+
+    /// Device and number.
+    ///
+    /// # Errors
+    /// Whatever the system reports.
+    pub fn number(&self) -> io::Result<(u64, u64)> {
+        self.file.metadata().map(|found| (found.dev(), found.ino()))
+    }
+
+    /// Whether it is the file that a path leads to now.
+    #[must_use]
+    pub fn is_at(&self, path: &Path) -> bool {
+        let there = fs::metadata(path).map(|found| (found.dev(), found.ino()));
+        matches!((there, self.number()), (Ok(there), Ok(ours)) if there == ours)
+    }
+
+    /// Its length.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.file.metadata().map_or(0, |found| found.len())
+    }
+
+    /// A further handle, which shares the lock.
+    ///
+    /// # Errors
+    /// Whatever the system reports.
+    pub fn handle(&self) -> io::Result<OwnedFd> {
+        Ok(self.file.try_clone()?.into())
+    }
+
+    /// Makes the next worker find nothing in a storage's file.
+    ///
+    /// # Errors
+    /// Whatever the system reports.
+    pub fn erase(&self) -> io::Result<()> {
+        let bytes = HEADER_BYTES.min(usize::try_from(self.bytes()).unwrap_or(HEADER_BYTES));
+        self.file.write_all_at(&vec![0; bytes], 0)?;
+        self.file.sync_data()
+    }
+
+    /// Makes the file empty.
+    ///
+    /// # Errors
+    /// Whatever the system reports.
+    pub fn clear(&self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.sync_data()
+    }
+
+    /// Gives up the lock, whoever shares it.
+    pub fn release(self) {
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
+
+    /// The message for a failure of the system.
+    pub(super) fn failed(&self, error: &io::Error) -> String {
+        format!("(-sfile) {:?}: {}", self.path, reason(error))
+    }
+
+    /// A file that was just opened, and is not locked yet.
+    pub(super) fn unlocked(file: File, path: &Path) -> LockedFile {
+        LockedFile { file, path: path.to_owned() }
+    }
+
+    /// The open file.
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Where it was opened.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Locks it; a lock that another process holds is waited for as long as `patience`.
+    ///
+    /// # Errors
+    /// The message for the operator.
+    pub(super) fn lock(&self, patience: Duration) -> Result<(), String> {
+        let deadline = Instant::now() + patience;
+        loop {
+            match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(()),
+                Err(Held::WOULDBLOCK | Held::INTR) if Instant::now() < deadline => std::thread::sleep(RETRY),
+                Err(Held::WOULDBLOCK) => {
+                    let who = self.holder().map_or(String::new(), |pid| format!(" ({pid})"));
+                    return Err(format!("(-sfile) {:?} is used by another process{who}", self.path));
+                }
+                Err(error) => {
+                    return Err(format!("(-sfile) {:?} could not be locked ({})", self.path, reason(&error.into())));
+                }
+            }
+        }
+    }
+
+    /// The process that has locked the file, as far as the kernel tells. Source: proc_locks(5).
+    fn holder(&self) -> Option<u32> {
+        let (device, number) = self.number().ok()?;
+        let file = format!("{:02x}:{:02x}:{number}", major(device), minor(device));
+        let locks = fs::read_to_string("/proc/locks").ok()?;
+        let mut fields = locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let found = fields.find(|fields| fields.get(1) == Some(&"FLOCK") && fields.get(5) == Some(&file.as_str()))?;
+        found.get(4)?.parse().ok().filter(|pid| *pid > 0)
+    }
+}
