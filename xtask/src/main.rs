@@ -120,8 +120,8 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "store",
-        what: "a storage when it is large, full, or begun again; when much dies at once; objects of changing sizes; beside varnishd",
-        options: &["--objects N", "--files", "--no-peer", "--as-built"],
+        what: "a storage when it is large, full, or begun again; when much dies at once; objects of changing sizes; beside varnishd; or workers and daemons killed under load",
+        options: &["--objects N", "--files", "--kills N", "--no-peer", "--as-built"],
         run: store::main,
     },
     Task {

@@ -2,7 +2,8 @@
 //!
 //! The store is filled through the front door with small objects. Lookups in a few and in all of them are compared; the
 //! worker is killed; all objects die at one moment while others are asked for; and a full storage gets objects of other
-//! sizes and back. Each server runs alone; times are wall-clock unless CPU is said.
+//! sizes and back. Each server runs alone; times are wall-clock unless CPU is said. `--kills N` kills at random moments and checks every
+//! answer.
 
 mod files;
 
@@ -36,6 +37,9 @@ const GRACE_SECONDS: u64 = 10;
 /// Runs the task.
 pub fn main(arguments: &[String]) -> Result<(), String> {
     let has = |name: &str| arguments.iter().any(|argument| argument == name);
+    if has("--kills") {
+        return kill(crate::number(arguments, "--kills", 0)?);
+    }
     if !has("--as-built") {
         build()?;
     }
@@ -66,6 +70,18 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
     }
     println!("{report}");
     Ok(())
+}
+
+/// Kills the worker, or everything, at random moments under load: for storages in memory and for files. It is an integration test
+/// (`kills.rs`), in which the same is done a few times.
+fn kill(times: u64) -> Result<(), String> {
+    let status = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["test", "--package", "copal", "--test", "integration", "--"])
+        .args(["kills::", "--nocapture", "--test-threads", "1"])
+        .env("COPAL_KILLS", times.to_string())
+        .status()
+        .map_err(|error| error.to_string())?;
+    if status.success() { Ok(()) } else { Err("something wrong was delivered, or something came back".to_owned()) }
 }
 
 struct Scene<'a> {

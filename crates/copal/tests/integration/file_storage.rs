@@ -7,11 +7,11 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Lengths of bodies, of all kinds: within a piece, exactly one, several. What has no body is not kept in a file.
-const LENGTHS: &[usize] = &[1, 100, 4096, 65_535, 65_536, 65_537, 300_000, 1 << 20];
+/// Lengths of bodies, of all kinds: none, within a piece, exactly one, several.
+const LENGTHS: &[usize] = &[0, 1, 100, 4096, 65_535, 65_536, 65_537, 300_000, 1 << 20];
 
 /// A text of that length that no other path has.
-fn text_of(path: &str, length: usize) -> String {
+pub fn text_of(path: &str, length: usize) -> String {
     let mut text = String::with_capacity(length + 40);
     for line in 0.. {
         if text.len() >= length {
@@ -23,19 +23,19 @@ fn text_of(path: &str, length: usize) -> String {
     text
 }
 
-fn length_of(path: &str) -> usize {
+pub fn length_of(path: &str) -> usize {
     path.rsplit('/').next().and_then(|length| length.parse().ok()).unwrap_or(20)
 }
 
-fn origin() -> Origin {
+pub fn origin() -> Origin {
     Origin::start(|head| {
         let path = head.split(' ').nth(1).unwrap_or("/").to_owned();
-        ok("Cache-Control: max-age=6000\r\n", &text_of(&path, length_of(&path)))
+        ok("Cache-Control: max-age=6000\r\nETag: \"tag\"\r\n", &text_of(&path, length_of(&path)))
     })
 }
 
 /// Whether it is a hit; its content is right in any case.
-fn is_hit(daemon: &Daemon, path: &str) -> bool {
+pub fn is_hit(daemon: &Daemon, path: &str) -> bool {
     let answer = daemon.get(path);
     assert_eq!(answer.status, 200, "{path}: {}", answer.head);
     assert!(answer.text() == text_of(path, length_of(path)), "{path}: {} bytes", answer.body.len());
@@ -53,16 +53,16 @@ fn hits(daemon: &Daemon, paths: &[String]) -> usize {
 }
 
 /// A folder with a file for a storage, and `-s` for it.
-struct Disk {
+pub struct Disk {
     folder: tempfile::TempDir,
 }
 
 impl Disk {
-    fn new() -> Disk {
+    pub fn new() -> Disk {
         Disk { folder: tempfile::tempdir().unwrap() }
     }
 
-    fn path(&self) -> PathBuf {
+    pub fn path(&self) -> PathBuf {
         self.folder.path().join("bodies")
     }
 
@@ -70,29 +70,29 @@ impl Disk {
         self.folder.path().join("bodies.bans")
     }
 
-    fn argument(&self) -> String {
+    pub fn argument(&self) -> String {
         format!("file,{},64m", self.path().display())
     }
 
-    fn start(&self, origin: &Origin) -> Daemon {
+    pub fn start(&self, origin: &Origin) -> Daemon {
         Daemon::in_front_of(origin.port, &["-s", &self.argument()])
     }
 }
 
-fn end(mut daemon: Daemon, signal: Signal) -> String {
+pub fn end(mut daemon: Daemon, signal: Signal) -> String {
     daemon.process.signal(signal);
     daemon.process.wait();
     daemon.said()
 }
 
 /// Waits until a loss of power would take nothing that was stored before.
-fn settle(daemon: &Daemon) {
+pub fn settle(daemon: &Daemon) {
     let (is_done, text) = daemon.cli(&["tag.purge", "nothing-has-this-tag"]);
     assert!(is_done, "{text}");
 }
 
 /// Kills the manager and its worker as a loss of power would.
-fn kill_everything(mut daemon: Daemon) {
+pub fn kill_everything(mut daemon: Daemon) {
     let worker = daemon.worker();
     daemon.process.signal(Signal::SIGKILL);
     daemon.process.wait();
@@ -144,6 +144,38 @@ fn a_kill_of_everything_costs_only_what_no_disk_had() {
         hits(&daemon, &paths(&format!("round{}", 2 - round)));
         kill_everything(daemon);
     }
+}
+
+#[test]
+fn what_has_no_body_outlives_the_daemon_too() {
+    let origin = Origin::start(|head| {
+        let path = head.split(' ').nth(1).unwrap_or("/");
+        let kind = match path {
+            "/redirect" => "301 Moved Permanently\r\nLocation: /new\r\nContent-Length: 0",
+            "/nothing" => "204 No Content",
+            "/missing" => "404 Not Found\r\nContent-Length: 0",
+            _ => "200 OK\r\nContent-Length: 0",
+        };
+        format!("HTTP/1.1 {kind}\r\nCache-Control: max-age=6000\r\nX-Path: {path}\r\n\r\n").into_bytes()
+    });
+    let (disk, paths) = (Disk::new(), ["/redirect", "/nothing", "/missing", "/empty"]);
+    let look = |daemon: &Daemon| {
+        paths.map(|path| {
+            let answer = daemon.get(path);
+            assert_eq!((answer.header("x-path"), answer.body.len()), (Some(path), 0), "{}", answer.head);
+            (answer.status, answer.is_hit())
+        })
+    };
+    let first = disk.start(&origin);
+    look(&first);
+    settle(&first);
+    kill_everything(first);
+    let second = disk.start(&origin);
+    assert_eq!(look(&second), [(301, true), (204, true), (404, true), (200, true)], "{}", second.said());
+    assert!(second.cli(&["ban", "req.url == /empty"]).0);
+    kill_everything(second);
+    let third = disk.start(&origin);
+    assert_eq!(look(&third), [(301, true), (204, true), (404, true), (200, false)], "{}", third.said());
 }
 
 #[test]
@@ -199,16 +231,28 @@ fn without_its_bans_a_storage_begins_empty() {
 }
 
 #[test]
-fn a_file_of_another_length_or_another_content_begins_empty() {
+fn a_file_of_another_length_keeps_what_has_room_and_one_of_another_content_begins_empty() {
     let (origin, disk) = (origin(), Disk::new());
     std::fs::write(disk.path(), "what somebody else has left here\n".repeat(10_000)).unwrap();
     let first = disk.start(&origin);
     assert!(!is_hit(&first, "/a") && is_hit(&first, "/a"));
     end(first, Signal::SIGTERM);
-    let larger = format!("file,{},80m", disk.path().display());
-    let second = Daemon::in_front_of(origin.port, &["-s", &larger]);
-    assert!(!is_hit(&second, "/a") && is_hit(&second, "/a"));
-    assert!(second.said().contains("Storage s0 begins empty: "), "{}", second.said());
+    for size in ["80m", "64m", "64m,512", "300m", "400m"] {
+        let changed = format!("file,{},{size}", disk.path().display());
+        let next = Daemon::in_front_of(origin.port, &["-s", &changed]);
+        assert!(is_hit(&next, "/a"), "{size}: {}", next.said());
+        end(next, Signal::SIGTERM);
+    }
+    let asked = origin.count();
+    let small = format!("file,{},1m", disk.path().display());
+    let last = Daemon::in_front_of(origin.port, &["-s", &small]);
+    assert!(!is_hit(&last, "/a") && is_hit(&last, "/a"));
+    assert!(
+        last.said().contains("Storage s0 begins empty: its log was made for a much larger file"),
+        "{}",
+        last.said()
+    );
+    assert_eq!(origin.count(), asked + 1);
 }
 
 /// The output of a daemon that does not start.
@@ -221,7 +265,7 @@ fn refused(arguments: &[&str]) -> Output {
     output
 }
 
-fn message(arguments: &[&str]) -> String {
+pub fn message(arguments: &[&str]) -> String {
     String::from_utf8_lossy(&refused(arguments).stderr).into_owned()
 }
 
@@ -339,7 +383,7 @@ fn a_damaged_body_is_never_delivered() {
 }
 
 /// Changes a byte of a text in a file.
-fn flip(path: &Path, text: &[u8]) {
+pub fn flip(path: &Path, text: &[u8]) {
     let bytes = std::fs::read(path).unwrap();
     let at = bytes.windows(text.len()).position(|window| window == text).expect("the body is in the file");
     let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();

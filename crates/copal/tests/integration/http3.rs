@@ -17,15 +17,15 @@ const ANY: &str = "127.0.0.1:0";
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A daemon that speaks HTTP/3, and what its clients need.
-struct Site {
-    daemon: Daemon,
-    address: SocketAddr,
+pub struct Site {
+    pub daemon: Daemon,
+    pub address: SocketAddr,
     config: ClientConfig,
     _folder: tempfile::TempDir,
 }
 
 impl Site {
-    fn start(origin: &Origin, arguments: &[&str]) -> Site {
+    pub fn start(origin: &Origin, arguments: &[&str]) -> Site {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("both.pem");
@@ -56,7 +56,7 @@ impl Site {
         endpoint
     }
 
-    async fn client(&self) -> Client {
+    pub async fn client(&self) -> Client {
         let endpoint = self.endpoint();
         let connection = endpoint.connect(self.address, "localhost").unwrap().await.unwrap();
         let (mut driver, requests) = h3::client::new(h3_quinn::Connection::new(connection.clone())).await.unwrap();
@@ -65,7 +65,7 @@ impl Site {
     }
 }
 
-struct Client {
+pub struct Client {
     endpoint: Endpoint,
     connection: quinn::Connection,
     requests: SendRequest<OpenStreams, bytes::Bytes>,
@@ -84,9 +84,31 @@ impl Client {
         }
         (response, body)
     }
+
+    /// With more fields, and perhaps broken off: status, what came of the body, and whether that is all of it.
+    pub async fn get_with(&mut self, path: &str, fields: &[(&str, &str)]) -> (u16, Vec<u8>, bool) {
+        let mut request = http::Request::get(format!("https://localhost{path}"));
+        for (name, value) in fields {
+            request = request.header(*name, *value);
+        }
+        let mut stream = self.requests.send_request(request.body(()).unwrap()).await.unwrap();
+        stream.finish().await.unwrap();
+        let status = stream.recv_response().await.unwrap().status().as_u16();
+        let mut body = Vec::new();
+        loop {
+            match stream.recv_data().await {
+                Ok(Some(mut piece)) => {
+                    let length = piece.remaining();
+                    body.extend_from_slice(&piece.copy_to_bytes(length));
+                }
+                Ok(None) => return (status, body, true),
+                Err(_) => return (status, body, false),
+            }
+        }
+    }
 }
 
-fn run<F: Future<Output = ()>>(story: F) {
+pub fn run<F: Future<Output = ()>>(story: F) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async { tokio::time::timeout(PATIENCE, story).await.unwrap() });
 }
