@@ -109,7 +109,7 @@ const TASKS: &[Task] = &[
     Task {
         name: "memory",
         what: "bytes of a small object, an idle connection, the empty process, and after churn, beside varnishd; or of what an object is made",
-        options: &["--object", "--objects N", "--no-peer", "--as-built"],
+        options: &["--object", "--objects N", "--churn TIMES", "--no-peer", "--as-built"],
         run: memory::main,
     },
     Task {

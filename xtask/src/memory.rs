@@ -15,16 +15,16 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 
-/// Number of objects stored to measure one.
-const OBJECTS: usize = 100_000;
+/// Number of objects stored to measure one, unless told otherwise.
+const OBJECTS: u64 = 100_000;
 /// Body of each, in bytes.
 const OBJECT_BODY_BYTES: usize = 100;
 /// Number of idle connections held to measure one.
 const CONNECTIONS: usize = 2_000;
 /// Limit of the cache that is churned, in MiB.
 const CHURN_LIMIT_MEBIBYTES: u32 = 64;
-/// Bytes of bodies that go through it.
-const CHURN_BYTES: u64 = 640 << 20;
+/// Bytes of bodies that go through it, as a multiple of its limit, unless told otherwise.
+const CHURN_TIMES: u64 = 10;
 
 /// Requests for one page that fill the log's ring.
 const WARM_UP: usize = 2_000;
@@ -40,7 +40,8 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
         crate::place::build()?;
     }
     let kinds = if has("--no-peer") { &[Kind::Copal][..] } else { &[Kind::Copal, Kind::Varnish] };
-    println!("{}", measure_these(kinds, crate::place::folder()?.path())?.0);
+    let amounts = (crate::number(arguments, "--objects", OBJECTS)?, crate::number(arguments, "--churn", CHURN_TIMES)?);
+    println!("{}", measure_these(kinds, crate::place::folder()?.path(), amounts)?.0);
     Ok(())
 }
 
@@ -48,10 +49,11 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
 pub fn measure(folder: &Path, builds: &[Build]) -> Result<(String, serde_json::Value), String> {
     let kinds: Vec<Kind> =
         [Kind::Copal].into_iter().chain(builds.iter().copied().map(Kind::Build)).chain([Kind::Varnish]).collect();
-    measure_these(&kinds, folder)
+    measure_these(&kinds, folder, (OBJECTS, CHURN_TIMES))
 }
 
-fn measure_these(kinds: &[Kind], folder: &Path) -> Result<(String, serde_json::Value), String> {
+/// `amounts`: objects, and how often the storage is filled.
+fn measure_these(kinds: &[Kind], folder: &Path, amounts: (u64, u64)) -> Result<(String, serde_json::Value), String> {
     let origin = sized_origin()?;
     let mut text = String::from(
         "\nMemory\n\n| server | empty, MiB | bytes per object of 100 bytes with five fields | bytes per idle connection | after churn, × limit of 64 MiB |\n\
@@ -62,7 +64,7 @@ fn measure_these(kinds: &[Kind], folder: &Path) -> Result<(String, serde_json::V
         if kind.program().is_none() {
             continue;
         }
-        let row = one(kind, origin, folder)?;
+        let row = one(kind, origin, folder, amounts)?;
         let _ = writeln!(
             text,
             "| {} | {:.1} | {:.0} | {:.0} | {:.2} |",
@@ -78,7 +80,7 @@ fn measure_these(kinds: &[Kind], folder: &Path) -> Result<(String, serde_json::V
     Ok((text, serde_json::Value::Array(rows)))
 }
 
-fn one(kind: Kind, origin: u16, folder: &Path) -> Result<[f64; 4], String> {
+fn one(kind: Kind, origin: u16, folder: &Path, (objects, churn_times): (u64, u64)) -> Result<[f64; 4], String> {
     let start = |suffix: &str, mebibytes: u32| -> Result<(Server, u16), String> {
         let port = free_port()?;
         let folder = folder.join(format!("memory-{}-{suffix}", kind.name()));
@@ -100,7 +102,7 @@ fn one(kind: Kind, origin: u16, folder: &Path) -> Result<[f64; 4], String> {
     let warm_up = |port| get_many(port, (0..WARM_UP).map(|_| format!("/object-0/etag/{OBJECT_BODY_BYTES}")));
     warm_up(port)?;
     let ready = settled(&server);
-    get_many(port, (0..OBJECTS).map(|number| format!("/object-{number}/etag/{OBJECT_BODY_BYTES}")))?;
+    get_many(port, (0..objects).map(|number| format!("/object-{number}/etag/{OBJECT_BODY_BYTES}")))?;
     let filled = settled(&server);
     let mut held = Vec::with_capacity(CONNECTIONS);
     for _ in 0..CONNECTIONS {
@@ -119,13 +121,13 @@ fn one(kind: Kind, origin: u16, folder: &Path) -> Result<[f64; 4], String> {
     let paths = std::iter::from_fn(|| {
         let size = sizes.next()?;
         sent += size;
-        (sent < CHURN_BYTES).then(|| format!("/churn-{sent}/{size}"))
+        (sent < churn_times * (u64::from(CHURN_LIMIT_MEBIBYTES) << 20)).then(|| format!("/churn-{sent}/{size}"))
     });
     get_many(port, paths)?;
     let churned = settled(&server) - before;
     Ok([
         empty,
-        (filled - ready) / OBJECTS as f64,
+        (filled - ready) / objects.max(1) as f64,
         (connected - filled) / CONNECTIONS as f64,
         churned / f64::from(CHURN_LIMIT_MEBIBYTES << 20),
     ])
