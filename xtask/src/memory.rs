@@ -2,7 +2,7 @@
 //! churn.
 //!
 //! Sizes are proportional set sizes of the whole process tree, so that memory shared by manager and worker counts once. Before each
-//! measurement a page is asked for many times, so that the log's ring and the program itself are there.
+//! measurement a page is asked for many times, and a few others once, so that the log's ring and the program itself are there.
 
 mod object;
 
@@ -26,7 +26,7 @@ const CHURN_LIMIT_MEBIBYTES: u32 = 64;
 /// Bytes of bodies that go through it, as a multiple of its limit, unless told otherwise.
 const CHURN_TIMES: u64 = 10;
 
-/// Requests for one page that fill the log's ring.
+/// Requests for one page that fill the log's ring; a tenth as many are for others.
 const WARM_UP: usize = 2_000;
 
 /// Runs the task.
@@ -99,7 +99,10 @@ fn one(kind: Kind, origin: u16, folder: &Path, (objects, churn_times): (u64, u64
     };
     let (server, port) = start("objects", 1024)?;
     let empty = settled(&server);
-    let warm_up = |port| get_many(port, (0..WARM_UP).map(|_| format!("/object-0/etag/{OBJECT_BODY_BYTES}")));
+    let warm_up = |port| {
+        get_many(port, (0..WARM_UP).map(|_| format!("/object-0/etag/{OBJECT_BODY_BYTES}")))?;
+        get_many(port, (0..WARM_UP / 10).map(|number| format!("/first-{number}/etag/{OBJECT_BODY_BYTES}")))
+    };
     warm_up(port)?;
     let ready = settled(&server);
     get_many(port, (0..objects).map(|number| format!("/object-{number}/etag/{OBJECT_BODY_BYTES}")))?;
