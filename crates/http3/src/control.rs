@@ -45,12 +45,14 @@ impl ControlReader {
             let frame = match self.frames.next(&mut input) {
                 Ok(Some(frame)) => frame,
                 Ok(None) => break,
+                // Whatever comes behind a first frame that is unknown, in the same piece or in a later one.
+                Err(_) if self.lacks_settings() => return Err(Code::MissingSettings),
                 Err(FrameFault::Broken(code)) => return Err(if self.has_settings { code } else { first(code) }),
                 Err(FrameFault::TooLong) => return Err(Code::ExcessiveLoad),
             };
             match frame {
                 Frame::Settings(_) if self.has_settings => return Err(Code::FrameUnexpected),
-                Frame::Settings(_) if self.frames.idle_frames() > 0 => return Err(Code::MissingSettings),
+                Frame::Settings(_) if self.lacks_settings() => return Err(Code::MissingSettings),
                 Frame::Settings(payload) => {
                     check_settings(&payload)?;
                     self.has_settings = true;
@@ -69,10 +71,15 @@ impl ControlReader {
                 Frame::Data(_) | Frame::Headers(_) => return Err(Code::FrameUnexpected),
             }
         }
-        if !self.has_settings && self.frames.idle_frames() > 0 {
+        if self.lacks_settings() {
             return Err(Code::MissingSettings);
         }
         Ok(self.goaway.is_some())
+    }
+
+    /// Whether the first frame was an unknown one.
+    fn lacks_settings(&self) -> bool {
+        !self.has_settings && self.frames.idle_frames() > 0
     }
 
     fn keep_priority(&mut self, stream: u64, value: Bytes) {
