@@ -102,11 +102,12 @@ pub fn train(build: Build) -> Result<(), String> {
     for scene in &scenes {
         let folder = folder()?;
         let wanted = Wanted { only: Some(&[]), builds: &[build] };
-        let (standing, _) = start(scene, sized, folder.path(), core, wanted)?;
-        for mut one in standing.into_iter().filter(Standing::fills) {
-            fill(scene, &one)?;
+        // The origin among them stays until all have been asked.
+        let (mut standing, _) = start(scene, sized, folder.path(), core, wanted)?;
+        for one in standing.iter_mut().filter(|one| one.fills()) {
+            fill(scene, one)?;
             for row in &scene.rows {
-                ask(row, &one)?;
+                ask(row, one)?;
             }
             one.end(PATIENCE);
         }
