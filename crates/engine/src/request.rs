@@ -148,7 +148,7 @@ fn begin(context: &Loop, session: &SessionView, request: &mut Request) {
     let log = &mut request.log;
     log.start(LogId::client(vxid), life.started);
     log.announce(Tag::Link, LogId::client(session.vxid), link);
-    log.record_parts(Tag::Begin, &[b"req ", number.format(session.vxid).as_bytes(), b" rxreq"]);
+    log.record(Tag::Begin, session.begin_record());
     log.timestamp("Start", life.started);
     log.timestamp("Req", life.received_at);
 }

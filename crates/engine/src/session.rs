@@ -25,6 +25,8 @@ pub struct SessionFacts {
     /// `address port listener`, and the scheme where it is named: the payload of ReqStart; formatted once.
     start_record: Box<str>,
     address_len: u8,
+    /// `req vxid rxreq`: the payload of Begin of each request.
+    begin_record: Box<str>,
     /// When the session began, seconds since 1970.
     opened_at: f64,
 }
@@ -38,12 +40,18 @@ impl SessionFacts {
             (true, Some(_)) => " https",
         };
         let start_record = format!("{address} {} {}{scheme}", peer.client.port(), peer.listener.name).into_boxed_str();
-        Rc::new(SessionFacts { vxid, peer, start_record, address_len: address.len() as u8, opened_at })
+        let begin_record = format!("req {vxid} rxreq").into_boxed_str();
+        Rc::new(SessionFacts { vxid, peer, start_record, address_len: address.len() as u8, begin_record, opened_at })
     }
 
     /// The payload of `ReqStart`.
     pub(crate) fn start_record(&self) -> &[u8] {
         self.start_record.as_bytes()
+    }
+
+    /// The payload of `Begin` of each request.
+    pub(crate) fn begin_record(&self) -> &[u8] {
+        self.begin_record.as_bytes()
     }
 
     /// `client.ip` as text.

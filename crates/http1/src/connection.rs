@@ -2,7 +2,7 @@
 //!
 //! Source: RFC 9110 §7.6.1, RFC 9112 §9.3.
 
-use crate::framing::{FramingError, is_unframed_keep_alive};
+use crate::framing::{FramingError, is_http10, is_unframed_keep_alive};
 use message::Message;
 use surface::header::{DROP_PASS, find};
 
@@ -25,7 +25,7 @@ pub struct ConnectionOptions {
 /// connection alone. Answer 400 to a request; close the connection after such a response. Compat: observed.
 pub fn connection_options(message: &Message) -> Result<ConnectionOptions, FramingError> {
     let mut options = ConnectionOptions {
-        close: message.protocol().eq_ignore_ascii_case(b"HTTP/1.0") || is_unframed_keep_alive(message),
+        close: is_http10(message) || is_unframed_keep_alive(message),
         ..ConnectionOptions::default()
     };
     let is_unframed = message.status() != 0 && options.close && is_unframed_keep_alive(message);

@@ -117,8 +117,10 @@ fn parse_length(value: &[u8]) -> Result<u64, FramingError> {
         .ok_or(FramingError::LengthSyntax)
 }
 
-fn is_http10(message: &Message) -> bool {
-    message.protocol().eq_ignore_ascii_case(b"HTTP/1.0")
+#[inline]
+pub(crate) fn is_http10(message: &Message) -> bool {
+    let protocol = message.protocol();
+    protocol != b"HTTP/1.1" && protocol.eq_ignore_ascii_case(b"HTTP/1.0")
 }
 
 /// The length of a request body: never [`BodyLength::UntilClose`]. Source: RFC 9112 §6.3.

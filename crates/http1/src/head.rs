@@ -1,8 +1,9 @@
 //! Request and response heads: bytes to [`Message`].
 //!
 //! A head is parsed only when all of it is there (the empty line was seen), so that a refusal never depends on how
-//! the bytes were cut into packets. Then one pass over the lines: find the line feed, check the bytes, find the
-//! colon, copy the line into the message. Nothing is allocated except for folded lines.
+//! the bytes were cut into packets. Then it is copied into the message, and one pass over the lines finds the line feed, checks
+//! the bytes, and finds the colon. Nothing is allocated except for folded lines. A request without anything unusual is
+//! parsed in fewer steps (`head/plain.rs`); whatever is not, here.
 //!
 //! Lines end in CR LF or LF; a CR anywhere else is a control character. A folded line is joined to the one before it:
 //! the blanks and line ends between them become spaces. A folded Host, Content-Length or Transfer-Encoding is
@@ -11,6 +12,8 @@
 //! Compat: answers and `BogoHeader` texts are those observed of Varnish 7.1.1, see `tests/smuggling.rs` and
 //! `docs/request-smuggling.md`. Source: RFC 9112 §2 to §5.
 
+mod plain;
+
 use crate::authority::is_host;
 use crate::connection::mark_hops;
 use crate::framing::merge_equal_lengths;
@@ -18,6 +21,7 @@ use crate::target::{MalformedTarget, split_absolute_form};
 use crate::token::{is_blank, is_control, is_token};
 use memchr::memchr;
 use message::Message;
+use std::ops::Range;
 
 /// How large a head may be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -161,7 +165,10 @@ impl HeadError {
 /// # Errors
 /// [`HeadError`]: answer 400 and close; for [`HeadError::Overflow`] close without an answer.
 pub fn parse_request(buffer: &[u8], limits: &HeadLimits, message: &mut Message) -> Result<HeadStatus, HeadError> {
-    let status = parse(buffer, limits, message, request_line)?;
+    let status = match plain::parse_request(buffer, limits, message) {
+        Some(consumed) => HeadStatus::Complete { consumed },
+        None => parse(buffer, limits, message, request_line)?,
+    };
     if status != HeadStatus::Partial {
         // Checked even where an absolute target replaces Host: another reader may have used the header.
         if let Some(value) = message.get_all("Host").find(|value| !is_host(value)) {
@@ -192,8 +199,8 @@ pub fn parse_response(buffer: &[u8], limits: &HeadLimits, message: &mut Message)
 /// # Errors
 /// [`HeadError`]: drop the trailers.
 pub fn parse_trailers(bytes: &[u8], limits: &HeadLimits, message: &mut Message) -> Result<(), HeadError> {
-    message.clear();
-    headers(&mut Lines { rest: bytes }, limits, message)
+    message.begin_received(bytes);
+    headers(&mut Lines { bytes, at: 0 }, limits, message)
 }
 
 fn parse(
@@ -202,20 +209,20 @@ fn parse(
     message: &mut Message,
     start_line: impl Fn(&[u8], &mut Message) -> Result<(), HeadError>,
 ) -> Result<HeadStatus, HeadError> {
-    message.clear();
     let start = buffer.iter().position(|&byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).unwrap_or(buffer.len());
     let Some(len) = head_len(&buffer[start..]) else {
+        message.clear();
         return if buffer.len() >= limits.total_bytes { Err(HeadError::Overflow) } else { Ok(HeadStatus::Partial) };
     };
     let consumed = start + len;
     if consumed > limits.total_bytes {
+        message.clear();
         return Err(HeadError::Overflow);
     }
-    // Most lines are longer; VCL adds some.
-    const LINE_BYTES: usize = 24;
-    message.reserve(len + len / 4, len / LINE_BYTES + 4);
-    let mut lines = Lines { rest: &buffer[start..consumed] };
-    start_line(lines.next().unwrap_or_default(), message)?;
+    let head = &buffer[start..consumed];
+    message.begin_received(head);
+    let mut lines = Lines { bytes: head, at: 0 };
+    start_line(&head[lines.next().unwrap_or_default()], message)?;
     headers(&mut lines, limits, message)?;
     mark_hops(message);
     Ok(HeadStatus::Complete { consumed })
@@ -234,36 +241,41 @@ fn head_len(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// The lines of a complete head, without their ends.
+/// The lines of a complete head, without their ends, as ranges of its bytes.
 struct Lines<'a> {
-    rest: &'a [u8],
+    bytes: &'a [u8],
+    at: usize,
 }
 
-impl<'a> Lines<'a> {
-    fn next(&mut self) -> Option<&'a [u8]> {
-        let end = memchr(b'\n', self.rest)?;
-        let line = &self.rest[..end];
-        self.rest = &self.rest[end + 1..];
-        Some(line.strip_suffix(b"\r").unwrap_or(line))
+impl Lines<'_> {
+    #[inline]
+    fn next(&mut self) -> Option<Range<usize>> {
+        let rest = &self.bytes[self.at..];
+        let end = memchr(b'\n', rest)?;
+        let start = self.at;
+        self.at += end + 1;
+        let has_return = end > 0 && rest[end - 1] == b'\r';
+        Some(start..start + end - usize::from(has_return))
     }
 
     /// Whether the next line continues the one before.
+    #[inline]
     fn is_folded(&self) -> bool {
-        matches!(self.rest, [b' ' | b'\t', ..])
+        matches!(self.bytes.get(self.at), Some(b' ' | b'\t'))
     }
 
-    /// Joins `line` with the lines that continue it. Every byte of a line end and every blank between them becomes a
-    /// space; `separator_bytes` is the length of the first of those line ends.
-    fn unfold(&mut self, line: &[u8], separator_bytes: usize) -> Vec<u8> {
-        let mut joined = line.to_vec();
-        let mut end_bytes = separator_bytes;
+    /// Joins a line with the lines that continue it. Every byte of a line end and every blank between them becomes a
+    /// space.
+    fn unfold(&mut self, line: &Range<usize>) -> Vec<u8> {
+        let mut joined = self.bytes[line.clone()].to_vec();
+        let mut end_bytes = self.at - line.end;
         while self.is_folded() {
-            let before = self.rest.len();
-            let Some(more) = self.next() else { break };
+            let Some(range) = self.next() else { break };
+            let more = &self.bytes[range.clone()];
             let blanks = more.iter().take_while(|&&byte| is_blank(byte)).count();
             joined.resize(joined.len() + end_bytes + blanks, b' ');
             joined.extend_from_slice(&more[blanks..]);
-            end_bytes = before - self.rest.len() - more.len();
+            end_bytes = self.at - range.end;
         }
         joined
     }
@@ -273,7 +285,7 @@ impl<'a> Lines<'a> {
 fn word<'a>(line: &mut &'a [u8]) -> Result<&'a [u8], HeadError> {
     let end = memchr(b' ', line).unwrap_or(line.len());
     let (word, rest) = line.split_at(end);
-    if word.is_empty() || word.iter().any(|&byte| is_control(byte) || byte == b'\t') {
+    if word.is_empty() || word.iter().fold(false, |found, &byte| found | is_control(byte) | (byte == b'\t')) {
         return Err(HeadError::StartLine);
     }
     *line = &rest[rest.iter().take_while(|&&byte| byte == b' ').count()..];
@@ -282,20 +294,21 @@ fn word<'a>(line: &mut &'a [u8]) -> Result<&'a [u8], HeadError> {
 
 /// `method target protocol`, separated by one or more spaces. Source: RFC 9112 §3, RFC 9110 §9.1; Compat: several
 /// spaces are accepted, a space after the protocol is not.
-fn request_line(mut line: &[u8], message: &mut Message) -> Result<(), HeadError> {
-    let method = word(&mut line)?;
+fn request_line(line: &[u8], message: &mut Message) -> Result<(), HeadError> {
+    let mut rest = line;
+    let method = word(&mut rest)?;
     if !is_method(method) {
         return Err(HeadError::StartLine);
     }
-    let target = word(&mut line)?;
+    let target_at = line.len() - rest.len();
+    let target = word(&mut rest)?;
     split_absolute_form(method, target).map_err(|MalformedTarget| HeadError::StartLine)?;
-    let has_version = line.len() == 8 && line[..7].eq_ignore_ascii_case(b"HTTP/1.") && matches!(line[7], b'0' | b'1');
+    let has_version = rest.len() == 8 && rest[..7].eq_ignore_ascii_case(b"HTTP/1.") && matches!(rest[7], b'0' | b'1');
     if !has_version {
         return Err(HeadError::Version);
     }
-    message.set_method(method);
-    message.set_target(target);
-    message.set_protocol(line);
+    // The line begins the head.
+    message.set_request_line(0..method.len(), target_at..target_at + target.len(), line.len() - 8..line.len());
     Ok(())
 }
 
@@ -330,46 +343,61 @@ fn status_line(mut line: &[u8], message: &mut Message) -> Result<(), HeadError> 
     Ok(())
 }
 
+/// Adds the header lines of a head that the message has begun with.
 fn headers(lines: &mut Lines<'_>, limits: &HeadLimits, message: &mut Message) -> Result<(), HeadError> {
     let line_bytes_max = limits.line_bytes.min(LINE_BYTES_MAX);
     let headers_max = limits.headers_max.saturating_sub(START_LINE_SLOTS);
+    let check = |line: &[u8], message: &Message| {
+        if line.len() > line_bytes_max {
+            return Err(HeadError::LineTooLong(Sample::of(line)));
+        }
+        if message.header_count() >= headers_max {
+            return Err(HeadError::TooManyHeaders(Sample::of(line)));
+        }
+        Ok(())
+    };
     if lines.is_folded() {
-        let sample = Sample::of(lines.next().unwrap_or_default());
+        let sample = Sample::of(lines.next().map(|line| &lines.bytes[line]).unwrap_or_default());
         return Err(HeadError::FirstLineFolded(sample));
     }
     loop {
-        let before = lines.rest.len();
-        let Some(line) = lines.next() else { return Ok(()) };
-        if line.is_empty() {
+        let Some(range) = lines.next() else { return Ok(()) };
+        if range.is_empty() {
             return Ok(());
         }
         if lines.is_folded() {
-            let end_bytes = before - lines.rest.len() - line.len();
-            let joined = lines.unfold(line, end_bytes);
-            header(&joined, line_bytes_max, headers_max, message)?;
-            let name = message.headers().next_back().map(|header| header.name()).unwrap_or_default();
+            let joined = lines.unfold(&range);
+            let parts = header(&joined, || check(&joined, message))?;
+            message.append_raw(&joined[..parts.end], parts.name_len, parts.value_start);
+            let name = &joined[..parts.name_len];
             if [&b"Host"[..], b"Content-Length", b"Transfer-Encoding"].iter().any(|it| it.eq_ignore_ascii_case(name)) {
                 return Err(HeadError::FramingFolded(Sample::of(&joined)));
             }
         } else {
-            header(line, line_bytes_max, headers_max, message)?;
+            let line = &lines.bytes[range.clone()];
+            let parts = header(line, || check(line, message))?;
+            message.append_received(range.start..range.start + parts.end, parts.name_len, parts.value_start);
         }
     }
 }
 
-fn header(line: &[u8], line_bytes_max: usize, headers_max: usize, message: &mut Message) -> Result<(), HeadError> {
+/// The parts of a header line, as offsets in it.
+struct Parts {
+    name_len: usize,
+    value_start: usize,
+    end: usize,
+}
+
+/// Takes a header line apart; `check` says whether there may be such a line at all.
+#[inline]
+fn header(line: &[u8], check: impl FnOnce() -> Result<(), HeadError>) -> Result<Parts, HeadError> {
     // A fold over the whole line rather than a search: without branches it runs sixteen bytes at a time.
     if line.iter().fold(false, |found, &byte| found | is_control(byte)) {
         let byte = line.iter().copied().find(|&byte| is_control(byte)).unwrap_or(0);
         return Err(HeadError::ControlCharacter(byte));
     }
-    if line.len() > line_bytes_max {
-        return Err(HeadError::LineTooLong(Sample::of(line)));
-    }
-    if message.header_count() >= headers_max {
-        return Err(HeadError::TooManyHeaders(Sample::of(line)));
-    }
-    let name_len = line.iter().take_while(|&&byte| is_token(byte)).count();
+    check()?;
+    let name_len = line.iter().position(|&byte| !is_token(byte)).unwrap_or(line.len());
     match line.get(name_len) {
         Some(b':') if name_len == 0 => return Err(HeadError::NameMissing(Sample::of(line))),
         Some(b':') => {}
@@ -377,8 +405,6 @@ fn header(line: &[u8], line_bytes_max: usize, headers_max: usize, message: &mut 
         None => return Err(HeadError::ColonMissing(Sample::of(line))),
     }
     let end = line.len() - line.iter().rev().take_while(|&&byte| is_blank(byte)).count();
-    let line = &line[..end];
-    let value_start = name_len + 1 + line[name_len + 1..].iter().take_while(|&&byte| is_blank(byte)).count();
-    message.append_raw(line, name_len, value_start);
-    Ok(())
+    let value_start = name_len + 1 + line[name_len + 1..end].iter().take_while(|&&byte| is_blank(byte)).count();
+    Ok(Parts { name_len, value_start, end })
 }

@@ -11,10 +11,14 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod buffer;
 pub mod date;
 mod stored;
 mod vocabulary;
 
+use buffer::Buffer;
+pub use buffer::copy;
+use std::ops::Range;
 pub use stored::{NOTE_BYTES, StoredHeader, encode_note, stored_headers, stored_notes};
 
 /// A piece of a message's buffer.
@@ -27,6 +31,10 @@ struct Span {
 impl Span {
     fn of(self, buffer: &[u8]) -> &[u8] {
         &buffer[self.start as usize..(self.start + self.len) as usize]
+    }
+
+    fn at(range: Range<usize>) -> Span {
+        Span { start: range.start as u32, len: (range.end - range.start) as u32 }
     }
 }
 
@@ -143,7 +151,7 @@ fn are_same_letters(one: &[u8; 8], other: &[u8; 8]) -> bool {
 /// response of protocol, status (a number) and reason.
 #[derive(Clone, Debug, Default)]
 pub struct Message {
-    buffer: Vec<u8>,
+    buffer: Buffer,
     method: Span,
     target: Span,
     protocol: Span,
@@ -177,8 +185,8 @@ impl Message {
     /// Removes the contents, and frees the memory if it is more than `kept_bytes`.
     pub fn shrink_to(&mut self, kept_bytes: usize) {
         self.clear();
-        if self.buffer.capacity() > kept_bytes {
-            self.buffer = Vec::new();
+        if self.buffer.room_bytes() > kept_bytes {
+            self.buffer = Buffer::default();
         }
         if self.fields.capacity() * size_of::<Field>() > kept_bytes {
             self.fields = Vec::new();
@@ -201,7 +209,7 @@ impl Message {
     /// Makes this message equal to the other, reusing this one's memory.
     pub fn copy_from(&mut self, other: &Message) {
         self.buffer.clear();
-        self.buffer.extend_from_slice(&other.buffer);
+        self.buffer.put(&other.buffer);
         self.fields.clear();
         self.fields.extend_from_slice(&other.fields);
         self.names = other.names;
@@ -221,13 +229,49 @@ impl Message {
     /// Bytes allocated, used or not.
     #[must_use]
     pub fn room_bytes(&self) -> usize {
-        self.buffer.capacity() + self.fields.capacity() * size_of::<Field>()
+        self.buffer.room_bytes() + self.fields.capacity() * size_of::<Field>()
     }
 
     fn push(&mut self, bytes: &[u8]) -> Span {
-        let start = self.buffer.len() as u32;
-        self.buffer.extend_from_slice(bytes);
-        Span { start, len: bytes.len() as u32 }
+        let start = self.buffer.len();
+        self.buffer.put(bytes);
+        Span::at(start..start + bytes.len())
+    }
+
+    /// Begins a message whose head was received: all of it is copied at once, and what is added by
+    /// [`Message::set_request_line`] and [`Message::append_received`] are parts of it.
+    pub fn begin_received(&mut self, head: &[u8]) {
+        // Most lines are longer; VCL adds some.
+        const LINE_BYTES: usize = 24;
+        self.clear();
+        self.reserve(head.len() + head.len() / 4, head.len() / LINE_BYTES + 4);
+        self.buffer.put(head);
+    }
+
+    /// Drops what follows the first `len` bytes given to [`Message::begin_received`]: it was no part of the head. Call it before
+    /// anything else is added than parts of them.
+    pub fn cut_received(&mut self, len: usize) {
+        self.buffer.truncate(len);
+    }
+
+    /// Names the parts of the start line of a request, as ranges of the bytes given to [`Message::begin_received`].
+    ///
+    /// # Panics
+    /// When a range lies outside.
+    pub fn set_request_line(&mut self, method: Range<usize>, target: Range<usize>, protocol: Range<usize>) {
+        assert!([&method, &target, &protocol].iter().all(|range| self.buffer.get((*range).clone()).is_some()));
+        (self.method, self.target, self.protocol) = (Span::at(method), Span::at(target), Span::at(protocol));
+    }
+
+    /// Like [`Message::append_raw`], for a line that is a range of the bytes given to [`Message::begin_received`].
+    ///
+    /// # Panics
+    /// When an offset lies outside.
+    pub fn append_received(&mut self, line: Range<usize>, name_len: usize, value_start: usize) {
+        let text = &self.buffer[line.clone()];
+        assert!(name_len < text.len() && value_start <= text.len() && value_start > name_len);
+        let bit = name_bit_number(&text[..name_len]);
+        self.put_field(Span::at(line), bit, (name_len, value_start));
     }
 
     /// The request method; empty in a response.
@@ -326,10 +370,11 @@ impl Message {
 
     /// The values of all headers of this name, in order.
     pub fn get_all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
-        let fields = if self.may_have(name) { self.fields.as_slice() } else { &[] };
+        let bit = name_bit_number(name.as_bytes());
+        let fields = if self.names & 1 << bit != 0 { self.fields.as_slice() } else { &[] };
         fields
             .iter()
-            .filter(move |field| usize::from(field.name_len) == name.len())
+            .filter(move |field| field.bit == bit && usize::from(field.name_len) == name.len())
             .map(|field| self.borrow(*field))
             .filter(move |header| header.is(name))
             .map(|header| header.value())
@@ -365,10 +410,10 @@ impl Message {
     pub fn append_parts(&mut self, name: &[u8], value: &[&[u8]]) -> &[u8] {
         let start = self.buffer.len();
         self.buffer.reserve(name.len() + 2 + value.iter().map(|part| part.len()).sum::<usize>());
-        self.buffer.extend_from_slice(name);
-        self.buffer.extend_from_slice(b": ");
+        self.buffer.put(name);
+        self.buffer.put(b": ");
         for part in value {
-            self.buffer.extend_from_slice(part);
+            self.buffer.put(part);
         }
         let line = &self.buffer[start..];
         let name_len = u16::try_from(name.len()).expect("header names are bounded by the parser");
@@ -392,13 +437,13 @@ impl Message {
     pub fn append_raw(&mut self, line: &[u8], name_len: usize, value_start: usize) {
         assert!(name_len < line.len() && value_start <= line.len() && value_start > name_len);
         let span = self.push(line);
-        self.put_field(span, (&line[..name_len], value_start));
+        self.put_field(span, name_bit_number(&line[..name_len]), (name_len, value_start));
     }
 
-    fn put_field(&mut self, line: Span, (name, value_start): (&[u8], usize)) {
-        let bit = name_bit_number(name);
+    #[inline]
+    fn put_field(&mut self, line: Span, bit: u8, (name_len, value_start): (usize, usize)) {
         self.names |= 1 << bit;
-        let (name_len, value_start) = (name.len() as u16, value_start as u16);
+        let (name_len, value_start) = (name_len as u16, value_start as u16);
         self.fields.push(Field { line, name_len, value_start, bit, is_hop: false });
     }
 

@@ -134,13 +134,21 @@ impl Message {
     #[must_use]
     pub fn decode(&mut self, bytes: &[u8]) -> Option<()> {
         self.clear();
+        let found = self.decode_whole(bytes);
+        if found.is_none() {
+            self.clear();
+        }
+        found
+    }
+
+    fn decode_whole(&mut self, bytes: &[u8]) -> Option<()> {
         let mut rest = bytes;
         let start = take_u16(&mut rest)?;
         if start & COMPACT == 0 {
             return self.decode_plain(bytes);
         }
         self.status = start & STATUS_MAX;
-        self.buffer.extend_from_slice(USUAL);
+        self.buffer.put(USUAL);
         self.protocol = Span { start: 0, len: PROTOCOL_BYTES as u32 };
         self.reason = Span { start: PROTOCOL_BYTES as u32, len: (USUAL.len() - PROTOCOL_BYTES) as u32 };
         if start & (IS_HTTP_1_1 | IS_OK | STATUS_FOLLOWS) != IS_HTTP_1_1 | IS_OK {
@@ -176,7 +184,7 @@ impl Message {
             return None;
         }
         let mut at = self.buffer.len();
-        self.buffer.resize(at + count * (LINE_BYTES + VALUE_BYTES) + rest.len(), 0);
+        self.buffer.reserve(count * (LINE_BYTES + VALUE_BYTES) + rest.len());
         self.fields.reserve(count);
         for _ in 0..count {
             let (&[place, first], behind) = rest.split_first_chunk()?;
@@ -186,7 +194,7 @@ impl Message {
                 continue;
             }
             let opening = OPENINGS.get(place - FIRST_NAME)?;
-            let room = &mut self.buffer[at..];
+            let room = self.buffer.room_mut().get_mut(at..)?;
             *room.first_chunk_mut::<LINE_BYTES>()? = opening.text;
             let name_len = usize::from(opening.name_len);
             let value_start = name_len + 2;
@@ -218,7 +226,7 @@ impl Message {
             let (name_len, value_start, bit) = (name_len as u16, value_start as u16, opening.bit);
             self.fields.push(Field { line, name_len, value_start, bit, is_hop: false });
         }
-        self.buffer.truncate(at);
+        self.buffer.fill_to(at);
         Some(rest)
     }
 
@@ -241,13 +249,13 @@ impl Message {
                 (name, [name, value], name.len() + 2)
             }
         };
-        let from = *at;
-        self.buffer.get_mut(from..from + parts[0].len())?.copy_from_slice(parts[0]);
+        let (from, room) = (*at, self.buffer.room_mut());
+        room.get_mut(from..from + parts[0].len())?.copy_from_slice(parts[0]);
         if parts[0].len() == name.len() {
-            self.buffer.get_mut(from + name.len()..from + value_start)?.copy_from_slice(b": ");
+            room.get_mut(from + name.len()..from + value_start)?.copy_from_slice(b": ");
         }
         *at = from + value_start + parts[1].len();
-        self.buffer.get_mut(from + value_start..*at)?.copy_from_slice(parts[1]);
+        room.get_mut(from + value_start..*at)?.copy_from_slice(parts[1]);
         let (line, bit) = (Span { start: from as u32, len: (*at - from) as u32 }, name_bit_number(name));
         self.names |= 1 << bit;
         let (name_len, value_start) = (name.len() as u16, value_start as u16);
@@ -257,7 +265,7 @@ impl Message {
 
     fn decode_plain(&mut self, bytes: &[u8]) -> Option<()> {
         // All at once, the lengths between the texts included.
-        self.buffer.extend_from_slice(bytes);
+        self.buffer.put(bytes);
         let mut rest = bytes;
         // The text that was taken last.
         let span = |text: &[u8], rest: &[u8]| Span {
@@ -274,7 +282,8 @@ impl Message {
         self.reason = span(reason, rest);
         for _ in 0..count {
             let header = take_plain(&mut rest)?;
-            self.put_field(span(header.line, rest), (header.name(), header.value_start));
+            let bit = name_bit_number(header.name());
+            self.put_field(span(header.line, rest), bit, (header.name_len, header.value_start));
         }
         are_notes(rest).then_some(())
     }

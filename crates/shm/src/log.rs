@@ -174,6 +174,8 @@ struct LogSettings {
     /// Bit `tag & 63` of word `tag >> 6`.
     mask: [AtomicU64; 2],
     reclen_bytes: AtomicUsize,
+    /// Text payloads shorter than this, in bytes, are neither cut nor written one by one: `reclen_bytes`, or 0.
+    whole_below: AtomicUsize,
     buffer_words: AtomicUsize,
     sync: AtomicBool,
 }
@@ -209,6 +211,7 @@ impl LogRing {
             settings: LogSettings {
                 mask: [AtomicU64::new(0), AtomicU64::new(0)],
                 reclen_bytes: AtomicUsize::new(0),
+                whole_below: AtomicUsize::new(0),
                 buffer_words: AtomicUsize::new(0),
                 sync: AtomicBool::new(false),
             },
@@ -244,6 +247,7 @@ impl LogRing {
         settings.buffer_words.store(buffer_words, Ordering::Relaxed);
         settings.reclen_bytes.store(reclen_bytes, Ordering::Relaxed);
         settings.sync.store(configuration.sync, Ordering::Relaxed);
+        settings.whole_below.store(if configuration.sync { 0 } else { reclen_bytes }, Ordering::Relaxed);
     }
 
     /// True when records of `tag` are dropped.
@@ -337,6 +341,11 @@ impl LogRing {
     #[inline]
     fn reclen_bytes(&self) -> usize {
         self.0.settings.reclen_bytes.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn whole_below(&self) -> usize {
+        self.0.settings.whole_below.load(Ordering::Relaxed)
     }
 
     #[inline]

@@ -8,7 +8,7 @@ use super::delivered::Delivered;
 use super::waiting::Waited;
 use super::{Run, Step};
 use cache::{Lookup, LookupRequest, Terms, Waiter};
-use shm::log::decimal::{SECONDS_BYTES_MAX, seconds};
+use shm::log::decimal::{INTEGER_BYTES_MAX, SECONDS_BYTES_MAX, integer, seconds};
 use std::cell::Cell;
 use std::sync::Arc;
 use store::{BodyState, Object};
@@ -17,6 +17,9 @@ use surface::parameter::debug;
 use surface::reason::Reason;
 use surface::tag::Tag;
 use tokio::time::Instant;
+
+/// The longest record of a hit: three whole numbers and three times.
+const HIT_BYTES_MAX: usize = 3 * (INTEGER_BYTES_MAX + 1) + 3 * (SECONDS_BYTES_MAX + 1);
 
 impl Run<'_> {
     pub(super) async fn lookup(&mut self) -> Step {
@@ -185,39 +188,24 @@ impl Run<'_> {
         }
         let task = &self.request.task;
         let lifetime = task.choices.ttl_cap.map_or(object.ttl(), |cap| cap.min(object.ttl()));
-        let mut vxid = itoa::Buffer::new();
-        let (mut ttl, mut grace, mut keep) = ([0; SECONDS_BYTES_MAX], [0; SECONDS_BYTES_MAX], [0; SECONDS_BYTES_MAX]);
-        let lengths = [
-            seconds(object.origin() + lifetime - task.life.received_at, &mut ttl),
-            seconds(object.grace(), &mut grace),
-            seconds(object.keep(), &mut keep),
-        ];
-        let (mut so_far, mut total) = (itoa::Buffer::new(), itoa::Buffer::new());
-        let (mut tail, mut blank): ([&[u8]; 2], [&[u8]; 2]) = ([b""; 2], [b""; 2]);
-        if object.state() == BodyState::Writing {
-            tail[0] = so_far.format(object.available_bytes()).as_bytes();
-            blank[0] = b" ";
-            if let Some(promised) = object.promised_bytes() {
-                tail[1] = total.format(promised).as_bytes();
-                blank[1] = b" ";
+        // Put together here, since a record of a dozen parts costs several times as much as one of one part.
+        let mut text = [0; HIT_BYTES_MAX];
+        let mut length = integer(u64::from(object.xid()), &mut text);
+        let left = object.origin() + lifetime - task.life.received_at;
+        for value in [left, object.grace(), object.keep()] {
+            text[length] = b' ';
+            length += 1;
+            if let Some(room) = text[length..].first_chunk_mut() {
+                length += seconds(value, room);
             }
         }
-        self.request.log.record_parts(
-            Tag::Hit,
-            &[
-                vxid.format(object.xid()).as_bytes(),
-                b" ",
-                &ttl[..lengths[0]],
-                b" ",
-                &grace[..lengths[1]],
-                b" ",
-                &keep[..lengths[2]],
-                blank[0],
-                tail[0],
-                blank[1],
-                tail[1],
-            ],
-        );
+        if object.state() == BodyState::Writing {
+            for bytes in [Some(object.available_bytes()), object.promised_bytes()].into_iter().flatten() {
+                text[length] = b' ';
+                length += 1 + integer(bytes, &mut text[length + 1..]);
+            }
+        }
+        self.request.log.record(Tag::Hit, &text[..length]);
     }
 
     fn log_marker(&mut self, tag: Tag, marker: &Object) {

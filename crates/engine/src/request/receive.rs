@@ -38,8 +38,11 @@ impl Run<'_> {
                 task.choices.hear(&task.request);
             }
         }
-        self.request.task.forget_lookup();
-        self.request.task.forget_response();
+        // A request that has just begun has neither.
+        if self.request.task.life.restarts > 0 || self.request.task.life.is_under_label {
+            self.request.task.forget_lookup();
+            self.request.task.forget_response();
+        }
         match self.call_vcl().await {
             Ok(ruling) if self.is_restarted_too_often() => self.refuse_restart(ruling),
             Ok(ruling) => {

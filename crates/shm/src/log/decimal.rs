@@ -48,8 +48,13 @@ pub fn seconds(value: f64, out: &mut [u8; SECONDS_BYTES_MAX]) -> usize {
         }
         _ => integer(u64::from(whole), out),
     };
-    out[length] = b'.';
-    six(fraction, out, length + 1);
+    if fraction == 0 {
+        // Most lifetimes are whole.
+        out[length..length + 7].copy_from_slice(b".000000");
+    } else {
+        out[length] = b'.';
+        six(fraction, out, length + 1);
+    }
     length + 7
 }
 
