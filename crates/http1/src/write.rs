@@ -1,6 +1,6 @@
 //! Heads and chunks: [`Message`] to bytes.
 
-use message::{Message, copy};
+use message::Message;
 
 /// The chunk that ends a chunked body, with an empty trailer section.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
@@ -45,21 +45,12 @@ pub fn write_response_head(message: &Message, out: &mut Vec<u8>) {
     write_headers(message, out);
 }
 
-/// In one piece of room, so that no line is a call of its own for the allocator's and the C library's code.
 fn write_headers(message: &Message, out: &mut Vec<u8>) {
-    let start = out.len();
-    let total: usize = message.headers().map(|header| header.line().len() + 2).sum();
-    out.resize(start + total + 2, 0);
-    let mut rest = &mut out[start..];
     for header in message.headers() {
-        let line = header.line();
-        let (room, after) = rest.split_at_mut(line.len() + 2);
-        let (text, end) = room.split_at_mut(line.len());
-        copy(text, line);
-        end.copy_from_slice(b"\r\n");
-        rest = after;
+        out.extend_from_slice(header.line());
+        out.extend_from_slice(b"\r\n");
     }
-    rest.copy_from_slice(b"\r\n");
+    out.extend_from_slice(b"\r\n");
 }
 
 /// Appends the chunk that ends a chunked body, with these trailers.

@@ -6,10 +6,17 @@
 use std::ops::Deref;
 
 /// A growing sequence of bytes.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Buffer {
     room: Vec<u8>,
     used: usize,
+}
+
+impl Clone for Buffer {
+    /// Without the room that is not used.
+    fn clone(&self) -> Buffer {
+        Buffer { room: self.to_vec(), used: self.used }
+    }
 }
 
 impl Buffer {
@@ -75,11 +82,8 @@ impl Deref for Buffer {
 }
 
 /// Copies between slices of one length, most of them short.
-///
-/// # Panics
-/// When their lengths differ.
 #[inline]
-pub fn copy(to: &mut [u8], from: &[u8]) {
+fn copy(to: &mut [u8], from: &[u8]) {
     #[inline]
     fn ends<const N: usize>(to: &mut [u8], from: &[u8]) {
         if let (Some(start), Some(first)) = (to.first_chunk_mut::<N>(), from.first_chunk::<N>()) {
@@ -118,6 +122,7 @@ mod tests {
             buffer.clear();
             wanted.clear();
             assert!(buffer.is_empty());
+            assert_eq!(buffer.clone().room_bytes(), 0, "a copy has no room to spare");
         }
     }
 }

@@ -17,7 +17,6 @@ mod stored;
 mod vocabulary;
 
 use buffer::Buffer;
-pub use buffer::copy;
 use std::ops::Range;
 pub use stored::{NOTE_BYTES, StoredHeader, encode_note, stored_headers, stored_notes};
 
