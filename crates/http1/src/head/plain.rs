@@ -86,12 +86,9 @@ mod tests {
     ];
 
     /// What a message looks like from outside.
-    fn shown(message: &Message) -> (Vec<Vec<u8>>, Vec<(Vec<u8>, Vec<u8>, Vec<u8>, bool)>) {
-        let line = [message.method(), message.target(), message.protocol(), message.reason()];
-        let headers = message
-            .headers()
-            .map(|header| (header.line().to_vec(), header.name().to_vec(), header.value().to_vec(), header.is_hop()));
-        (line.map(<[u8]>::to_vec).to_vec(), headers.collect())
+    fn shown(message: &Message) -> (Vec<&[u8]>, Vec<message::HeaderLine<'_>>) {
+        let line = vec![message.method(), message.target(), message.protocol(), message.reason()];
+        (line, message.headers().collect())
     }
 
     #[test]
