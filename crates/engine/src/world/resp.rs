@@ -17,8 +17,8 @@ pub(super) fn read(world: &World<'_>, var: Var, scratch: &mut Scratch) -> Result
         Var::Resp => Value::Http(HttpObject::Resp),
         Var::RespDoEsi => {
             task.answer.check_open("resp.do_esi")?;
-            let of_object = object.is_some_and(|object| object.annex_bytes() > 0);
-            Value::Bool(task.answer.do_esi.unwrap_or(of_object))
+            // What VCL allows, whether or not there is anything to include.
+            Value::Bool(task.answer.do_esi.unwrap_or(!task.choices.is_esi_forbidden))
         }
         Var::RespFilters => match &task.answer.filters {
             Some(list) => text(list, scratch),
