@@ -150,6 +150,8 @@ impl Inner {
             if let Some(pass) = lurker.pass.take() {
                 self.bans.give_back(&pass.targets);
             }
+            // Without a lurker lookups still move objects on; what they leave behind goes.
+            self.bans.clean_tail();
             return f64::INFINITY;
         }
         if now < lurker.resume_at {

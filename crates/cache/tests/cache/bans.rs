@@ -124,6 +124,19 @@ fn the_list_shows_references_and_forgets_what_is_older_than_all_objects() {
 }
 
 #[test]
+fn without_a_lurker_bans_that_every_object_has_passed_go_as_time_passes() {
+    let mut bench = Bench::new();
+    bench.set(|parameters| parameters.ban_lurker_sleep = 0.0);
+    bench.put(1, &made("a"));
+    bench.ban("obj.http.c == d");
+    bench.ban("req.url == foo");
+    assert_eq!(listed(&bench).len(), 3);
+    bench.hit(1);
+    bench.cache.tick(bench.now);
+    assert_eq!(listed(&bench), ["1 -  req.url == foo"], "no further ban is needed for that");
+}
+
+#[test]
 fn equal_bans_are_kept_when_ban_dups_is_off() {
     let mut bench = Bench::new();
     bench.set(|parameters| parameters.ban_dups = false);
