@@ -104,7 +104,7 @@ impl Program {
         self.groups.iter().flat_map(|group| group.options)
     }
 
-    /// The first line of the usage text.
+    /// The program's name with what may follow it, as manual pages show it.
     #[must_use]
     pub fn synopsis(&self) -> String {
         let mut text = self.name();
@@ -118,10 +118,19 @@ impl Program {
         text
     }
 
+    /// The first line of the usage text. The stock tools that take nothing but options say `<options>` there, and scripts look for it.
+    #[must_use]
+    pub fn usage_line(&self) -> String {
+        let synopsis = self.synopsis();
+        let is_reader = self.stock.is_some() && self.part != "daemon" && self.rest.is_empty();
+        format!("Usage: {}", if is_reader { synopsis.replace("[options]", "<options>") } else { synopsis })
+    }
+
     /// The usage text.
     #[must_use]
     pub fn usage(&self) -> String {
-        let mut text = format!("Usage: {}\n", self.synopsis());
+        let mut text = self.usage_line();
+        text.push('\n');
         for paragraph in paragraphs(self.about) {
             text.push('\n');
             wrap(paragraph, 0, 0, &mut text);
@@ -160,8 +169,8 @@ impl Program {
 
 /// Where the texts of options begin in a usage text.
 const TEXT_COLUMN: usize = 31;
-/// The width of a usage text.
-const WIDTH: usize = 100;
+/// The width of a usage text: that of a terminal which nobody has widened.
+const WIDTH: usize = 80;
 
 fn paragraphs(text: &'static str) -> impl Iterator<Item = &'static str> {
     text.split("\n\n").filter(|paragraph| !paragraph.is_empty())

@@ -85,9 +85,13 @@ pub(crate) fn parse(part: &str, args: &[OsString], streams: &mut Streams) -> Res
     }
 }
 
-/// Reports in one line what is wrong with the command line; returns the exit status.
+/// Reports what is wrong with the command line; returns the exit status. A program that Varnish has too shows the first line of its usage
+/// text as well, which scripts look for.
 pub(crate) fn wrong(program: &Program, what: &str, streams: &mut Streams) -> i32 {
     let name = program.name();
-    let _ = writeln!(streams.error, "{name}: {what}; see {name} --help");
+    let _ = match program.stock {
+        Some(_) => writeln!(streams.error, "{name}: {what}\n{}\nsee {name} --help", program.usage_line()),
+        None => writeln!(streams.error, "{name}: {what}; see {name} --help"),
+    };
     program.usage_status
 }

@@ -54,13 +54,13 @@ const fn tool(
 
 pub(super) static ADM: Program = Program {
     rest: "[command [argument...]]",
-    notes: "Exit status: 0 done, 1 the server refused the command or the command line is wrong, 2 no server can be reached.",
+    notes: "Exit status: 0 done, 1 refused or wrong command line, 2 no server reached.",
     stops_at_word: true,
     ..tool(
         "adm",
         "varnishadm",
         "commands to a running server",
-        "Sends one command to the management CLI of a server, or those that it reads from standard input; a terminal gets an editor with completion. 'help' lists the commands, varnish-cli(7) describes them.",
+        "Sends one command to a server, or those that it reads; a terminal gets an editor with completion. 'help' lists them, varnish-cli(7) says more.",
         ADM_OPTIONS,
     )
 };
@@ -72,10 +72,10 @@ const ADM_OPTIONS: &[OptionGroup] = &[OptionGroup {
         DIRECTORY,
         option('p', "", "Print replies as the protocol frames them."),
         option('S', "<file>", "Secret file, with -T."),
-        option('t', "<seconds>", "How long to wait for the server (default: 5) and, when given, for replies."),
-        option('T', "<address:port>", "Where the server's CLI listens; may be the path of a socket."),
+        option('t', "<seconds>", "Patience for the server (default: 5); if given, for replies too."),
+        option('T', "<address:port>", "Where its CLI listens, or the path of a socket."),
         VERSION,
-        word_option('e', "strict", "", "End with status 1 at the first command of a stream that fails."),
+        word_option('e', "strict", "", "End at the first command that fails."),
         OPTSTRING,
     ],
 }];

@@ -391,6 +391,9 @@ fn a_server_that_is_not_there_gets_one_clear_line() {
             let ran = run_ours(tool, &[wrong], b"");
             let first = ran.error.lines().next().unwrap_or_default();
             assert!(first.contains("invalid option") && first.contains(wrong.trim_start_matches('-')), "{first}");
+            let usage = ran.error.lines().nth(1).unwrap_or_default();
+            assert!(usage.starts_with("Usage: varnish"), "a wrong option shows the usage: {}", ran.error);
+            assert!(usage.starts_with("Usage: varnishadm ") || usage.ends_with(" <options>"), "{usage}");
             assert_eq!(ran.status, 1);
         }
         let ran = run_ours(tool, &["--help"], b"");
