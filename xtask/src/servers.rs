@@ -162,7 +162,11 @@ impl Launch {
 
 /// One CLI command to Copal or varnishd with that work directory, through our own `varnishadm`.
 pub fn administer(state: &Path, words: &[&str]) -> Result<(), String> {
-    let program = beside().ok_or("copal is not built")?;
+    administer_by(&beside().ok_or("copal is not built")?, state, words)
+}
+
+/// The same through another build's `varnishadm`.
+pub fn administer_by(program: &Path, state: &Path, words: &[&str]) -> Result<(), String> {
     let output = std::process::Command::new(program)
         .args(["adm", "-t", "300", "-n"])
         .arg(state)

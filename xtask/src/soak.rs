@@ -130,6 +130,7 @@ fn send_home(clients: Asking, account: &Account) -> Result<(), String> {
 /// The daemon that is soaked.
 struct Daemon {
     server: Server,
+    program: PathBuf,
     log: PathBuf,
     state: PathBuf,
     folder: PathBuf,
@@ -161,7 +162,7 @@ impl Daemon {
         server.wait_for_port(clear, &log)?;
         server.wait_for_port(secured, &log)?;
         let (state, folder) = (folder.join(kind.name()), folder.to_owned());
-        Ok(Daemon { server, log, state, folder, origin, clear, secured })
+        Ok(Daemon { server, program: launch.program, log, state, folder, origin, clear, secured })
     }
 
     /// Has every transport ask from now on, each on a thread of its own.
@@ -177,7 +178,7 @@ impl Daemon {
 
     /// What an operator does, one thing after the other: another VCL, bans of several kinds.
     fn operate(&self, number: u64) -> Result<(), String> {
-        let command = |words: &[&str]| crate::servers::administer(&self.state, words);
+        let command = |words: &[&str]| crate::servers::administer_by(&self.program, &self.state, words);
         match number % 4 {
             0 => {
                 let path = self.folder.join("next.vcl");
