@@ -191,7 +191,7 @@ fn many_tiny_objects_keep_to_the_memory_that_they_were_given() {
     let storage = format!("file,{},256m,512,meta=1m", folder.path().join("bodies").display());
     let daemon = Daemon::in_front_of(origin.port, &["-s", &storage]);
     let mut line = Line::open(daemon.port);
-    let (requests, at_a_time) = (4_000, 50);
+    let (requests, at_a_time) = (8_000, 50);
     for first in (0..requests).step_by(at_a_time) {
         let numbers = first..first + at_a_time;
         line.send(
