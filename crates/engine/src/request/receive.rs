@@ -12,19 +12,15 @@ use surface::tag::Tag;
 
 impl Run<'_> {
     pub(super) async fn receive(&mut self) -> Step {
-        let request = &mut *self.request;
-        request.log.record(Tag::ReqStart, self.session.start_record());
-        logged::log_request(&mut request.log, REQ, &request.task.request);
-        for (name, text) in [("Host", "Multiple Host: headers"), ("Content-Length", "Multiple Content-Length: headers")]
-        {
-            if request.task.request.get_all(name).nth(1).is_some() {
-                request.log.record(Tag::BogoHeader, text.as_bytes());
-                self.why(Reason::BadRequest, b"");
-                self.context.count(Main::ClientReq400);
-                self.close(CloseReason::RxBad);
-                self.send_bare(400).await;
-                return Step::Finish;
-            }
+        // Under a label it goes on with the head that was judged and logged already. Compat: observed.
+        let life = &self.request.task.life;
+        let goes_on = life.is_under_label && life.restarts == 0;
+        if !goes_on && !self.log_head() {
+            self.why(Reason::BadRequest, b"");
+            self.context.count(Main::ClientReq400);
+            self.close(CloseReason::RxBad);
+            self.send_bare(400).await;
+            return Step::Finish;
         }
         if self.is_legacy() {
             self.begin_legacy_request();
@@ -52,6 +48,21 @@ impl Run<'_> {
             }
             Err(Failed) => Step::VclFailed,
         }
+    }
+
+    /// Logs the head. Returns whether nothing that can be said only once is in it twice.
+    fn log_head(&mut self) -> bool {
+        let request = &mut *self.request;
+        request.log.record(Tag::ReqStart, self.session.start_record());
+        logged::log_request(&mut request.log, REQ, &request.task.request);
+        for (name, text) in [("Host", "Multiple Host: headers"), ("Content-Length", "Multiple Content-Length: headers")]
+        {
+            if request.task.request.get_all(name).nth(1).is_some() {
+                request.log.record(Tag::BogoHeader, text.as_bytes());
+                return false;
+            }
+        }
+        true
     }
 
     async fn received(&mut self, ruling: RecvRuling) -> Step {
