@@ -4,48 +4,20 @@
 
 mod support;
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use support::World;
+use support::counting::{self, Counting};
 use surface::counter::Main;
 use surface::parameter::Parameters;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::task::LocalSet;
 
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
 #[global_allocator]
 static COUNTING: Counting = Counting;
-
-// SAFETY: every call is the system allocator's; counting allocates nothing, since the counter needs no initialisation.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: as promised to this function.
-        unsafe { System.alloc(layout) }
-    }
-
-    // SAFETY: whoever calls it keeps the promises of `GlobalAlloc`, which are passed on.
-    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        // SAFETY: as promised to this function.
-        unsafe { System.dealloc(place, layout) }
-    }
-
-    // SAFETY: as above.
-    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: as promised to this function.
-        unsafe { System.realloc(place, layout, size) }
-    }
-}
 
 /// A client that asks for another page each time.
 #[derive(Clone, Default)]
@@ -136,9 +108,9 @@ fn serve_fetches(vcl: &str, counter: Main, count: u64) -> u64 {
         );
         tokio::task::spawn_local(session);
         fetch_all(&wire, WARM_UP).await;
-        let (fetches, allocations) = (world.count(counter), ALLOCATIONS.get());
+        let (fetches, allocations) = (world.count(counter), counting::allocations());
         fetch_all(&wire, count).await;
-        let allocations = ALLOCATIONS.get() - allocations;
+        let allocations = counting::allocations() - allocations;
         assert_eq!(world.count(counter) - fetches, count);
         allocations
     })

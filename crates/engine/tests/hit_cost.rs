@@ -11,13 +11,13 @@
 
 mod support;
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use support::counting::{self, Counting};
 use support::{World, always};
 use surface::counter::Main;
 use surface::parameter::Parameters;
@@ -29,37 +29,8 @@ const REQUEST: &[u8] = b"GET /b1 HTTP/1.1\r\nHost: example.com\r\n\
     User-Agent: Mozilla/5.0 (X11; Linux x86_64) load/1.0\r\n\
     Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\nAccept-Language: en-US,en;q=0.5\r\n\r\n";
 
-/// Passes everything on, and counts on each thread.
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
 #[global_allocator]
 static COUNTING: Counting = Counting;
-
-// SAFETY: every call is the system allocator's; counting allocates nothing, since the counter needs no initialisation.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: as promised to this function.
-        unsafe { System.alloc(layout) }
-    }
-
-    // SAFETY: whoever calls it keeps the promises of `GlobalAlloc`, which are passed on.
-    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        // SAFETY: as promised to this function.
-        unsafe { System.dealloc(place, layout) }
-    }
-
-    // SAFETY: as above.
-    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: as promised to this function.
-        unsafe { System.realloc(place, layout, size) }
-    }
-}
 
 /// A client that has as many requests as it was given, and drops the responses.
 #[derive(Clone, Default)]
@@ -129,9 +100,9 @@ fn serve_hits(policy: &str, count: u64) -> (u64, Vec<u8>) {
             engine::transport::Speaks::Either,
         ));
         std::future::poll_fn(|context| send_hits(&wire, session.as_mut(), context, WARM_UP)).await;
-        let (hits, allocations) = (world.count(Main::CacheHit), ALLOCATIONS.get());
+        let (hits, allocations) = (world.count(Main::CacheHit), counting::allocations());
         std::future::poll_fn(|context| measured(&wire, session.as_mut(), context, count)).await;
-        let allocations = ALLOCATIONS.get() - allocations;
+        let allocations = counting::allocations() - allocations;
         assert_eq!(world.count(Main::CacheHit) - hits, count);
         let last = wire.0.last.take();
         assert!(last.ends_with(&[b'x'; BODY_BYTES]), "{}", String::from_utf8_lossy(&last));

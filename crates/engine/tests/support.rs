@@ -6,6 +6,7 @@
 #![allow(dead_code, unused_imports, reason = "each test module uses a part of it")]
 
 mod client;
+pub mod counting;
 mod origin;
 pub mod quic;
 mod resolver;

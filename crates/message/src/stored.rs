@@ -19,7 +19,7 @@
 
 use crate::date::{DATE_BYTES, PACKED_BYTES, packed, unpacked};
 use crate::vocabulary::{LINE_BYTES, OPENINGS, VALUE_BYTES, VALUES, place_of_name, place_of_value};
-use crate::{Field, HeaderLine, Message, Span, is_same_name, name_bit_number};
+use crate::{HeaderLine, Message, Span, is_same_name, name_bit_number};
 use std::borrow::Cow;
 
 /// Of the start: this is not the plain form.
@@ -220,11 +220,9 @@ impl Message {
                 *room.first_chunk_mut::<DATE_BYTES>()? = unpacked(*date)?;
                 rest = tail;
             }
-            let line = Span { start: at as u32, len: (value_start + value_len) as u32 };
-            at += value_start + value_len;
-            self.names |= 1 << opening.bit;
-            let (name_len, value_start, bit) = (name_len as u16, value_start as u16, opening.bit);
-            self.fields.push(Field { line, name_len, value_start, bit, is_hop: false });
+            let end = at + value_start + value_len;
+            self.put_field(Span::at(at..end), opening.bit, (name_len, value_start));
+            at = end;
         }
         self.buffer.fill_to(at);
         Some(rest)
@@ -256,10 +254,7 @@ impl Message {
         }
         *at = from + value_start + parts[1].len();
         room.get_mut(from + value_start..*at)?.copy_from_slice(parts[1]);
-        let (line, bit) = (Span { start: from as u32, len: (*at - from) as u32 }, name_bit_number(name));
-        self.names |= 1 << bit;
-        let (name_len, value_start) = (name.len() as u16, value_start as u16);
-        self.fields.push(Field { line, name_len, value_start, bit, is_hop: false });
+        self.put_field(Span::at(from..*at), name_bit_number(name), (name.len(), value_start));
         Some(rest)
     }
 

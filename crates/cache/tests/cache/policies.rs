@@ -11,8 +11,9 @@ fn bench(limit: u64, policy: EvictionPolicy) -> Bench {
     bench
 }
 
+/// A part of the index has three or four of these: how much is asked of a policy depends on how they fit.
 fn page() -> Made {
-    Made { body: vec![1; 1000], ..fresh(1e6) }
+    Made { body: vec![1; 1024], ..fresh(1e6) }
 }
 
 /// Asks for an object and stores it if it is not there; returns whether it was.
@@ -99,8 +100,7 @@ fn what_is_read_or_written_is_passed_over() {
             ask_or_store(&mut bench, number, &page());
         }
         let left = (0..300).filter(|number| matches!(bench.look(*number), Lookup::Hit(_))).count();
-        // A part of the index has three or four of these objects: a few bytes more or less for each move this by many.
-        assert!(left < 150, "{policy:?}: {left} of what nobody asks for are still there");
+        assert!(left < 75, "{policy:?}: {left} of what nobody asks for are still there");
     }
 }
 
@@ -173,8 +173,7 @@ fn hits_from_before_a_restart_count() {
             range.filter(|number| matches!(bench.look(*number), Lookup::Hit(_))).count()
         };
         let (used, unused) = (kept(&mut bench, 0..300), kept(&mut bench, 300..600));
-        // As above.
-        assert!(used > unused + 40, "{policy:?}: {used} of the used, {unused} of the others");
+        assert!(used > unused + 100, "{policy:?}: {used} of the used, {unused} of the others");
     }
 }
 

@@ -60,8 +60,8 @@ fn limit_of(area_bytes: u64, options: &FileOptions) -> u64 {
 fn divided_anew(found: &Header, wanted: &Header, options: &FileOptions) -> Option<Header> {
     let (file_bytes, granularity) = (wanted.file_bytes, wanted.granularity);
     let kept = Header { file_bytes, granularity, ..*found };
-    let end =
-        file_bytes.saturating_sub(2 * wanted.area_bytes) / granularity.max(PAGE_BYTES) * granularity.max(PAGE_BYTES);
+    let unit = granularity.max(PAGE_BYTES);
+    let end = file_bytes.saturating_sub(2 * wanted.area_bytes) / unit * unit;
     // For less the bodies need not go round them.
     let is_worth = limit_of(wanted.area_bytes, options) / 2 > limit_of(found.area_bytes, options);
     if is_worth && end >= found.file_bytes {
