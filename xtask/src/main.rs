@@ -120,8 +120,17 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "store",
-        what: "a storage when it is large, full, or begun again; when much dies at once; objects of changing sizes; beside varnishd; or workers and daemons killed under load",
-        options: &["--objects N", "--files", "--kills N", "--no-peer", "--as-built"],
+        what: "a storage when it is large, full, or begun again; when much dies or is purged at once; objects of changing sizes; beside varnishd; or workers and daemons killed under load",
+        options: &[
+            "--objects N",
+            "--bytes N",
+            "--turns N",
+            "--only size|death|purges|mixture|kinds",
+            "--files",
+            "--kills N",
+            "--no-peer",
+            "--as-built",
+        ],
         run: store::main,
     },
     Task {

@@ -47,9 +47,14 @@ pub fn sized_origin() -> Result<u16, String> {
     Ok(port)
 }
 
+/// What stands behind a word in a path.
+fn text<'a>(path: &'a str, word: &str) -> Option<&'a str> {
+    path.split('/').find_map(|part| part.strip_prefix(word)?.strip_prefix('-'))
+}
+
 /// The number behind a word in a path.
 fn number(path: &str, word: &str) -> Option<u64> {
-    path.split('/').find_map(|part| part.strip_prefix(word)?.strip_prefix('-')?.parse().ok())
+    text(path, word)?.parse().ok()
 }
 
 /// How long a body may be kept, in seconds.
@@ -105,7 +110,10 @@ fn answer(stream: &mut TcpStream, request: &str) -> bool {
         }
         None if has("film") => ("200 OK", "ETag: \"film\"\r\n".to_owned(), &whole[..]),
         None if has("etag") => ("200 OK", "ETag: \"5f3a-64\"\r\n".to_owned(), &whole[..]),
-        None => ("200 OK", String::new(), &whole[..]),
+        None => {
+            let tags = text(path, "tags").map(|tags| format!("xkey: {}\r\n", tags.replace('+', " ")));
+            ("200 OK", tags.unwrap_or_default(), &whole[..])
+        }
     };
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Length: {}\r\nContent-Type: text/html\r\nCache-Control: max-age={}\r\n{more}\r\n",

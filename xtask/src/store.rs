@@ -1,38 +1,32 @@
 //! `cargo xtask store`: how a storage behaves when it is large, full or begun again, beside varnishd where it is installed.
 //!
 //! The store is filled through the front door with small objects. Lookups in a few and in all of them are compared; the
-//! worker is killed; all objects die at one moment while others are asked for; and a full storage gets objects of other
-//! sizes and back. Each server runs alone; times are wall-clock unless CPU is said. `--kills N` kills at random moments and checks every
+//! worker is killed; all objects die at one moment while others are asked for; objects are purged one by one and by tag; and
+//! a full storage gets objects of other sizes and back, and of a hundred sizes again and again. Each server runs alone; times are wall-clock unless CPU is said. `--kills N` kills at random moments and checks every
 //! answer.
 
+mod client;
 mod files;
+mod mixture;
+mod removal;
 
 use crate::origin::sized_origin;
 use crate::place::{build, folder, free_port};
 use crate::process::{Server, cpu_microseconds, memory_bytes};
-use crate::servers::Kind;
+use crate::servers::{Kind, Setting};
+use client::{Client, fill, per_second, scattered};
 use std::fmt::Write as _;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
-use std::path::Path;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
-/// Body of a small object, in bytes.
-const SMALL_BYTES: usize = 100;
-/// Body of a large object, in bytes.
-const LARGE_BYTES: usize = 1 << 20;
-/// Requests that are sent before their answers are read.
-const AHEAD: usize = 64;
+/// Body of a small object, in bytes, unless told otherwise.
+const SMALL_BYTES: u64 = 100;
 /// How many objects are few.
 const FEW: u64 = 10_000;
 /// How many lookups are timed.
 const LOOKUPS: u64 = 200_000;
-/// Limit of the storage that gets objects of other sizes, in MiB.
-const MIXED_MEBIBYTES: u32 = 64;
-/// How long before they die the last of the objects that die together may be stored, in seconds.
-const SPARE_SECONDS: u64 = 4;
-/// `default_grace`: how long objects live beyond their time to live.
-const GRACE_SECONDS: u64 = 10;
+/// How often a storage is filled with objects of a hundred sizes, unless told otherwise.
+const TURNS: u64 = 6;
 
 /// Runs the task.
 pub fn main(arguments: &[String]) -> Result<(), String> {
@@ -44,6 +38,14 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
         build()?;
     }
     let objects = crate::number(arguments, "--objects", 200_000)?;
+    let bytes = crate::number(arguments, "--bytes", SMALL_BYTES)?;
+    let only = crate::option(arguments, "--only");
+    if let Some(only) = only
+        && !SCENES.iter().any(|(what, _)| *what == only)
+    {
+        return Err(format!("there is no '{only}' to measure"));
+    }
+    let turns = crate::number(arguments, "--turns", TURNS)?;
     let (folder, origin) = (folder()?, sized_origin()?);
     let mut report = String::new();
     for kind in [Kind::Copal, Kind::Varnish] {
@@ -51,9 +53,8 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
             println!("skipped: {}", kind.name());
             continue;
         }
-        let scene = Scene { kind, origin, folder: folder.path(), objects };
-        let what =
-            if has("--files") { "files".to_owned() } else { format!("{objects} objects of {SMALL_BYTES} bytes") };
+        let scene = Scene { kind, origin, folder: folder.path().to_owned(), objects, bytes, turns };
+        let what = if has("--files") { "files".to_owned() } else { format!("{objects} objects of {bytes} bytes") };
         let _ = writeln!(report, "\n{}, {what}", kind.name());
         // What a peer cannot do is told, and the rest measured.
         let told = |what: &str, result: Result<String, String>| {
@@ -64,9 +65,10 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
             report += &told("cold pages", scene.cold());
             continue;
         }
-        report += &told("size", scene.size());
-        report += &told("death", scene.death());
-        report += &told("mixture", scene.mixture());
+        for (what, measure) in SCENES.iter().filter(|(what, _)| only.is_none_or(|only| only == *what)) {
+            println!("{}: {what}", kind.name());
+            report += &told(what, measure(&scene));
+        }
     }
     println!("{report}");
     Ok(())
@@ -84,91 +86,44 @@ fn kill(times: u64) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err("something wrong was delivered, or something came back".to_owned()) }
 }
 
-struct Scene<'a> {
+type Measure = fn(&Scene) -> Result<String, String>;
+
+/// What is measured of a storage in memory, in this order.
+const SCENES: [(&str, Measure); 5] = [
+    ("size", Scene::size),
+    ("death", Scene::death),
+    ("purges", Scene::purges),
+    ("mixture", Scene::mixture),
+    ("kinds", Scene::kinds),
+];
+
+struct Scene {
     kind: Kind,
     origin: u16,
-    folder: &'a Path,
+    folder: PathBuf,
+    /// How many small objects.
     objects: u64,
+    /// Body of each, in bytes.
+    bytes: u64,
+    /// How often a storage is filled with objects of a hundred sizes.
+    turns: u64,
 }
 
-/// A connection that sends requests ahead.
-struct Client {
-    port: u16,
-    connection: BufReader<TcpStream>,
+fn small_of(number: u64, bytes: u64) -> String {
+    format!("/object-{number}/{bytes}")
 }
 
-impl Client {
-    fn new(port: u16) -> Result<Client, String> {
-        let connection = TcpStream::connect(("127.0.0.1", port)).map_err(|error| error.to_string())?;
-        let _ = connection.set_nodelay(true);
-        let _ = connection.set_read_timeout(Some(Duration::from_secs(60)));
-        Ok(Client { port, connection: BufReader::with_capacity(64 << 10, connection) })
+impl Scene {
+    fn small(&self, number: u64) -> String {
+        small_of(number, self.bytes)
     }
 
-    /// Asks for all of these; returns how many answers were hits.
-    fn ask_all(&mut self, mut paths: impl Iterator<Item = String>) -> Result<u64, String> {
-        let (mut hits, mut requests, mut asked) = (0, Vec::new(), Vec::new());
-        loop {
-            asked.clear();
-            asked.extend(paths.by_ref().take(AHEAD));
-            if asked.is_empty() {
-                return Ok(hits);
-            }
-            requests.clear();
-            for path in &asked {
-                let _ = write!(requests, "GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n");
-            }
-            self.connection.get_mut().write_all(&requests).map_err(|error| error.to_string())?;
-            for path in &asked {
-                hits += u64::from(self.answer().map_err(|error| format!("port {}: {path}: {error}", self.port))?);
-            }
-        }
-    }
-
-    /// Reads an answer to its end; returns whether it was a hit: its `X-Varnish` has two numbers.
-    fn answer(&mut self) -> std::io::Result<bool> {
-        let (mut length, mut is_hit, mut line) = (0, false, String::new());
-        loop {
-            line.clear();
-            if self.connection.read_line(&mut line)? == 0 {
-                return Err(std::io::ErrorKind::UnexpectedEof.into());
-            }
-            let Some((name, value)) = line.split_once(':') else {
-                if line == "\r\n" {
-                    break;
-                }
-                continue;
-            };
-            match name.to_ascii_lowercase().as_str() {
-                "content-length" => length = value.trim().parse().unwrap_or(0),
-                "x-varnish" => is_hit = value.split_whitespace().count() == 2,
-                _ => {}
-            }
-        }
-        std::io::copy(&mut (&mut self.connection).take(length), &mut std::io::sink())?;
-        Ok(is_hit)
-    }
-}
-
-fn small(number: u64) -> String {
-    format!("/object-{number}/{SMALL_BYTES}")
-}
-
-/// Numbers below `bound`, scattered, always the same.
-fn scattered(bound: u64) -> impl Iterator<Item = u64> {
-    (1u64..).map(move |n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) % bound.max(1))
-}
-
-fn per_second(count: u64, since: Instant) -> f64 {
-    count as f64 / since.elapsed().as_secs_f64()
-}
-
-impl Scene<'_> {
-    fn start(&self, name: &str, mebibytes: u32) -> Result<(Server, u16), String> {
+    fn start(&self, name: &str, mebibytes: u32, vcl: Option<String>) -> Result<(Server, u16), String> {
         let port = free_port()?;
         let folder = self.folder.join(format!("store-{}-{name}", self.kind.name()));
         std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-        let mut launch = self.kind.launch(port, self.origin, &folder, mebibytes)?;
+        let setting = Setting { cache_mebibytes: mebibytes, vcl, ..Setting::default() };
+        let mut launch = self.kind.launch_with(port, self.origin, &folder, &setting)?;
         launch.arguments.extend(["-l".to_owned(), "2m".to_owned()]);
         let log = folder.join("log");
         let mut server = Server::start("0", &launch.program, &launch.arguments, &log)?;
@@ -176,21 +131,23 @@ impl Scene<'_> {
         Ok((server, port))
     }
 
-    /// A limit that holds all objects, also those of the peer.
-    fn roomy(&self) -> u32 {
-        u32::try_from(64 + self.objects / 400).unwrap_or(u32::MAX)
+    /// A limit, in MiB, that holds so many objects.
+    fn roomy(&self, objects: u64) -> u32 {
+        let overhead = if self.kind == Kind::Copal { 600 } else { 2_500 };
+        u32::try_from(64 + objects * (self.bytes + overhead) / (1 << 20)).unwrap_or(u32::MAX)
     }
 
     /// Filling, memory, lookups, and what is left when the worker is killed.
     fn size(&self) -> Result<String, String> {
-        let (server, port) = self.start("size", self.roomy())?;
-        let mut client = Client::new(port)?;
-        client.ask_all((0..FEW.min(self.objects)).map(small))?;
+        let (server, port) = self.start("size", self.roomy(self.objects), None)?;
+        let small = |number: u64| self.small(number);
+        Client::new(port)?.ask_all((0..FEW.min(self.objects)).map(small))?;
         let empty = memory_bytes(&server.tree());
         let begin = Instant::now();
-        client.ask_all((FEW.min(self.objects)..self.objects).map(small))?;
+        fill(port, FEW.min(self.objects)..self.objects, small)?;
         let filled = per_second(self.objects.saturating_sub(FEW), begin);
         let bytes = memory_bytes(&server.tree()).saturating_sub(empty) / self.objects.saturating_sub(FEW).max(1);
+        let mut client = Client::new(port)?;
         let mut costs = Vec::new();
         for bound in [FEW, self.objects, FEW, self.objects] {
             let before = cpu_microseconds(&server.tree()).0;
@@ -220,70 +177,6 @@ impl Scene<'_> {
             all / few,
             back.as_secs_f64() * 1e3,
             hits as f64 / 100.0,
-        ))
-    }
-
-    /// All objects die at one moment, while others are asked for one by one.
-    fn death(&self) -> Result<String, String> {
-        let (server, port) = self.start("death", self.roomy())?;
-        let mut client = Client::new(port)?;
-        // Fills as fast as above, which is guessed generously; what dies before all are there would hide the rest.
-        let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-        let deadline = now() + self.objects / 5_000 + SPARE_SECONDS;
-        client.ask_all((0..self.objects).map(|number| format!("/until-{deadline}/{number}/{SMALL_BYTES}")))?;
-        client.ask_all((0..100).map(small))?;
-        let mut quiet = Vec::new();
-        let mut during = Vec::new();
-        while now() < deadline + GRACE_SECONDS + SPARE_SECONDS {
-            for number in 0..100 {
-                let begin = Instant::now();
-                client.ask_all(std::iter::once(small(number)))?;
-                let took = begin.elapsed().as_secs_f64() * 1e6;
-                if now() + 2 < deadline + GRACE_SECONDS { &mut quiet } else { &mut during }.push(took);
-            }
-        }
-        drop(server);
-        let at = |times: &mut Vec<f64>, share: f64| {
-            times.sort_by(f64::total_cmp);
-            times.get((times.len().saturating_sub(1) as f64 * share) as usize).copied().unwrap_or(f64::NAN)
-        };
-        Ok(format!(
-            "all die at once: hits p99 {:.0} µs before, {:.0} µs meanwhile; p99.9 {:.0} and {:.0} µs\n",
-            at(&mut quiet, 0.99),
-            at(&mut during, 0.99),
-            at(&mut quiet, 0.999),
-            at(&mut during, 0.999),
-        ))
-    }
-
-    /// A full storage gets large objects in place of small ones, and small ones again.
-    fn mixture(&self) -> Result<String, String> {
-        let (server, port) = self.start("mixture", MIXED_MEBIBYTES)?;
-        let mut client = Client::new(port)?;
-        let before = memory_bytes(&server.tree());
-        let capacity = u64::from(MIXED_MEBIBYTES) << 20;
-        let (few, many) = (capacity / 2_000, capacity / 400);
-        let speed = |client: &mut Client, from: u64, count: u64| -> Result<f64, String> {
-            let begin = Instant::now();
-            client.ask_all((from..from + count).map(small))?;
-            Ok(per_second(count, begin))
-        };
-        let empty = speed(&mut client, 0, few)?;
-        speed(&mut client, few, many)?;
-        let full = speed(&mut client, few + many, few)?;
-        let large = 3 * capacity / LARGE_BYTES as u64;
-        let begin = Instant::now();
-        client.ask_all((0..large).map(|number| format!("/large-{number}/{LARGE_BYTES}")))?;
-        let large_speed = per_second(large, begin);
-        let after_large = speed(&mut client, few * 2 + many, few)?;
-        speed(&mut client, few * 3 + many, many)?;
-        let again = speed(&mut client, few * 3 + many * 2, few)?;
-        std::thread::sleep(Duration::from_millis(1500));
-        let grown = memory_bytes(&server.tree()).saturating_sub(before) as f64 / capacity as f64;
-        Ok(format!(
-            "small objects a second: {empty:.0} into an empty storage, {full:.0} into a full one, {after_large:.0} in place of \
-             large ones, {again:.0} when they are all there is; large ones {large_speed:.0} a second\n\
-             memory grown by {grown:.2} × the limit of {MIXED_MEBIBYTES} MiB\n",
         ))
     }
 }

@@ -4,7 +4,8 @@
 //! all. Then what is hot is asked for while cold pages are read from the disk; the worker is killed; the whole daemon is started
 //! again. The page cache is emptied of the file in between (`posix_fadvise`), for which no rights are needed.
 
-use super::{Client, Scene, per_second};
+use super::Scene;
+use super::client::{Client, per_second, percentile};
 use crate::place::free_port;
 use crate::process::{Server, memory_bytes};
 use std::fs::File;
@@ -34,7 +35,7 @@ fn chill(path: &Path) {
     }
 }
 
-impl Scene<'_> {
+impl Scene {
     fn start_with(&self, storage: &str, folder: &Path) -> Result<(Server, u16), String> {
         let port = free_port()?;
         let mut launch = self.kind.launch(port, self.origin, folder, 64)?;
@@ -97,13 +98,10 @@ impl Scene<'_> {
             let mut times = Vec::new();
             for _ in 0..rounds {
                 for number in 0..HOT {
-                    let begin = Instant::now();
-                    client.ask_all(std::iter::once(page(number)))?;
-                    times.push(begin.elapsed().as_secs_f64() * 1e6);
+                    times.push(client.time(page(number))?);
                 }
             }
-            times.sort_by(f64::total_cmp);
-            Ok(times[times.len() * 99 / 100])
+            Ok(percentile(&mut times, 0.99))
         };
         hot(&mut client, 3)?;
         let quiet = hot(&mut client, 60)?;
