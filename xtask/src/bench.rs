@@ -26,6 +26,9 @@ const PAGE: &str = "docs/performance.md";
 /// A load that has a number of requests has this long for them.
 const LONGEST: Duration = Duration::from_secs(1800);
 
+/// One in so many answers of a row of hits may be a miss: those that come first.
+const HITS_MISSED_PART: u64 = 1000;
+
 /// Runs the task.
 pub fn main(arguments: &[String]) -> Result<(), String> {
     let has = |name: &str| arguments.iter().any(|argument| argument == name);
@@ -128,7 +131,8 @@ fn one_scene(
             for one in standing.iter().filter(|_| round == 1 || !row.is_long) {
                 let Some(port) = one.port(row) else { continue };
                 let outcome = one_measurement(row, one, port, seconds);
-                let outcome = outcome.map_err(|error| format!("{}, {}: {error}", one.name(), row.name))?;
+                let mut outcome = outcome.map_err(|error| format!("{}, {}: {error}", one.name(), row.name))?;
+                outcome.notes.extend(few_hits(row, outcome.hits));
                 eprintln!(
                     "round {round}/{rounds}  {:<16} {:<8} {:>9.2} µs/request {:>9.0}/s p99 {:>8.0} µs{}",
                     row.name,
@@ -170,6 +174,12 @@ fn one_measurement(row: &Row, one: &Standing, port: u16, seconds: f64) -> Result
     })
 }
 
+/// What is to be said where what is measured as hits is something else.
+fn few_hits(row: &Row, (hits, told): (u64, u64)) -> Option<String> {
+    let is_wrong = row.title.starts_with("hits") && hits + told / HITS_MISSED_PART < told;
+    is_wrong.then(|| format!("only {hits} of {told} answers were hits"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,6 +188,15 @@ mod tests {
     fn rows_are_named_whole_or_by_their_beginning() {
         assert!(matches("hit-1k", "hit-1k") && !matches("hit-1k", "hit-1k-500"));
         assert!(matches("hit-*", "hit-1k-500") && matches("*", "esi") && !matches("hit-*", "esi"));
+    }
+
+    #[test]
+    fn a_row_of_hits_says_when_they_are_misses() {
+        let row = |title: &str| Row::new("row", title, hits("/b1", 1));
+        assert_eq!(few_hits(&row("hits, 1 KiB"), (9_990, 10_000)), None);
+        assert_eq!(few_hits(&row("hits, 1 KiB"), (0, 0)), None, "a server that does not tell");
+        assert!(few_hits(&row("hits, 1 KiB"), (9_730, 10_000)).is_some_and(|note| note.contains("9730 of 10000")));
+        assert_eq!(few_hits(&row("misses"), (0, 10_000)), None);
     }
 
     #[test]

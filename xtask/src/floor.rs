@@ -1,7 +1,8 @@
 //! The floor: a bare epoll loop that finds the end of a request and sends a canned response.
 //!
 //! It does nothing that a real server does; its CPU time per request is the cost of the kernel and the wire. It is also
-//! the origin behind the measured caches, since its responses may be stored for an hour.
+//! the origin behind the measured caches, since its responses may be stored for an hour. They are dated with the moment at which it
+//! starts: under the rules of HTTP an old date is an old response, and every hit of it would be a miss (RFC 9111 §4.2.3).
 
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -9,6 +10,7 @@ use nix::sys::socket::{MsgFlags, recv, send};
 use socket2::{Domain, Socket, Type};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Body sizes of `/b0` … `/b4`, in bytes.
 pub const BODIES: [usize; 5] = [1, 1 << 10, 10 << 10, 100 << 10, 1 << 20];
@@ -25,8 +27,9 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
     let usage = "usage: floor PORT THREADS";
     let port: u16 = arguments.first().and_then(|a| a.parse().ok()).ok_or(usage)?;
     let threads: usize = arguments.get(1).and_then(|a| a.parse().ok()).ok_or(usage)?;
+    let date = now();
     let answers: &'static [[Vec<u8>; 5]; 2] =
-        Box::leak(Box::new([false, true].map(|close| BODIES.map(|n| answer(n, close)))));
+        Box::leak(Box::new([false, true].map(|close| BODIES.map(|n| answer(n, close, &date)))));
     let others: Vec<_> =
         (1..threads).map(|_| std::thread::spawn(move || run(port, answers).map_err(|e| e.to_string()))).collect();
     run(port, answers).map_err(|error| error.to_string())?;
@@ -36,10 +39,18 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-fn answer(body_bytes: usize, close: bool) -> Vec<u8> {
+/// Now, as in `Date`.
+fn now() -> String {
+    let mut date = [0; 29];
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
+    semantics::date::format(now, &mut date);
+    String::from_utf8_lossy(&date).into_owned()
+}
+
+fn answer(body_bytes: usize, close: bool, date: &str) -> Vec<u8> {
     let connection = if close { "close" } else { "keep-alive" };
     let mut bytes = format!(
-        "HTTP/1.1 200 OK\r\nServer: floor\r\nDate: Thu, 20 Nov 2025 17:00:00 GMT\r\nContent-Type: text/html\r\n\
+        "HTTP/1.1 200 OK\r\nServer: floor\r\nDate: {date}\r\nContent-Type: text/html\r\n\
          Content-Length: {body_bytes}\r\nLast-Modified: Thu, 20 Nov 2025 16:00:00 GMT\r\nETag: \"691f4a3c-{body_bytes:x}\"\r\n\
          Cache-Control: max-age=3600\r\nConnection: {connection}\r\n\r\n"
     )
@@ -146,4 +157,22 @@ fn push(fd: i32, bytes: &[u8], mut sent: usize) -> Option<usize> {
         }
     }
     Some(sent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use semantics::date::DateForms;
+
+    #[test]
+    fn answer_is_as_old_as_the_floor_and_as_long_as_asked_for() {
+        let text = String::from_utf8(answer(BODIES[1], false, &now())).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert_eq!(body.len(), BODIES[1]);
+        let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        assert_eq!(field("Content-Length: "), "1024");
+        let dated = semantics::date::parse(field("Date: ").as_bytes(), DateForms::Rfc).unwrap();
+        let age = UNIX_EPOCH.elapsed().unwrap().as_secs_f64() - dated;
+        assert!((0.0..60.0).contains(&age), "what is old is no hit: {head}");
+    }
 }

@@ -31,6 +31,8 @@ pub struct Measured {
     pub cpu: f64,
     /// The share of it in user mode.
     pub user: f64,
+    /// Of so many answers that tell whether they were hits, so many were.
+    pub hits: (u64, u64),
     /// Bytes of bodies a second.
     pub bytes_per_second: f64,
     /// Bytes resident more than before, for each idle connection.
@@ -88,6 +90,7 @@ pub fn measure(plan: &Plan, port: u16, pids: &[u32]) -> Result<Measured, String>
         p99: times.at(0.99),
         cpu: per(after.0 - before.0),
         user: per(after.1 - before.1),
+        hits: tally.hits,
         bytes_per_second: tally.body_bytes as f64 / outcome.seconds.max(1e-9),
         idle_bytes: (held - empty) / plan.idle.max(1) as f64,
         notes: outcome.doubts().into_iter().chain(failures.map(|failures| failures.said.clone())).collect(),
