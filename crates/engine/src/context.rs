@@ -22,6 +22,7 @@ use crate::clock::Clock;
 use crate::loaded_vcl::VclTable;
 use crate::memory::{Bound, Ledger, RequestMemory};
 use crate::mempool_counts::{Counted, PoolCounters};
+use crate::origin::http1::received::ReceiveBuffers;
 use crate::origin::http2::connections::Connections;
 use crate::panics::PanicHook;
 use crate::query_rules::QueryRules;
@@ -94,6 +95,8 @@ pub struct Loop {
     pub pool: Pool,
     /// Connections to origins that requests share.
     pub(crate) connections: Connections,
+    /// What responses over HTTP/1 are received into.
+    pub(crate) receive_buffers: Rc<ReceiveBuffers>,
     /// Options of client sockets; see [`Loop::with_sockets`].
     pub sockets: Rc<dyn SocketOptions>,
     /// The clock.
@@ -136,6 +139,7 @@ impl Loop {
             dial,
             pool: Pool::new(),
             connections: Connections::default(),
+            receive_buffers: Rc::default(),
             sockets: Rc::new(NoSockets),
             clock,
             slice_refusals: Refusals::default(),

@@ -1,12 +1,14 @@
 //! A time limit that costs nothing as long as it is not reached.
 //!
 //! Arming a timer for every read and write would be most of the cost of a hit. So the timer of a connection is moved only when
-//! it fires too early. *Invariant:* the timer is armed for `due` or earlier.
+//! it fires too early, and asked only if it has, or somebody else waits for it. *Invariant:* the timer is armed for `due` or
+//! earlier.
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+use tokio::task::coop::has_budget_remaining;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// The longest meaningful limit; anything longer counts as no limit.
@@ -21,12 +23,14 @@ pub(crate) fn duration(seconds: f64) -> Duration {
 pub(crate) struct Deadline {
     due: Instant,
     timer: Option<Pin<Box<Sleep>>>,
+    /// Who is woken when it fires.
+    waiter: Option<Waker>,
 }
 
 impl Deadline {
     /// A limit without a timer.
     pub(crate) fn new() -> Deadline {
-        Deadline { due: Instant::now() + FOREVER, timer: None }
+        Deadline { due: Instant::now() + FOREVER, timer: None, waiter: None }
     }
 
     /// Moves the limit.
@@ -40,7 +44,11 @@ impl Deadline {
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
         if timer.deadline() > due {
             timer.as_mut().reset(due);
+        } else if !timer.is_elapsed() && self.waiter.as_ref().is_some_and(|waiter| waiter.will_wake(context.waker())) {
+            return Poll::Pending;
         }
+        // A task that has used up its budget does not get through to the timer.
+        self.waiter = has_budget_remaining().then(|| context.waker().clone());
         while timer.as_mut().poll(context).is_ready() {
             if timer.deadline() >= due {
                 return Poll::Ready(());
@@ -70,6 +78,47 @@ mod tests {
         deadline.set(start + Duration::from_secs(7));
         poll_fn(|context| deadline.poll(context)).await;
         assert_eq!(start.elapsed().as_secs(), 7);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_waits_last_is_woken_at_the_limit() {
+        struct Woken(std::sync::atomic::AtomicBool);
+        impl std::task::Wake for Woken {
+            fn wake(self: std::sync::Arc<Self>) {
+                self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+            }
+        }
+        let waiters = [(); 2].map(|()| std::sync::Arc::new(Woken(false.into())));
+        let is_woken = |index: usize| waiters[index].0.load(std::sync::atomic::Ordering::Relaxed);
+        let mut deadline = Deadline::new();
+        for (seconds, waiter) in [(5, 0), (9, 0), (9, 1), (9, 1)] {
+            deadline.set(Instant::now() + Duration::from_secs(seconds));
+            assert!(deadline.poll(&mut Context::from_waker(&waiters[waiter].clone().into())).is_pending());
+        }
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        assert_eq!((is_woken(0), is_woken(1)), (false, true), "too early, so that it is moved");
+        let waker = waiters[1].clone().into();
+        assert!(deadline.poll(&mut Context::from_waker(&waker)).is_pending());
+        waiters[1].0.store(false, std::sync::atomic::Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert!(!is_woken(1));
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert!(is_woken(1) && deadline.poll(&mut Context::from_waker(&waker)).is_ready());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn task_that_has_used_up_its_budget_is_woken_all_the_same() {
+        let mut deadline = Deadline::new();
+        deadline.set(Instant::now() + Duration::from_secs(1));
+        poll_fn(|context| {
+            // The first time, when there is no timer yet.
+            while deadline.timer.is_none() && has_budget_remaining() {
+                let _ = std::pin::pin!(tokio::task::coop::consume_budget()).poll(context);
+            }
+            deadline.poll(context)
+        })
+        .await;
+        assert!(deadline.waiter.is_some());
     }
 
     #[test]

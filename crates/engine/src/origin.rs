@@ -10,7 +10,7 @@
 //! connections are shared. Interim responses, retries and the meaning of a response are up to the fetch. *Invariant:* `fetch`
 //! names no codec; this module names no step and no VCL. Next files: `origin/terms.rs`, `origin/http1.rs`, `origin/http2.rs`.
 
-mod http1;
+pub(crate) mod http1;
 pub(crate) mod http2;
 mod terms;
 
@@ -22,7 +22,7 @@ use crate::context::Loop;
 use crate::exchange::BodyAnnounced;
 use crate::fetch::interest::Interested;
 use backend::open::OpenRecord;
-use backend::{Ends, OpenError, OpenRequest};
+use backend::{BackendConnection, Ends, OpenError, OpenRequest};
 pub(crate) use http2::Sender;
 use http2::connection::Got;
 use message::Message;
@@ -53,10 +53,14 @@ impl OriginExchange {
         if request.backend.definition().http2 {
             return Ok(match context.connections.get(request).await? {
                 Got::Stream(lease) => OriginExchange::Http2(Box::new(http2::Http2Exchange::new(lease))),
-                Got::Connection(connection) => OriginExchange::Http1(Box::new(http1::Http1Exchange::new(connection))),
+                Got::Connection(connection) => OriginExchange::over_http1(connection, context),
             });
         }
-        Ok(OriginExchange::Http1(Box::new(http1::Http1Exchange::new(backend::open(request).await?))))
+        Ok(OriginExchange::over_http1(backend::open(request).await?, context))
+    }
+
+    fn over_http1(connection: BackendConnection, context: &Loop) -> OriginExchange {
+        OriginExchange::Http1(Box::new(http1::Http1Exchange::new(connection, context)))
     }
 
     /// Bytes of buffers needed to receive a long body.

@@ -4,6 +4,7 @@
 //! connection is closed if the response's body ends only with it, if the request or response says `close`, or if bytes follow
 //! the end of the response. Source: RFC 9112 §6, §7 and §9. Next file: `origin/http1/wire.rs`.
 
+pub(crate) mod received;
 mod wire;
 
 use super::terms::{BodyTerms, Carriage, CutShort, HeadFailure, ReceiveLimits, ResponseBody, Standing, close_reason};
@@ -15,14 +16,15 @@ use backend::open::OpenRecord;
 use backend::{BackendConnection, Ends};
 use http1::{BodyDecoder, BodyError, BodyLength, HeadError, HeadStatus, LAST_CHUNK};
 use message::Message;
+pub(super) use received::BUFFER_BYTES_LONG;
 use shm::log::LogBuffer;
+use std::rc::Rc;
 use std::time::Duration;
 use surface::counter::Main;
 use surface::reason::Reason;
 use surface::tag::Tag;
 use tokio::time::Instant;
 use vcl_run::tls::TlsFacts;
-pub(super) use wire::BUFFER_BYTES_LONG;
 use wire::{OriginWire, ReceiveError};
 
 /// Largest body that is sent in one piece with the head, in bytes.
@@ -67,9 +69,9 @@ struct TrailerSection {
 }
 
 impl Http1Exchange {
-    pub(super) fn new(connection: BackendConnection) -> Http1Exchange {
+    pub(super) fn new(connection: BackendConnection, context: &Loop) -> Http1Exchange {
         Http1Exchange {
-            wire: OriginWire::new(connection),
+            wire: OriginWire::new(connection, Rc::clone(&context.receive_buffers)),
             out: Vec::new(),
             is_chunked: false,
             decoder: BodyDecoder::new(BodyLength::None),

@@ -1,23 +1,20 @@
 //! A connection to an origin, used by one exchange: sends and receives bytes within time limits.
 //!
 //! While a request is being sent, whatever the origin already sends is received, so that an origin that answers before it has
-//! read everything neither blocks nor is blocked. *Invariants:* `start <= buffer.len()`; the bytes from there on were received and
-//! have not been used; a connection whose answer has not begun holds no buffer.
+//! read everything neither blocks nor is blocked. A timer is made only for what has to wait. *Invariant:* a connection whose answer has
+//! not begun holds no buffer. Next file: `received.rs`.
 
+use super::received::{BUFFER_BYTES, ReceiveBuffers, Received};
 use crate::fetch::interest::Interested;
 use backend::{BackendConnection, TlsFailure};
-use bytes::BufMut;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
+use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWrite};
-use tokio::time::{Instant, timeout_at};
-
-/// Size of the receive buffer, at first and for bodies that turn out to be long, in bytes.
-const BUFFER_BYTES: usize = 16 << 10;
-pub(crate) const BUFFER_BYTES_LONG: usize = 64 << 10;
+use tokio::time::{Instant, Sleep, sleep_until};
 
 /// The number of the error when nothing moves.
 const ETIMEDOUT: i32 = 110;
@@ -36,8 +33,7 @@ pub(super) enum ReceiveError {
 /// A connection in use.
 pub(super) struct OriginWire {
     connection: BackendConnection,
-    buffer: Vec<u8>,
-    start: usize,
+    received: Received,
     /// Bytes of the request that the connection has accepted.
     sent_bytes: u64,
     /// Part of an answer has arrived, perhaps an interim one.
@@ -51,11 +47,10 @@ pub(super) struct OriginWire {
 }
 
 impl OriginWire {
-    pub(super) fn new(connection: BackendConnection) -> OriginWire {
+    pub(super) fn new(connection: BackendConnection, buffers: Rc<ReceiveBuffers>) -> OriginWire {
         OriginWire {
             connection,
-            buffer: Vec::new(),
-            start: 0,
+            received: Received::new(buffers),
             sent_bytes: 0,
             has_answered: false,
             is_ended: false,
@@ -96,16 +91,12 @@ impl OriginWire {
 
     /// The bytes that were received and not used.
     pub(super) fn received(&self) -> &[u8] {
-        &self.buffer[self.start..]
+        self.received.bytes()
     }
 
     /// Marks bytes as used.
     pub(super) fn consume(&mut self, count: usize) {
-        self.start = (self.start + count).min(self.buffer.len());
-        if self.start == self.buffer.len() {
-            self.start = 0;
-            self.buffer.clear();
-        }
+        self.received.consume(count);
     }
 
     /// Sends all of `bytes`. If nothing moves for `stall`, the connection counts as broken, with ETIMEDOUT.
@@ -115,14 +106,13 @@ impl OriginWire {
     pub(super) async fn send(&mut self, bytes: &[u8], stall: Duration) -> Result<(), i32> {
         let mut sent = 0;
         while sent < bytes.len() {
-            let some = poll_fn(|context| self.poll_send(context, &bytes[sent..]));
-            match timeout_at(Instant::now() + stall, some).await {
-                Ok(Ok(count)) => {
+            match within(|| Instant::now() + stall, |context| self.poll_send(context, &bytes[sent..])).await {
+                Some(Ok(count)) => {
                     sent += count;
                     self.sent_bytes += count as u64;
                 }
-                Ok(Err(error)) => return Err(backend::backend::error_number(&error)),
-                Err(_) => return Err(ETIMEDOUT),
+                Some(Err(error)) => return Err(backend::backend::error_number(&error)),
+                None => return Err(ETIMEDOUT),
             }
         }
         self.flush(stall).await
@@ -130,13 +120,16 @@ impl OriginWire {
 
     /// An encrypted connection keeps what its socket did not take.
     async fn flush(&mut self, stall: Duration) -> Result<(), i32> {
-        let flushed = poll_fn(|context| match Pin::new(&mut self.connection.stream).poll_flush(context) {
-            Poll::Pending => self.poll_answer(context),
-            done => done,
-        });
-        match timeout_at(Instant::now() + stall, flushed).await {
-            Ok(result) => result.map_err(|error| backend::backend::error_number(&error)),
-            Err(_) => Err(ETIMEDOUT),
+        let flushed = within(
+            || Instant::now() + stall,
+            |context| match Pin::new(&mut self.connection.stream).poll_flush(context) {
+                Poll::Pending => self.poll_answer(context),
+                done => done,
+            },
+        );
+        match flushed.await {
+            Some(result) => result.map_err(|error| backend::backend::error_number(&error)),
+            None => Err(ETIMEDOUT),
         }
     }
 
@@ -151,8 +144,8 @@ impl OriginWire {
     /// Takes what the origin sends while it does not accept anything: one that waits for us to read would never accept the rest.
     /// Never ready.
     fn poll_answer<T>(&mut self, context: &mut Context<'_>) -> Poll<T> {
-        while !self.is_ended && self.buffer.len() < BUFFER_BYTES {
-            match self.poll_receive(context, BUFFER_BYTES - self.buffer.len()) {
+        while !self.is_ended && self.received.len() < BUFFER_BYTES {
+            match self.poll_receive(context, BUFFER_BYTES - self.received.len()) {
                 Poll::Ready(Ok(1..)) => {}
                 Poll::Ready(Ok(0) | Err(_)) => self.is_ended = true,
                 Poll::Pending => break,
@@ -162,11 +155,7 @@ impl OriginWire {
     }
 
     fn poll_receive(&mut self, context: &mut Context<'_>, most: usize) -> Poll<io::Result<usize>> {
-        if self.buffer.capacity() == 0 {
-            self.buffer.reserve_exact(BUFFER_BYTES);
-        }
-        let room = (self.buffer.capacity() - self.buffer.len()).min(most);
-        let mut into = (&mut self.buffer).limit(room);
+        let mut into = self.received.room(most);
         match pin!(self.connection.stream.read_buf(&mut into)).poll(context) {
             Poll::Ready(Ok(count)) => {
                 self.has_answered |= count > 0;
@@ -179,20 +168,11 @@ impl OriginWire {
             Poll::Pending => {
                 // An origin may take its time: until then every request that waits for one would hold a buffer.
                 if !self.has_answered {
-                    self.buffer = Vec::new();
+                    self.received.discard();
                 }
                 Poll::Pending
             }
         }
-    }
-
-    /// Makes room for at least one byte after the received ones; the buffer gets room for at least `wanted` bytes.
-    fn make_room(&mut self, wanted: usize) {
-        self.buffer.drain(..self.start);
-        self.start = 0;
-        let (len, room) = (self.buffer.len(), self.buffer.capacity());
-        let needed = if len == room { room * 2 } else { room };
-        self.buffer.reserve_exact(needed.max(wanted).max(BUFFER_BYTES) - len);
     }
 
     /// Receives more bytes, at most `most` (0 = no limit), until `deadline`. 0 means the end of the stream.
@@ -203,27 +183,43 @@ impl OriginWire {
         if self.is_ended {
             return Ok(0);
         }
-        // If a read filled the buffer, more is likely to come.
-        let room = self.buffer.capacity();
-        let was_filled = self.buffer.len() == room && room > 0 || room > BUFFER_BYTES;
-        self.make_room(if was_filled { BUFFER_BYTES_LONG } else { BUFFER_BYTES });
+        self.received.make_room();
         let most = if most == 0 { usize::MAX } else { most };
-        let some = poll_fn(|context| match (self.poll_receive(context, most), &self.interest) {
-            (Poll::Pending, Some(interest)) => interest.poll_lost(context).map(|()| None),
-            (polled, _) => polled.map(Some),
-        });
-        match timeout_at(deadline, some).await.map(|some| some.ok_or(ReceiveError::Abandoned)) {
-            Ok(Err(abandoned)) => Err(abandoned),
-            Ok(Ok(Ok(0))) => {
+        let some = within(
+            || deadline,
+            |context| match (self.poll_receive(context, most), &self.interest) {
+                (Poll::Pending, Some(interest)) => interest.poll_lost(context).map(|()| None),
+                (polled, _) => polled.map(Some),
+            },
+        );
+        match some.await {
+            Some(Some(Ok(0))) => {
                 self.is_ended = true;
                 Ok(0)
             }
-            Ok(Ok(Ok(count))) => Ok(count),
-            Ok(Ok(Err(error))) => {
+            Some(Some(Ok(count))) => Ok(count),
+            Some(Some(Err(error))) => {
                 self.is_ended = true;
                 Err(ReceiveError::Broken(backend::backend::error_number(&error)))
             }
-            Err(_) => Err(ReceiveError::Timeout),
+            Some(None) => Err(ReceiveError::Abandoned),
+            None => Err(ReceiveError::Timeout),
         }
     }
+}
+
+/// Waits for something until a time that is asked for only if there is something to wait for; `None` when it has passed.
+async fn within<T>(due: impl FnOnce() -> Instant, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Option<T> {
+    let mut due = Some(due);
+    let mut timer = pin!(None::<Sleep>);
+    poll_fn(|context| {
+        if let Poll::Ready(done) = poll(context) {
+            return Poll::Ready(Some(done));
+        }
+        if let Some(due) = due.take() {
+            timer.set(Some(sleep_until(due())));
+        }
+        timer.as_mut().as_pin_mut().map_or(Poll::Pending, |timer| timer.poll(context).map(|()| None))
+    })
+    .await
 }

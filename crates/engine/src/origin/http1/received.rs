@@ -1,0 +1,141 @@
+//! What an origin has sent and nobody has used yet, and the buffers for it, which a loop's connections to origins share.
+//!
+//! A response of usual size is received, used and over within one turn of the loop, so that one buffer does for all of them. What is
+//! kept for the next one is bounded; buffers that have grown for a long body are not kept. *Invariant:* `start <= buffer.len()`; what
+//! has no buffer holds no memory.
+
+use bytes::BufMut;
+use bytes::buf::Limit;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Size of a buffer, at first and for bodies that turn out to be long, in bytes.
+pub(super) const BUFFER_BYTES: usize = 16 << 10;
+pub(crate) const BUFFER_BYTES_LONG: usize = 64 << 10;
+
+/// Most buffers that are kept while nobody uses them.
+const KEPT_MAX: usize = 8;
+
+/// The buffers of one event loop that nobody uses.
+#[derive(Default)]
+pub(crate) struct ReceiveBuffers(RefCell<Vec<Vec<u8>>>);
+
+impl ReceiveBuffers {
+    fn take(&self) -> Vec<u8> {
+        self.0.borrow_mut().pop().unwrap_or_else(|| Vec::with_capacity(BUFFER_BYTES))
+    }
+
+    fn put(&self, mut buffer: Vec<u8>) {
+        let mut kept = self.0.borrow_mut();
+        if buffer.capacity() == BUFFER_BYTES && kept.len() < KEPT_MAX {
+            buffer.clear();
+            kept.push(buffer);
+        }
+    }
+}
+
+/// Received bytes.
+pub(super) struct Received {
+    buffers: Rc<ReceiveBuffers>,
+    buffer: Vec<u8>,
+    start: usize,
+}
+
+impl Received {
+    pub(super) fn new(buffers: Rc<ReceiveBuffers>) -> Received {
+        Received { buffers, buffer: Vec::new(), start: 0 }
+    }
+
+    /// The bytes that have not been used.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.buffer[self.start..]
+    }
+
+    /// Bytes of the buffer that are occupied, used or not.
+    pub(super) fn len(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Marks bytes as used.
+    pub(super) fn consume(&mut self, count: usize) {
+        self.start = (self.start + count).min(self.buffer.len());
+        if self.start == self.buffer.len() {
+            self.start = 0;
+            self.buffer.clear();
+        }
+    }
+
+    /// Room for at most `most` more bytes.
+    pub(super) fn room(&mut self, most: usize) -> Limit<&mut Vec<u8>> {
+        if self.buffer.capacity() == 0 {
+            self.buffer = self.buffers.take();
+        }
+        let room = (self.buffer.capacity() - self.buffer.len()).min(most);
+        (&mut self.buffer).limit(room)
+    }
+
+    /// Makes room for at least one byte after the received ones. If a read filled the buffer, more is likely to come, and it grows.
+    pub(super) fn make_room(&mut self) {
+        let room = self.buffer.capacity();
+        if room == 0 {
+            return;
+        }
+        let was_filled = self.buffer.len() == room || room > BUFFER_BYTES;
+        self.buffer.drain(..self.start);
+        self.start = 0;
+        let len = self.buffer.len();
+        let needed = if len == room { room * 2 } else { room };
+        self.buffer.reserve_exact(needed.max(if was_filled { BUFFER_BYTES_LONG } else { BUFFER_BYTES }) - len);
+    }
+
+    /// Gives the buffer back, with what is in it.
+    pub(super) fn discard(&mut self) {
+        self.start = 0;
+        self.buffers.put(std::mem::take(&mut self.buffer));
+    }
+}
+
+impl Drop for Received {
+    fn drop(&mut self) {
+        self.discard();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffer_of_usual_size_serves_the_next_one_and_one_that_has_grown_does_not() {
+        let buffers = Rc::new(ReceiveBuffers::default());
+        let place = |received: &Received| received.buffer.as_ptr();
+        let mut first = Received::new(Rc::clone(&buffers));
+        assert_eq!(first.buffer.capacity(), 0, "what waits holds nothing");
+        first.room(5).put_slice(b"hello");
+        let usual = place(&first);
+        drop(first);
+        let mut second = Received::new(Rc::clone(&buffers));
+        assert_eq!(second.room(usize::MAX).remaining_mut(), BUFFER_BYTES, "empty again");
+        assert_eq!(place(&second), usual);
+        second.room(usize::MAX).put_bytes(b'x', BUFFER_BYTES);
+        second.consume(1);
+        second.make_room();
+        assert_eq!((second.bytes().len(), second.buffer.capacity()), (BUFFER_BYTES - 1, BUFFER_BYTES_LONG));
+        drop(second);
+        assert!(buffers.0.borrow().is_empty());
+    }
+
+    #[test]
+    fn no_more_buffers_are_kept_than_the_bound_says() {
+        let buffers = Rc::new(ReceiveBuffers::default());
+        let all: Vec<_> = (0..2 * KEPT_MAX)
+            .map(|_| {
+                let mut received = Received::new(Rc::clone(&buffers));
+                received.room(1).put_u8(1);
+                received
+            })
+            .collect();
+        drop(all);
+        assert_eq!(buffers.0.borrow().len(), KEPT_MAX);
+    }
+}
