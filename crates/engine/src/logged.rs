@@ -105,15 +105,13 @@ pub fn log_object(log: &mut LogBuffer, stored: &Message) {
 /// Logs protocol, status (as sent on the wire) and reason of a response.
 pub fn log_status_line(log: &mut LogBuffer, tags: MessageTags, message: &Message) {
     log.record(tags.protocol, message.protocol());
-    log.record(tags.status, itoa::Buffer::new().format(message.status() % 1000).as_bytes());
+    log.record_numbers(tags.status, [u64::from(message.status() % 1000)]);
     log.record(tags.reason, message.reason());
 }
 
 /// Logs all headers of a message.
 pub fn log_headers(log: &mut LogBuffer, tags: MessageTags, message: &Message) {
-    for header in message.headers() {
-        log.record(tags.header, header.line());
-    }
+    log.record_each(tags.header, message.headers().map(|header| header.line()));
 }
 
 /// Gives a message a status line and logs it.

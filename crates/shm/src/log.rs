@@ -10,6 +10,7 @@
 
 mod buffer;
 pub mod decimal;
+mod word;
 
 use std::fmt;
 use std::io;
@@ -21,6 +22,7 @@ use surface::parameter::Parameters;
 use surface::tag::Tag;
 
 pub use buffer::LogBuffer;
+pub use word::Word;
 
 use crate::own_line::OwnLine;
 use crate::region::Region;

@@ -9,10 +9,18 @@ use std::fmt::{self, Write};
 use surface::tag::Tag;
 
 use super::decimal::{INTEGER_BYTES_MAX, SECONDS_BYTES_MAX, TimeOfDay, integer, seconds};
+use super::word::{WORD_BYTES, Word};
 use super::{LogId, LogRing, first_word};
 
-/// Room for three times, each with a blank before it.
-const TIMES_BYTES_MAX: usize = 3 * (SECONDS_BYTES_MAX + 1);
+/// Words of a line whose length is not known before it is written, with its NUL; and its bytes.
+const LINE_WORDS: usize = 36;
+const LINE_BYTES: usize = 4 * LINE_WORDS;
+/// Longest label of a timestamp that is written in place.
+const LABEL_BYTES_MAX: usize = 32;
+const _: () = assert!(LABEL_BYTES_MAX + 1 + 3 * (SECONDS_BYTES_MAX + 1) + 4 <= LINE_BYTES);
+/// Most numbers of a record that are written in place.
+const NUMBERS_MAX: usize = 6;
+const _: () = assert!(NUMBERS_MAX * (INTEGER_BYTES_MAX + 1) + 4 <= LINE_BYTES);
 /// Two times of nothing, each with a blank before it.
 const NO_TIMES: &[u8] = b" 0.000000 0.000000";
 /// First size of a buffer, in words.
@@ -111,12 +119,30 @@ impl LogBuffer {
 
     /// Like [`LogBuffer::record`], for somebody who has asked for these records of this task, whatever the mask says.
     ///
-    /// The usual case has no call and few values to keep: three dozen records of every hit come this way.
+    /// The usual case has no call and few values to keep: most records of every hit come this way.
     pub fn record_unmasked(&mut self, tag: Tag, payload: &[u8]) {
+        let whole_below = if is_binary(tag) { 0 } else { self.ring.whole_below() };
+        self.put(tag, payload, whole_below);
+    }
+
+    /// Adds a record of the same tag for each payload: all headers of a message.
+    #[inline]
+    pub fn record_each<'a>(&mut self, tag: Tag, payloads: impl Iterator<Item = &'a [u8]>) {
+        if self.ring.is_masked(tag) {
+            return;
+        }
+        let whole_below = if is_binary(tag) { 0 } else { self.ring.whole_below() };
+        for payload in payloads {
+            self.put(tag, payload, whole_below);
+        }
+    }
+
+    /// Adds a record; one shorter than `whole_below`, in bytes, need not be looked at further.
+    #[inline(always)]
+    fn put(&mut self, tag: Tag, payload: &[u8], whole_below: usize) {
         let start = self.used;
         let words = 2 + ((payload.len() + 4) >> 2);
-        if payload.len() < self.ring.whole_below()
-            && !is_binary(tag)
+        if payload.len() < whole_below
             && let Some([first, id, room @ ..]) = self.words.get_mut(start..start.wrapping_add(words))
         {
             // The last word has the NUL, and perhaps the end of the payload.
@@ -128,6 +154,25 @@ impl LogBuffer {
             return;
         }
         self.record_cut(tag, payload);
+    }
+
+    /// Like [`LogBuffer::record`], for a text that is known before: it is stored as a whole, whatever its length.
+    #[inline]
+    pub fn record_word(&mut self, tag: Tag, word: &Word) {
+        if self.ring.is_masked(tag) {
+            return;
+        }
+        let start = self.used;
+        if word.len() < self.ring.whole_below()
+            && let Some([first, id, room @ ..]) = self.words.get_mut(start..start + 2 + WORD_BYTES / 4)
+        {
+            (*first, *id) = (first_word(tag, word.len() + 1), self.id.0);
+            bytes_of(room).copy_from_slice(word.whole());
+            self.used = start + 2 + ((word.len() + 4) >> 2);
+            self.records += 1;
+            return;
+        }
+        self.record_cut(tag, word.text());
     }
 
     /// A record that is cut, that the buffer has no room for, or that is written at once.
@@ -159,25 +204,21 @@ impl LogBuffer {
 
     /// Adds a record of whole numbers with blanks between them.
     pub fn record_numbers<const N: usize>(&mut self, tag: Tag, numbers: [u64; N]) {
+        const { assert!(N > 0 && N <= NUMBERS_MAX) };
         if self.ring.is_masked(tag) {
             return;
         }
-        let wanted = N * (INTEGER_BYTES_MAX + 1);
-        let target = self.append(tag, wanted);
-        if target.len() < wanted {
-            // `vsl_reclen` is very small; the record is taken back.
-            self.take_back();
+        let Some(line) = self.line() else {
             let texts = numbers.map(|number| number.to_string());
             return self.record(tag, texts.join(" ").as_bytes());
-        }
+        };
         let mut length = 0;
         for number in numbers {
-            length += integer(number, &mut target[length..]);
-            target[length] = b' ';
+            length += integer(number, &mut line[length..]);
+            line[length] = b' ';
             length += 1;
         }
-        self.shorten(tag, length.saturating_sub(1));
-        self.appended();
+        self.end_line(tag, length - 1);
     }
 
     /// Adds a record with a formatted payload; nothing is formatted when the tag is masked.
@@ -202,39 +243,26 @@ impl LogBuffer {
         if self.ring.is_masked(Tag::Timestamp) {
             return;
         }
-        // Three plain values: an array would be stored in pieces and loaded as a pair, which stalls.
         let (since_start, since_previous) = (now - self.start, now - previous);
-        let wanted = label.len() + 1 + TIMES_BYTES_MAX;
         let mut second = self.second;
-        let target = self.append(Tag::Timestamp, wanted);
-        if target.len() < wanted {
-            // `vsl_reclen` is very small; the record is taken back.
-            self.take_back();
+        let Some(line) = self.line().filter(|_| label.len() <= LABEL_BYTES_MAX) else {
             return self
                 .record_fmt(Tag::Timestamp, format_args!("{label}: {now:.6} {since_start:.6} {since_previous:.6}"));
-        }
-        copy(&mut target[..label.len()], label.as_bytes());
-        target[label.len()] = b':';
+        };
+        copy(&mut line[..label.len()], label.as_bytes());
+        line[label.len()] = b':';
         let mut length = label.len() + 1;
-        length += put_time(target, length, |room| second.put(now, room));
+        length += put_time(line, length, |room| second.put(now, room));
         if since_start == 0.0 && since_previous == 0.0 {
             // The first two timestamps of most transactions.
-            copy(&mut target[length..length + NO_TIMES.len()], NO_TIMES);
+            line[length..length + NO_TIMES.len()].copy_from_slice(NO_TIMES);
             length += NO_TIMES.len();
         } else {
-            let mut digits = [0; SECONDS_BYTES_MAX];
-            let since_start_bytes = seconds(since_start, &mut digits);
-            length += put_digits(target, length, &digits[..since_start_bytes]);
-            // Nothing has happened between the start and the previous timestamp.
-            if since_previous == since_start {
-                length += put_digits(target, length, &digits[..since_start_bytes]);
-            } else {
-                length += put_time(target, length, |room| seconds(since_previous, room));
-            }
+            length += put_time(line, length, |room| seconds(since_start, room));
+            length += put_time(line, length, |room| seconds(since_previous, room));
         }
         self.second = second;
-        self.shorten(Tag::Timestamp, length);
-        self.appended();
+        self.end_line(Tag::Timestamp, length);
     }
 
     /// Sets the time that timestamps count from; the next timestamp is also compared to it.
@@ -294,6 +322,32 @@ impl LogBuffer {
         self.notice_words = 0;
     }
 
+    /// Room for the text of the next record, which [`LogBuffer::end_line`] completes. `None` where records are cut so early that it
+    /// might be, or written one by one.
+    #[inline]
+    fn line(&mut self) -> Option<&mut [u8; LINE_BYTES]> {
+        if self.ring.whole_below() < LINE_BYTES {
+            return None;
+        }
+        if self.words.len() - self.used < LINE_WORDS + 2 {
+            self.make_room(LINE_WORDS + 2);
+        }
+        let start = self.used + 2;
+        self.words.get_mut(start..start + LINE_WORDS).and_then(|words| bytes_of(words).try_into().ok())
+    }
+
+    /// Makes the first `payload` bytes of the line a record; there is room for four more.
+    #[inline]
+    fn end_line(&mut self, tag: Tag, payload: usize) {
+        let start = self.used;
+        let Some([first, id, line @ ..]) = self.words.get_mut(start..start + 2 + LINE_WORDS) else { return };
+        (*first, *id) = (first_word(tag, payload + 1), self.id.0);
+        // NUL and padding are stored, not masked in: loading the word whose bytes were just stored would stall.
+        bytes_of(line)[payload..payload + 4].copy_from_slice(&[0; 4]);
+        self.used = start + 2 + ((payload + 4) >> 2);
+        self.records += 1;
+    }
+
     /// Appends the two head words, NUL and padding of a record with up to `wanted` payload bytes, and returns the room
     /// for the payload itself (less when the record is cut).
     #[inline]
@@ -324,12 +378,6 @@ impl LogBuffer {
         if self.ring.is_sync() {
             self.flush();
         }
-    }
-
-    /// Removes the record appended last.
-    fn take_back(&mut self) {
-        self.used = self.last;
-        self.records -= 1;
     }
 
     /// Cuts the record appended last down to `payload` bytes.
@@ -375,18 +423,14 @@ pub(super) fn is_binary(tag: Tag) -> bool {
 
 /// Writes a blank and a time at `at`, if there is room for the longest; returns the number of bytes.
 #[inline(always)]
-fn put_time(target: &mut [u8], at: usize, put: impl FnOnce(&mut [u8; SECONDS_BYTES_MAX]) -> usize) -> usize {
+fn put_time(
+    target: &mut [u8; LINE_BYTES],
+    at: usize,
+    put: impl FnOnce(&mut [u8; SECONDS_BYTES_MAX]) -> usize,
+) -> usize {
     let Some((blank, rest)) = target[at..].split_first_mut() else { return 0 };
     *blank = b' ';
     rest.first_chunk_mut::<SECONDS_BYTES_MAX>().map_or(0, |room| 1 + put(room))
-}
-
-/// Writes a blank and digits at `at`; returns the number of bytes.
-#[inline(always)]
-fn put_digits(target: &mut [u8], at: usize, digits: &[u8]) -> usize {
-    target[at] = b' ';
-    copy(&mut target[at + 1..][..digits.len()], digits);
-    digits.len() + 1
 }
 
 #[inline]

@@ -61,9 +61,10 @@ pub fn seconds(value: f64, out: &mut [u8; SECONDS_BYTES_MAX]) -> usize {
 #[inline]
 fn six(value: u32, out: &mut [u8], at: usize) {
     let out = &mut out[at..at + 6];
-    [out[0], out[1]] = pair(value / 10_000);
-    [out[2], out[3]] = pair(value / 100 % 100);
-    [out[4], out[5]] = pair(value % 100);
+    let (high, low) = (value / 10_000, value % 10_000);
+    [out[0], out[1]] = pair(high);
+    [out[2], out[3]] = pair(low / 100);
+    [out[4], out[5]] = pair(low % 100);
 }
 
 /// Like [`seconds`], for values that are negative, too large for 32 bits, or rounded up to the next second.
@@ -85,12 +86,25 @@ fn unusual_seconds(value: f64, out: &mut [u8; SECONDS_BYTES_MAX]) -> usize {
 /// When `out` is too short.
 #[inline]
 pub fn integer(mut value: u64, out: &mut [u8]) -> usize {
-    let count = match value {
-        0..10 => 1,
-        10..100 => 2,
-        100..1000 => 3,
-        _ => value.ilog10() as usize + 1,
-    };
+    // Most numbers are short, and need neither a loop nor a division by a variable.
+    if value < 100 {
+        let digits = pair(value as u32);
+        if value < 10 {
+            out[0] = digits[1];
+            return 1;
+        }
+        out[..2].copy_from_slice(&digits);
+        return 2;
+    }
+    if value < 10_000 {
+        let (high, low) = (pair(value as u32 / 100), pair(value as u32 % 100));
+        let from = usize::from(value < 1000);
+        let digits = &mut out[..4 - from];
+        (digits[0], digits[1 - from]) = (high[from], high[1]);
+        [digits[2 - from], digits[3 - from]] = low;
+        return 4 - from;
+    }
+    let count = value.ilog10() as usize + 1;
     // From the end, so that no digit is written twice.
     let digits = &mut out[..count];
     let mut end = count;
@@ -196,7 +210,7 @@ mod tests {
 
     #[test]
     fn integers_of_every_length_are_written_whole() {
-        for value in [0, 9, 10, 99, 100, 999, 1000, 9_999, 12_345, 100_000, u64::MAX] {
+        for value in (0..12_000).chain([12_345, 100_000, u64::MAX]) {
             let mut out = [0; INTEGER_BYTES_MAX];
             let length = integer(value, &mut out);
             assert_eq!(std::str::from_utf8(&out[..length]).unwrap(), value.to_string());

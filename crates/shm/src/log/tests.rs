@@ -108,6 +108,53 @@ fn numbers_are_written_with_blanks_between_them_and_cut_like_texts() {
 }
 
 #[test]
+fn words_are_records_like_others_wherever_they_stand() {
+    let ring = ring();
+    ring.configure(&LogConfiguration { buffer_bytes: 100, ..LogConfiguration::default() });
+    let mut buffer = LogBuffer::new(&ring);
+    buffer.start(LogId::client(1), 0.0);
+    let texts = ["", "h", "HIT", "RECV", "BACKEND_RESPONSE", "nineteen characters"];
+    for text in texts {
+        buffer.record_word(Tag::VCLCall, &Word::new(text.as_bytes()));
+        buffer.record_word(Tag::Hash, &Word::new(b"masked"));
+        buffer.record(Tag::VCLReturn, text.as_bytes());
+    }
+    buffer.flush();
+    ring.configure(&LogConfiguration { reclen_bytes: 6, ..LogConfiguration::default() });
+    buffer.record_word(Tag::VCLCall, &Word::new(b"DELIVER"));
+    ring.configure(&LogConfiguration { sync: true, ..LogConfiguration::default() });
+    buffer.record_word(Tag::VCLCall, &Word::new(b"HASH"));
+    let mut expected: Vec<_> =
+        texts.iter().flat_map(|text| [format!("1 VCL_call {text}"), format!("1 VCL_return {text}")]).collect();
+    expected.extend(["1 VCL_call DELIV".to_owned(), "1 VCL_call HASH".to_owned()]);
+    assert_eq!(lines(&ring), expected);
+}
+
+#[test]
+fn timestamps_read_the_same_wherever_they_stand_and_whatever_the_settings() {
+    for (reclen_bytes, sync, buffer_bytes) in
+        [(255, false, 16 << 10), (255, false, 400), (100, false, 16 << 10), (255, true, 16 << 10)]
+    {
+        let ring = ring();
+        ring.configure(&LogConfiguration { reclen_bytes, sync, buffer_bytes, ..LogConfiguration::default() });
+        let mut buffer = LogBuffer::new(&ring);
+        let (start, mut expected, mut before) = (1_700_000_000.5, Vec::new(), 1_700_000_000.5);
+        buffer.start(LogId::client(1), start);
+        for (number, later) in [0.0, 0.000_123, 0.000_123, 9.75, 12.5, 3_600.000_001].into_iter().enumerate() {
+            let (now, label) = (start + later, &"a label that is longer than most"[..number * 6]);
+            buffer.timestamp(label, now);
+            buffer.record_numbers(Tag::ReqAcct, [number as u64, 99, 1000, 12_345, u64::MAX, 0]);
+            expected.push(format!("1 Timestamp {label}: {now:.6} {:.6} {:.6}", now - start, now - before));
+            expected.push(format!("1 ReqAcct {number} 99 1000 12345 18446744073709551615 0"));
+            before = now;
+        }
+        buffer.end();
+        expected.push("1 End ".to_owned());
+        assert_eq!(lines(&ring), expected, "{reclen_bytes} {sync} {buffer_bytes}");
+    }
+}
+
+#[test]
 fn an_announcement_precedes_its_transaction_in_one_reservation() {
     let ring = ring();
     let mut buffer = LogBuffer::new(&ring);
