@@ -4,7 +4,6 @@
 
 use super::{Run, Step};
 use crate::ruling::{Failed, HashRuling};
-use sha2::Digest;
 
 impl Run<'_> {
     pub(super) async fn hash(&mut self) -> Step {
@@ -17,7 +16,7 @@ impl Run<'_> {
         match self.call_vcl().await {
             Ok(HashRuling::Lookup) => {
                 let task = &mut self.request.task;
-                task.life.digest = task.hasher.finalize_reset().into();
+                task.life.digest = task.hasher.finish();
                 if self.is_question() {
                     return Box::pin(self.hash_question()).await;
                 }

@@ -11,7 +11,6 @@ use crate::ruling::HashRuling;
 use message::{Message, NOTE_BYTES};
 use semantics::groups::CACHE_GROUP_INVALIDATION;
 use semantics::{method, reference};
-use sha2::Digest;
 use store::Object;
 use surface::reason::Reason;
 
@@ -97,7 +96,7 @@ impl Run<'_> {
         task.hasher.reset();
         let ruling = self.call_vcl::<HashRuling>().await;
         let task = &mut self.request.task;
-        let digest = task.hasher.finalize_reset().into();
+        let digest = task.hasher.finish();
         task.request = saved;
         ruling.is_ok().then_some(digest)
     }

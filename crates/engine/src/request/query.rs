@@ -5,7 +5,6 @@
 
 use super::client_body::ClientBody;
 use super::{Run, Step};
-use sha2::Digest;
 use surface::limits::QUERY_BYTES_MAX;
 use surface::reason::Reason;
 
@@ -35,16 +34,16 @@ impl Run<'_> {
         let task = &mut self.request.task;
         let hasher = &mut task.hasher;
         hasher.update(b"QUERY");
-        hasher.update(task.life.digest);
+        hasher.update(&task.life.digest);
         for name in OF_QUESTION {
             let value = task.request.get(name).unwrap_or_default();
-            hasher.update((value.len() as u64).to_le_bytes());
+            hasher.update(&(value.len() as u64).to_le_bytes());
             hasher.update(value);
         }
         if let ClientBody::Cached(body) = &task.life.body {
             hasher.update(body.bytes().as_slice());
         }
-        task.life.digest = hasher.finalize_reset().into();
+        task.life.digest = hasher.finish();
         Step::Lookup
     }
 }

@@ -7,7 +7,6 @@ use super::{Run, Step};
 use crate::fetch::FetchMode;
 use crate::query_rules::{KnownRule, QueryOrder, Resource};
 use crate::ruling::HashRuling;
-use sha2::Digest;
 use std::sync::Arc;
 
 impl Run<'_> {
@@ -63,7 +62,7 @@ impl Run<'_> {
         if task.request.target() == normalised {
             task.request.set_target(&original);
         }
-        let digest = task.hasher.finalize_reset().into();
+        let digest = task.hasher.finish();
         Some(match ruling {
             Ok(HashRuling::Lookup) => {
                 task.life.digest = rule.key(digest);

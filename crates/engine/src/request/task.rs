@@ -4,6 +4,7 @@ use super::choices::Choices;
 use super::client_body::{ClientBody, Duplex};
 use super::delivered::Delivered;
 use super::inclusion::Inclusion;
+use super::key::KeyHasher;
 use super::step::Step;
 use crate::bodies::request::Feed;
 use crate::fetch::aside::Aside;
@@ -18,7 +19,6 @@ use crate::slicing::Slicing;
 use crate::world::vmod_wait::VmodWait;
 use cache::Busy;
 use message::Message;
-use sha2::{Digest, Sha256};
 use shm::log::{LogBuffer, LogRing};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -238,7 +238,7 @@ pub(crate) struct Task {
     /// `resp.body` of vcl_synth.
     pub(crate) synthetic: Vec<u8>,
     /// The digest being computed.
-    pub(crate) hasher: Sha256,
+    pub(crate) hasher: KeyHasher,
     /// What VMODs keep during the request.
     pub(crate) vmod_state: vmods::TaskState,
 }
@@ -454,11 +454,13 @@ impl Task {
     }
 
     /// Bytes that VCL strings and messages may take together: request_memory_max minus what a VMOD has taken.
+    #[inline]
     pub(crate) fn memory_limit(&self) -> usize {
         self.settings.request_memory_max.saturating_sub(self.vmod_state.taken_bytes())
     }
 
     /// Memory, in bytes, that grows with what the client sends and VCL does.
+    #[inline]
     pub(crate) fn memory_bytes(&self) -> usize {
         self.request.memory_bytes()
             + self.original.memory_bytes()

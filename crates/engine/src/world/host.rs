@@ -5,7 +5,6 @@ use super::{
     Side, World, bereq, beresp, connection, invalidation, obj, obj_stale, out_of_reach, param, req, resp, sess, storage,
 };
 use backend::Notes;
-use sha2::Digest;
 use std::borrow::Cow;
 use surface::tag::Tag;
 use surface::vcl::{HttpObject, Method, Var, VclObject};

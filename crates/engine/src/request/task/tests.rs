@@ -274,7 +274,8 @@ fn assert_task_is_new(task: Task) {
         assert_eq!((message.memory_bytes(), message.target(), message.header_count()), (0, &b""[..], 0));
     }
     assert!(error_reason.is_empty() && synthetic.is_empty());
-    assert_eq!(hasher.finalize(), Sha256::new().finalize());
+    let (mut hasher, mut new) = (hasher, KeyHasher::default());
+    assert_eq!(hasher.finish(), new.finish());
     assert_eq!(format!("{vmod_state:?}"), format!("{:?}", vmods::TaskState::new()));
 }
 
@@ -289,7 +290,7 @@ fn a_request_that_went_through_the_pool_has_nothing_of_the_last() {
     request.log.record(surface::tag::Tag::Error, b"foreign");
     request.scratch.set_limit(7);
     request.scratch.mark_overflowed();
-    let mut hasher = Sha256::new();
+    let mut hasher = KeyHasher::default();
     hasher.update(b"foreign");
     let settings = Settings { request_memory_max: 7, feature: 7, ..Settings::default() };
     request.task = Task {
