@@ -21,6 +21,7 @@ mod obj_stale;
 mod param;
 mod req;
 mod resp;
+pub(crate) mod run_words;
 mod sess;
 mod storage;
 mod value;
@@ -28,6 +29,7 @@ mod vmod_context;
 pub(crate) mod vmod_wait;
 
 pub(crate) use decision::Decision;
+pub(crate) use req::is_usual;
 pub(crate) use vmod_wait::VmodWait;
 
 use crate::context::{Engine, Loop};

@@ -197,7 +197,7 @@ pub enum Action {
 impl Action {
     /// The word in VCL and in `VCL_return` records.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Action::Fail => "fail",
             Action::Synth => "synth",

@@ -12,7 +12,7 @@ mod text;
 use crate::host::{Called, Failure, Host};
 use crate::line;
 use crate::link::LinkedProgram;
-use crate::link::steps::{Condition, Step, Steps};
+use crate::link::steps::{Condition, Shortcut, Step, Steps};
 use crate::program::{Comparison, Op, SubDefinition};
 use crate::regex::SubstituteError;
 use crate::value::{Scratch, Text, Value};
@@ -160,7 +160,7 @@ impl Machine {
         self.is_traced = host.is_traced();
         self.is_plain = self.is_traced;
         scratch.set_constants(program.constants());
-        host.log_run(Tag::VCLCall, method.row().log_name.as_bytes());
+        host.log_call(method);
         match program.steps(self.is_plain).entry(method as u32) {
             Some(entry) => {
                 self.counter = entry;
@@ -168,6 +168,26 @@ impl Machine {
             }
             None => self.finish(damaged(), host),
         }
+    }
+
+    /// The action of a method that does nothing but return it, as if it had been run without a trace; logging that is left to the
+    /// caller. `None` when there is more to do. `is_usual` is [`Host::is_usual`], asked where it matters.
+    #[inline]
+    pub fn run_at_once(
+        &mut self,
+        program: &LinkedProgram,
+        method: Method,
+        is_usual: impl FnOnce() -> bool,
+    ) -> Option<Action> {
+        let ending = program.ending(method)?;
+        if ending.is_for_usual && !is_usual() {
+            return None;
+        }
+        self.stack.clear();
+        self.calls.clear();
+        (self.method, self.is_traced, self.is_plain) = (Some(method), false, false);
+        self.counter = ending.step + 1;
+        Some(ending.action)
     }
 
     /// Continues after [`Outcome::Wait`].
@@ -255,6 +275,34 @@ impl Machine {
                 Step::HashHeader(http, name) => {
                     whole(scratch).map(|()| host.hash_header(http, program.header_name(name)))
                 }
+                Step::HashHeaderUnless(http, name, to) => {
+                    let name = program.header_name(u32::from(name));
+                    // A scratch that has overflowed is for the next step to report.
+                    if scratch.overflowed() {
+                        if host.header(http, name).is_none() {
+                            self.counter = to;
+                        }
+                    } else if host.hash_header_if_any(http, name) {
+                        self.counter += 1;
+                    } else {
+                        self.counter = to;
+                    }
+                    Ok(())
+                }
+                Step::Shortcut(index) => match steps.shortcut(index) {
+                    Some(shortcut) if host.is_usual() => {
+                        self.counter = shortcut.to;
+                        Ok(())
+                    }
+                    Some(&Shortcut { branch: (condition, jumps_if, to), .. }) => {
+                        holds(condition, program, host, scratch).map(|holds| {
+                            if holds == jumps_if {
+                                self.counter = to;
+                            }
+                        })
+                    }
+                    None => Err(damaged()),
+                },
             };
             if let Err(stop) = result {
                 break stop;
@@ -271,14 +319,14 @@ impl Machine {
         match stop {
             Stop::Wait => Outcome::Wait,
             Stop::Return(action, arguments) => {
-                host.log_run(Tag::VCLReturn, action.name().as_bytes());
+                host.log_return(action);
                 Outcome::Return(action, arguments)
             }
             Stop::Fail(failure) => {
                 if !failure.0.is_empty() {
                     host.log_run(Tag::VCLError, failure.0.as_bytes());
                 }
-                host.log_run(Tag::VCLReturn, Action::Fail.name().as_bytes());
+                host.log_return(Action::Fail);
                 Outcome::Failed(failure)
             }
         }

@@ -7,7 +7,7 @@ use crate::program::Point;
 use crate::value::{DirectorId, Scratch, Text, Value};
 use std::borrow::Cow;
 use surface::tag::Tag;
-use surface::vcl::{HttpObject, Var};
+use surface::vcl::{Action, HttpObject, Method, Var};
 
 /// Why VCL failed: the task ends with `VCL failed`; before that the text goes to a `VCL_Error` record (none if it is
 /// empty).
@@ -74,6 +74,11 @@ pub trait Host {
     fn unset(&mut self, var: Var) -> Result<(), Failure>;
     /// The value of the first header with that name. The message may have to be decoded first.
     fn header(&mut self, http: HttpObject, name: &str) -> Option<&[u8]>;
+    /// Whether `req` is what most requests are: a GET with a Host that has no capital letter (`A` to `Z`), without Authorization
+    /// and Cookie. Then conditions that follow from it are not asked one by one. False = they are.
+    fn is_usual(&self) -> bool {
+        false
+    }
     /// The text of a variable if it is available without a copy; `None` = use [`Host::read`].
     fn variable_bytes(&self, _var: Var) -> Option<&[u8]> {
         None
@@ -108,6 +113,14 @@ pub trait Host {
         self.hash_data(value.as_deref());
         self.hash_end();
     }
+    /// The same if there is such a header, and whether there is.
+    fn hash_header_if_any(&mut self, http: HttpObject, name: &str) -> bool {
+        let has = self.header(http, name).is_some();
+        if has {
+            self.hash_header(http, name);
+        }
+        has
+    }
     /// Ends a `hash_data` call: feeds one zero byte.
     fn hash_end(&mut self) {
         self.hash_data(None);
@@ -126,6 +139,14 @@ pub trait Host {
     /// transaction.
     fn log_run(&mut self, tag: Tag, payload: &[u8]) {
         self.log(tag, payload);
+    }
+    /// Writes the record of a method that begins.
+    fn log_call(&mut self, method: Method) {
+        self.log_run(Tag::VCLCall, method.row().log_name.as_bytes());
+    }
+    /// Writes the record of a method that ends with an action.
+    fn log_return(&mut self, action: Action) {
+        self.log_run(Tag::VCLReturn, action.name().as_bytes());
     }
     /// Whether to call [`Host::note`].
     fn tells_reasons(&self) -> bool {

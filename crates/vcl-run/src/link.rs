@@ -5,6 +5,7 @@
 //! calls itself, even through others.
 
 pub(crate) mod steps;
+mod usual;
 mod verify;
 
 use crate::acl::AclIndex;
@@ -12,7 +13,9 @@ use crate::program::Program;
 use crate::regex::{Regex, RegexLimits};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
-use steps::Steps;
+use steps::{Ending, Steps};
+use surface::vcl::{METHODS, Method};
+use usual::Facts;
 
 /// Why a program cannot be run: this compiler did not produce it, or it was damaged on the way.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,6 +38,8 @@ pub struct LinkedProgram {
     limits: RegexLimits,
     acls: Vec<AclIndex>,
     steps: Steps,
+    /// Of the methods that do nothing but return an action.
+    endings: Vec<Option<Ending>>,
     /// For those who trace.
     plain: OnceLock<Steps>,
 }
@@ -54,11 +59,12 @@ impl LinkedProgram {
     /// As for [`LinkedProgram::link`].
     pub fn link_with(mut program: Program, limits: RegexLimits) -> Result<LinkedProgram, VerifyError> {
         verify::verify(&program)?;
-        let regexes = program.regexes.iter().map(|pattern| Regex::deferred(pattern, limits)).collect();
+        let regexes: Vec<_> = program.regexes.iter().map(|pattern| Regex::deferred(pattern, limits)).collect();
         let acls = program.acls.iter().map(AclIndex::new).collect();
-        let constants = Arc::from(std::mem::take(&mut program.constants));
-        let steps = Steps::fast(&program);
-        Ok(LinkedProgram { program, constants, regexes, limits, acls, steps, plain: OnceLock::new() })
+        let constants: Arc<[u8]> = Arc::from(std::mem::take(&mut program.constants));
+        let steps = Steps::fast(&program, &Facts { program: &program, constants: &constants, regexes: &regexes });
+        let endings = METHODS.iter().map(|row| steps.ending(row.method as u32)).collect();
+        Ok(LinkedProgram { program, constants, regexes, limits, acls, steps, endings, plain: OnceLock::new() })
     }
 
     /// The program's tables. Its `constants` have moved to [`LinkedProgram::constants`].
@@ -95,6 +101,12 @@ impl LinkedProgram {
     #[must_use]
     pub fn header_name(&self, index: u32) -> &str {
         self.program.headers.get(index as usize).map_or("", String::as_str)
+    }
+
+    /// How a method ends that does nothing but return an action, if only for usual requests.
+    #[inline]
+    pub(crate) fn ending(&self, method: Method) -> Option<&Ending> {
+        self.endings.get(method as usize)?.as_ref()
     }
 
     /// What the evaluator runs: for a trace one step for each instruction.

@@ -158,6 +158,11 @@ impl Regex {
         pcre2::bytes::RegexBuilder::new().build(pattern).map(|_| ()).map_err(|error| pattern_error(&error, 0))
     }
 
+    /// Whether it matches exactly what has a capital letter, `A` to `Z`.
+    pub(crate) fn is_capital(&self) -> bool {
+        self.simple == Some(Simple::Capital)
+    }
+
     /// Whether the pattern matches anywhere in the subject.
     ///
     /// # Errors

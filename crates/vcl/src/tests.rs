@@ -1,5 +1,5 @@
 //! Tests of the compiler as a whole: its messages (`messages`), what its programs do (`programs`), its limits
-//! (`limits`), and the old dialects (`legacy`).
+//! (`limits`), what they do for usual requests (`usual`), and the old dialects (`legacy`).
 
 mod backend_tls;
 mod formats;
@@ -8,6 +8,7 @@ mod limits;
 mod messages;
 mod migrations;
 mod programs;
+mod usual;
 
 use crate::{CompileError, CompileOptions, Compiled, FileKind, ReadFile, Resolve, SourceText, compile};
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use super::{Request, Run, Step};
 use crate::ruling::{Failed, Ruling, StatusLine};
-use crate::world::{ClientSide, Side, VmodWait, World};
+use crate::world::{ClientSide, Side, VmodWait, World, is_usual, run_words};
 use semantics::HttpPolicy;
 use semantics::vary::Sameness;
 use shm::log::LogBuffer;
@@ -19,26 +19,49 @@ use vcl_run::value::{Scratch, Value};
 impl Run<'_> {
     /// Runs the method that the ruling type `R` belongs to.
     pub(super) async fn call_vcl<R: Ruling>(&mut self) -> Result<R, Failed> {
+        if let Some(action) = self.run_at_once(R::METHOD) {
+            return R::of(action, ActionArguments::default()).ok_or(Failed);
+        }
         let mut outcome = self.start_vcl(R::METHOD);
-        while outcome == Outcome::Wait {
+        while matches!(outcome, Outcome::Wait) {
             Box::pin(self.wait_for_vmod()).await;
             outcome =
                 self.in_world(R::METHOD, |machine, program, world, scratch| machine.resume(program, world, scratch));
         }
-        let (action, arguments) = self.decided(outcome)?;
-        R::of(action, arguments).ok_or(Failed)
+        match outcome {
+            Outcome::Return(action, arguments) if !self.has_overflowed() => R::of(action, arguments).ok_or(Failed),
+            outcome => Err(self.failed(&outcome)),
+        }
     }
 
-    /// The final result of a run.
-    fn decided(&mut self, outcome: Outcome) -> Result<(Action, ActionArguments), Failed> {
+    /// Runs a method that does nothing but return an action, without a world to do it in. `None` when there is more to do, or too
+    /// much memory in use, which is left to who runs it in full.
+    fn run_at_once(&mut self, method: Method) -> Option<Action> {
+        let Request { vcl, machine, scratch, log, task, .. } = &mut *self.request;
+        if task.choices.trace.unwrap_or_else(|| !log.is_masked(Tag::VCLTrace)) {
+            return None;
+        }
+        let limit = task.memory_limit();
+        if task.memory_bytes() > limit.min(REQUEST_BASE_BYTES) {
+            return None;
+        }
+        let action = machine.run_at_once(&vcl.as_ref()?.program, method, || is_usual(&task.request))?;
+        scratch.clear(limit);
+        log.record_word(Tag::VCLCall, run_words::of_call(method));
+        log.record_word(Tag::VCLReturn, run_words::of_return(action));
+        Some(action)
+    }
+
+    /// The end of a run that failed, or that took too much memory.
+    #[cold]
+    fn failed(&mut self, outcome: &Outcome) -> Failed {
         match outcome {
-            Outcome::Return(action, arguments) if !self.has_overflowed() => return Ok((action, arguments)),
             Outcome::Return(..) => self.out_of_memory(),
             Outcome::Failed(failure) if failure.is_out_of_memory() => self.out_of_memory(),
             Outcome::Failed(_) | Outcome::Wait => {}
         }
         self.context.count(Main::VclFail);
-        Err(Failed)
+        Failed
     }
 
     fn start_vcl(&mut self, method: Method) -> Outcome {
@@ -74,6 +97,7 @@ impl Run<'_> {
         self.request.task.life.vmod_wait = Some(done);
     }
 
+    #[inline]
     fn has_overflowed(&mut self) -> bool {
         let request = &mut *self.request;
         let bytes = request.scratch.used_bytes() + request.task.memory_bytes();

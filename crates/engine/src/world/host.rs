@@ -2,12 +2,13 @@
 
 use super::vmod_wait::VmodWait;
 use super::{
-    Side, World, bereq, beresp, connection, invalidation, obj, obj_stale, out_of_reach, param, req, resp, sess, storage,
+    Side, World, bereq, beresp, connection, invalidation, obj, obj_stale, out_of_reach, param, req, resp, run_words,
+    sess, storage,
 };
 use backend::Notes;
 use std::borrow::Cow;
 use surface::tag::Tag;
-use surface::vcl::{HttpObject, Method, Var, VclObject};
+use surface::vcl::{Action, HttpObject, Method, Var, VclObject};
 use vcl_run::eval::Place;
 use vcl_run::host::{Called, Failure, Host};
 use vcl_run::link::LinkedProgram;
@@ -87,6 +88,13 @@ impl Host for World<'_> {
         }
     }
 
+    fn is_usual(&self) -> bool {
+        match &self.side {
+            Side::Client(client) => req::is_usual(&client.task.request),
+            Side::Fetch(_) | Side::Housekeeping(_) => false,
+        }
+    }
+
     fn variable_bytes(&self, var: Var) -> Option<&[u8]> {
         match (&self.side, var) {
             (Side::Client(client), Var::ReqUrl) => Some(client.task.request.target()),
@@ -143,7 +151,7 @@ impl Host for World<'_> {
         let task = &mut *client.task;
         task.hasher.update(task.request.target());
         self.log.record(Tag::Hash, task.request.target());
-        self.hash_end();
+        task.hasher.update(b"\0");
         true
     }
 
@@ -161,7 +169,23 @@ impl Host for World<'_> {
             }
             None => task.hasher.update(b"\0"),
         }
-        self.hash_end();
+        task.hasher.update(b"\0");
+    }
+
+    fn hash_header_if_any(&mut self, http: HttpObject, name: &str) -> bool {
+        let (Side::Client(client), HttpObject::Req) = (&mut self.side, http) else {
+            let has = self.header(http, name).is_some();
+            if has {
+                self.hash_header(http, name);
+            }
+            return has;
+        };
+        let task = &mut *client.task;
+        let Some(value) = task.request.get(name) else { return false };
+        task.hasher.update(value);
+        self.log.record(Tag::Hash, value);
+        task.hasher.update(b"\0");
+        true
     }
 
     fn synthetic(&mut self, body: &[u8]) {
@@ -195,8 +219,22 @@ impl Host for World<'_> {
                 self.log.record(tag, payload);
                 self.log.record(tag, b"VRT_fail() from vcl_fini{} has no effect");
             }
-            (Side::Housekeeping(_), Tag::VCLCall | Tag::VCLReturn | Tag::VCLError) => {}
+            (Side::Housekeeping(_), Tag::VCLError) => {}
             (Side::Housekeeping(_), _) => self.log.record(tag, payload),
+        }
+    }
+
+    fn log_call(&mut self, method: Method) {
+        match &self.side {
+            Side::Client(_) | Side::Fetch(_) => self.log.record_word(Tag::VCLCall, run_words::of_call(method)),
+            Side::Housekeeping(_) => {}
+        }
+    }
+
+    fn log_return(&mut self, action: Action) {
+        match &self.side {
+            Side::Client(_) | Side::Fetch(_) => self.log.record_word(Tag::VCLReturn, run_words::of_return(action)),
+            Side::Housekeeping(_) => {}
         }
     }
 

@@ -6,9 +6,18 @@ use super::{ClientSide, Side, World, out_of_reach};
 use crate::bodies::filters;
 use crate::legacy_rules::{cap, grace_shown};
 use crate::request::client_body::ClientBody;
+use message::Message;
 use surface::vcl::{HttpObject, Var};
 use vcl_run::host::Failure;
 use vcl_run::value::{Scratch, Value};
+
+/// As [`vcl_run::host::Host::is_usual`].
+pub(crate) fn is_usual(request: &Message) -> bool {
+    request.method() == b"GET"
+        && !request.has("Authorization")
+        && !request.has("Cookie")
+        && request.get("Host").is_some_and(|host| !host.iter().any(u8::is_ascii_uppercase))
+}
 
 pub(super) fn read(world: &World<'_>, var: Var, scratch: &mut Scratch) -> Result<Value, Failure> {
     if matches!(var, Var::ReqTopMethod | Var::ReqTopProto | Var::ReqTopUrl | Var::ReqTopTime) {

@@ -5,9 +5,10 @@
 //! instruction that it came from, and to the subroutines that would have been called on the way there, which is what places in
 //! reasons and a change from one to the other need. Next file: `../eval.rs`.
 
+use super::usual::Facts;
 use crate::program::{Comparison, Op, Program};
 use surface::limits::VCL_CALL_DEPTH_MAX;
-use surface::vcl::{HttpObject, Var};
+use surface::vcl::{Action, HttpObject, Var};
 
 /// Longest subroutine, in instructions, that is put in the place of a call.
 const INLINED_INSTRUCTIONS_MAX: usize = 48;
@@ -15,6 +16,8 @@ const INLINED_INSTRUCTIONS_MAX: usize = 48;
 const INLINED_DEPTH_MAX: usize = 8;
 /// How much longer than the instructions the steps of all subroutines may be.
 const GROWTH_MAX: usize = 2;
+/// Fewest branches that are worth a shortcut.
+const SHORTCUT_BRANCHES_MIN: usize = 4;
 
 /// What a branch depends on, without the value stack.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -44,6 +47,11 @@ pub(crate) enum Step {
     HashVariable(Var),
     /// Hashes a header, as a `hash_data` of its own.
     HashHeader(HttpObject, u32),
+    /// If there is such a header, does what the next step does, which hashes it, and goes on behind that; else jumps.
+    HashHeaderUnless(HttpObject, u16, u32),
+    /// If the request is a usual one ([`super::usual`]), goes where that leads; else does what it stands for. An index into
+    /// [`Steps::shortcuts`].
+    Shortcut(u32),
 }
 
 /// Where a step comes from.
@@ -65,6 +73,16 @@ struct Call {
     outer: u32,
 }
 
+/// The end of a method that does nothing else.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ending {
+    /// The step that returns.
+    pub(crate) step: u32,
+    pub(crate) action: Action,
+    /// Only usual requests get there without doing anything else.
+    pub(crate) is_for_usual: bool,
+}
+
 /// The steps of a program.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
@@ -73,6 +91,16 @@ pub(crate) struct Steps {
     calls: Vec<Call>,
     /// First step of each subroutine.
     entries: Vec<u32>,
+    shortcuts: Vec<Shortcut>,
+}
+
+/// A branch among several whose outcome is known for a usual request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shortcut {
+    /// The branch: what it depends on, whether it jumps if that holds or unless it does, and where.
+    pub(crate) branch: (Condition, bool, u32),
+    /// The step where a usual request gets to.
+    pub(crate) to: u32,
 }
 
 impl Steps {
@@ -83,11 +111,12 @@ impl Steps {
             origins: (0..program.code.len() as u32).map(|instruction| Origin { instruction, call: 0 }).collect(),
             calls: Vec::new(),
             entries: program.subs.iter().map(|sub| sub.entry).collect(),
+            shortcuts: Vec::new(),
         }
     }
 
     /// The steps of a verified program.
-    pub(super) fn fast(program: &Program) -> Steps {
+    pub(super) fn fast(program: &Program, facts: &Facts<'_>) -> Steps {
         let mut maker = Maker {
             program,
             inlines: may_inline(program),
@@ -99,7 +128,68 @@ impl Steps {
             maker.steps.entries.push(maker.steps.code.len() as u32);
             maker.sub((sub.entry, sub.end), 0, 0);
         }
-        maker.steps
+        let mut steps = maker.steps;
+        steps.join_hashes(program);
+        steps.put_shortcuts(facts);
+        steps
+    }
+
+    /// Lets a test for a header and the step that hashes it look it up once.
+    fn join_hashes(&mut self, program: &Program) {
+        let name = |index: u32| program.headers.get(index as usize);
+        for at in 1..self.code.len() {
+            let &[Step::Unless(Condition::HasHeader(http, tested), to), Step::HashHeader(from, hashed)] =
+                &self.code[at - 1..=at]
+            else {
+                continue;
+            };
+            let is_same = name(u32::from(tested))
+                .zip(name(hashed))
+                .is_some_and(|(tested, hashed)| tested.eq_ignore_ascii_case(hashed));
+            if http == from && is_same {
+                self.code[at - 1] = Step::HashHeaderUnless(http, tested, to);
+            }
+        }
+    }
+
+    /// Lets usual requests pass by branches that are the same for all of them.
+    fn put_shortcuts(&mut self, facts: &Facts<'_>) {
+        let mut behind = 0;
+        for at in 0..self.code.len() {
+            let (condition, jumps_if, target) = match self.code[at] {
+                Step::If(condition, to) => (condition, true, to),
+                Step::Unless(condition, to) => (condition, false, to),
+                _ => continue,
+            };
+            if at < behind {
+                continue;
+            }
+            let (to, passed) = facts.walk(&self.code, at);
+            if passed >= SHORTCUT_BRANCHES_MIN {
+                self.code[at] = Step::Shortcut(self.shortcuts.len() as u32);
+                self.shortcuts.push(Shortcut { branch: (condition, jumps_if, target), to: to as u32 });
+                behind = to;
+            }
+        }
+    }
+
+    /// A shortcut.
+    #[inline]
+    pub(crate) fn shortcut(&self, index: u32) -> Option<&Shortcut> {
+        self.shortcuts.get(index as usize)
+    }
+
+    /// How a subroutine ends that does nothing but return an action, if only for usual requests.
+    pub(super) fn ending(&self, sub: u32) -> Option<Ending> {
+        let entry = self.entry(sub)?;
+        let (step, is_for_usual) = match *self.code.get(entry as usize)? {
+            Step::Shortcut(index) => (self.shortcut(index)?.to, true),
+            _ => (entry, false),
+        };
+        match *self.code.get(step as usize)? {
+            Step::Plain(Op::Return(action)) if action != Action::Fail => Some(Ending { step, action, is_for_usual }),
+            _ => None,
+        }
     }
 
     /// The steps.
@@ -375,7 +465,12 @@ fn target(step: Step) -> Option<u32> {
         | Step::JumpIf(to)
         | Step::Unless(_, to)
         | Step::If(_, to) => Some(to),
-        Step::Plain(_) | Step::HashVariable(_) | Step::HashHeader(..) => None,
+        // The last two are made once all places are known.
+        Step::Plain(_)
+        | Step::HashVariable(_)
+        | Step::HashHeader(..)
+        | Step::HashHeaderUnless(..)
+        | Step::Shortcut(_) => None,
     }
 }
 

@@ -10,11 +10,11 @@ use vcl_run::program::Program;
 use vcl_run::value::{Scratch, Text, Value};
 
 #[path = "../../tests/language/host.rs"]
-mod host;
+pub(super) mod host;
 
 use host::RecordingHost;
 
-fn linked(vcl: &str) -> LinkedProgram {
+pub(super) fn linked(vcl: &str) -> LinkedProgram {
     let compiled = match compile_with(vcl.as_bytes(), &Files::default(), |_| {}) {
         Ok(compiled) => compiled,
         Err(error) => panic!("{vcl}\n{}", error.text),

@@ -19,6 +19,9 @@ pub struct RecordingHost<'p> {
     pub done: Vec<String>,
     /// The next VMOD call waits, and then returns this.
     pub wait_for: Option<Value>,
+    pub is_traced: bool,
+    /// How often a header or a variable was asked for.
+    pub asked: usize,
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -35,6 +38,8 @@ impl<'p> RecordingHost<'p> {
             values: BTreeMap::new(),
             done: Vec::new(),
             wait_for: None,
+            is_traced: true,
+            asked: 0,
         };
         host.texts.insert("ReqUrl".into(), b"/url".to_vec());
         host.texts.insert("ReqMethod".into(), b"GET".to_vec());
@@ -64,7 +69,19 @@ impl Host for RecordingHost<'_> {
         784_111_777.0
     }
 
+    fn is_traced(&self) -> bool {
+        self.is_traced
+    }
+
+    fn is_usual(&self) -> bool {
+        let header = |name: &str| self.headers.get(&("Req".to_owned(), name.to_owned()));
+        self.texts.get("ReqMethod").is_some_and(|method| method == b"GET")
+            && header("host").is_some_and(|host| !host.iter().any(u8::is_ascii_uppercase))
+            && header("authorization").or(header("cookie")).is_none()
+    }
+
     fn read(&mut self, var: Var, scratch: &mut Scratch) -> Result<Value, Failure> {
+        self.asked += 1;
         let name = format!("{var:?}");
         if let Some(bytes) = self.texts.get(&name) {
             return Ok(Value::Text(scratch.put(bytes)));
@@ -110,6 +127,7 @@ impl Host for RecordingHost<'_> {
     }
 
     fn header(&mut self, http: HttpObject, name: &str) -> Option<&[u8]> {
+        self.asked += 1;
         self.headers.get(&(format!("{http:?}"), name.to_ascii_lowercase())).map(Vec::as_slice)
     }
 
