@@ -216,7 +216,7 @@ fn requests_that_we_are_made_to_reset_end_the_connection() {
 }
 
 #[test]
-fn a_body_after_its_end_ends_the_connection_at_once() {
+fn a_body_after_its_end_costs_the_stream_and_a_few_of_them_the_connection() {
     while_others_are_served(
         |_| {},
         async |world| {

@@ -25,6 +25,9 @@ pub struct WatchLimits {
     pub frame_bytes_max: u32,
     /// Longest encoded block of header fields, in bytes, all its frames together.
     pub block_bytes_max: usize,
+    /// A client may acknowledge our SETTINGS before it sends its own. Compat: Varnish takes that, and scripts of its
+    /// `varnishtest` do it.
+    pub allows_early_ack: bool,
 }
 
 /// Is shown the frames, for a log.
@@ -231,10 +234,11 @@ impl Watch {
 
     /// What can be said before the payload has come.
     fn on_received_head(&mut self, head: FrameHead, now: Duration) -> Result<(), Verdict> {
-        if !self.has_settings && (head.kind != kind::SETTINGS || head.has(flag::ACK)) {
+        let is_early_ack = head.kind == kind::SETTINGS && head.has(flag::ACK) && !self.has_settings;
+        if !self.has_settings && (head.kind != kind::SETTINGS || is_early_ack && !self.limits.allows_early_ack) {
             return Err(Verdict::broken(ErrorCode::ProtocolError, "the first frame is not SETTINGS"));
         }
-        self.has_settings = true;
+        self.has_settings |= !is_early_ack;
         self.traffic[0].count(head);
         if head.payload_bytes > self.limits.frame_bytes_max || !has_right_size(head) {
             return Err(Verdict::broken(ErrorCode::FrameSizeError, "a frame of the wrong size"));

@@ -280,6 +280,9 @@ pub const H2_WATCHED_STREAMS_MAX: usize = 1000;
 pub const PRIORITY_BYTES_MAX: usize = 64;
 /// Most of them that wait until the streams are looked after; of more, the oldest are forgotten.
 pub const PRIORITIES_WAITING_MAX: usize = 100;
+/// Frames of DATA that a client may send on streams whose requests have ended, each at the cost of its stream; the next one ends
+/// the connection.
+pub const H2_LATE_DATA_MAX: u32 = 16;
 /// How long the rest of what a client of HTTP/2 sends is still read, and thrown away, after an error has ended the connection,
 /// in seconds: closing it at once could cost the client the GOAWAY.
 pub const H2_FAREWELL_SECONDS: u64 = 1;

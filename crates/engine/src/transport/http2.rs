@@ -10,6 +10,7 @@
 //! (`http2/watch.rs`) and a collector of writes (`http2/socket.rs`). What bodies wait to be sent is bounded for the connection
 //! (`http2/queue.rs`). Source: RFC 9113. Next files: `http2/request_stream.rs`, `http2/settings.rs`.
 
+mod mended;
 mod queue;
 mod request_stream;
 mod settings;
@@ -28,6 +29,7 @@ use crate::memory::Held;
 use crate::request::{self, RequestSlot};
 use crate::session::{Session, SessionEnd, SessionView};
 use ::http1::HeadLimits;
+use ::http2::Mending;
 use ::http2::frame::ErrorCode;
 use futures_util::Stream as _;
 use futures_util::stream::FuturesUnordered;
@@ -35,11 +37,12 @@ use h2::server::{Connection, Handshake, SendResponse};
 use h2::{FlowControl, RecvStream};
 use http::Request;
 use http::request::Parts;
+use mended::Mended;
 use queue::{Piece, Queue};
-use request_stream::{Http2Stream, Lane};
+use request_stream::{Http2Stream, Lane, Shared};
 pub(super) use socket::Opening;
 use socket::Socket;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -97,7 +100,7 @@ fn close<S: AsyncRead + AsyncWrite + Unpin>(context: &Loop, session: Session, se
 }
 
 /// The connection as the library sees it.
-type Wire<S> = Watched<Socket<S>>;
+type Wire<S> = Mended<Watched<Socket<S>>>;
 
 enum Phase<S: AsyncRead + AsyncWrite + Unpin> {
     /// The preface is awaited.
@@ -119,7 +122,7 @@ type Work = Pin<Box<dyn Future<Output = StreamEnd>>>;
 /// What is known of a stream at work.
 struct Stream {
     id: u32,
-    priority: Rc<Cell<Priority>>,
+    shared: Rc<Shared>,
     /// Of its request's body, if it has one.
     flow: Option<FlowControl>,
 }
@@ -130,6 +133,7 @@ struct Serving<S: AsyncRead + AsyncWrite + Unpin> {
     session: SessionView,
     socket: Socket<S>,
     watch: Rc<Watch>,
+    mending: Rc<RefCell<Mending>>,
     phase: Phase<S>,
     lane: Rc<Lane>,
     work: FuturesUnordered<Work>,
@@ -154,10 +158,14 @@ struct Serving<S: AsyncRead + AsyncWrite + Unpin> {
 impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
     fn new(context: &Rc<Loop>, mut session: SessionView, stream: S, opening: Opening) -> Serving<S> {
         let parameters = context.engine.parameters.load();
-        let watch = Watch::new(context, session.vxid, &parameters);
+        // Compat: a VCL under `http_policy=rfc` forgives nothing.
+        let is_lenient = shows_scheme(context);
+        let watch = Watch::new(context, session.vxid, &parameters, is_lenient);
+        let mending = Rc::new(RefCell::new(Mending::new(is_lenient)));
         session.http2 = Some(Rc::clone(watch.resets()));
         let socket = Socket::new(stream, opening);
-        let handshake = settings::of(&parameters).handshake(Watched::new(socket.clone(), Rc::clone(&watch)));
+        let watched = Watched::new(socket.clone(), Rc::clone(&watch));
+        let handshake = settings::of(&parameters).handshake(Mended::new(watched, Rc::clone(&mending)));
         let lane = Lane {
             queue: Rc::new(Queue::default()),
             is_blocked: Cell::new(false),
@@ -169,6 +177,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
             session,
             socket,
             watch,
+            mending,
             phase: Phase::Handshake(handshake),
             lane: Rc::new(lane),
             work: FuturesUnordered::new(),
@@ -249,19 +258,26 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
         begun
     }
 
-    /// Ends the connection if the guard says so. Returns whether that is new.
+    /// Ends the connection, or streams, if the guard or the mending says so. Returns whether there is something new to send.
     fn obey_watch(&mut self) -> bool {
+        let mut is_news = false;
         for update in self.watch.take_priorities() {
             let priority = Priority::of_field(&update.value);
             match self.streams.iter().find(|stream| stream.id == update.stream) {
-                Some(stream) => stream.priority.set(priority),
+                Some(stream) => stream.shared.priority.set(priority),
                 None => self.priorities.put(update.stream.into(), priority),
             }
         }
-        if self.end.is_some() {
-            return false;
+        for late in self.mending.borrow_mut().take_late() {
+            if let Some(stream) = self.streams.iter().find(|stream| stream.id == late) {
+                stream.shared.respond.borrow_mut().send_reset(h2::Reason::STREAM_CLOSED);
+                is_news = true;
+            }
         }
-        let Some(verdict) = self.watch.verdict() else { return false };
+        if self.end.is_some() {
+            return is_news;
+        }
+        let Some(verdict) = self.watch.verdict() else { return is_news };
         self.leave_now(verdict.code, verdict.close);
         true
     }
@@ -305,7 +321,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
         let id = respond.stream_id().as_u32();
         let is_last = body.is_end_stream();
         let announced = self.priorities.take(id.into()).or_else(|| Priority::of_head(&parts.headers));
-        let priority = Rc::new(Cell::new(announced.unwrap_or_default()));
         let flow = (!is_last).then(|| body.flow_control().clone());
         if flow.is_some()
             && !std::mem::replace(&mut self.is_window_raised, true)
@@ -314,8 +329,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
             let parameters = self.context.engine.parameters.load();
             connection.set_target_window_size(settings::connection_window_bytes(&parameters));
         }
-        let stream = Http2Stream::new(&self.lane, &priority, respond, body);
-        self.streams.push(Stream { id, priority, flow });
+        let shared = Rc::new(Shared::new(announced.unwrap_or_default(), respond));
+        let stream = Http2Stream::new(&self.lane, &shared, id, body);
+        self.streams.push(Stream { id, shared, flow });
         let slot = self.context.requests.take(&self.context.engine.ring);
         let view = self.session.clone();
         self.work.push(Box::pin(work(Rc::clone(&self.context), view, slot, stream, id, parts, is_last)));
@@ -327,6 +343,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
         while let Poll::Ready(Some(end)) = Pin::new(&mut self.work).poll_next(task) {
             has_ended = true;
             self.streams.retain(|stream| stream.id != end.id);
+            self.mending.borrow_mut().forget(end.id);
             self.quiet_since = Instant::now();
             let is_draining = self.context.engine.draining.load(Ordering::Relaxed);
             let close = end.close.or(is_draining.then_some(CloseReason::RespClose));

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, Response};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use surface::limits::H2_SLICE_BYTES_MAX;
@@ -24,12 +24,24 @@ pub(super) struct Lane {
     pub(super) lump_bytes: usize,
 }
 
+/// What a request and its connection share of a stream.
+pub(super) struct Shared {
+    pub(super) priority: Cell<Priority>,
+    /// The connection resets the stream with this.
+    pub(super) respond: RefCell<SendResponse<Piece>>,
+}
+
+impl Shared {
+    pub(super) fn new(priority: Priority, respond: SendResponse<Piece>) -> Shared {
+        Shared { priority: Cell::new(priority), respond: RefCell::new(respond) }
+    }
+}
+
 /// One stream with a request on it.
 pub(super) struct Http2Stream {
     id: u32,
     lane: Rc<Lane>,
-    priority: Rc<Cell<Priority>>,
-    respond: SendResponse<Piece>,
+    shared: Rc<Shared>,
     /// Since the head was sent.
     sending: Option<SendStream<Piece>>,
     body: RecvStream,
@@ -40,17 +52,11 @@ pub(super) struct Http2Stream {
 }
 
 impl Http2Stream {
-    pub(super) fn new(
-        lane: &Rc<Lane>,
-        priority: &Rc<Cell<Priority>>,
-        respond: SendResponse<Piece>,
-        body: RecvStream,
-    ) -> Http2Stream {
+    pub(super) fn new(lane: &Rc<Lane>, shared: &Rc<Shared>, id: u32, body: RecvStream) -> Http2Stream {
         Http2Stream {
-            id: respond.stream_id().as_u32(),
+            id,
             lane: Rc::clone(lane),
-            priority: Rc::clone(priority),
-            respond,
+            shared: Rc::clone(shared),
             sending: None,
             body,
             unreleased: 0,
@@ -103,9 +109,9 @@ impl RequestStream for Http2Stream {
     ) -> Poll<Result<(), StreamGone>> {
         let head = std::mem::replace(head, Response::new(()));
         if head.status().is_informational() {
-            return Poll::Ready(self.respond.send_informational(head).map_err(|_| StreamGone));
+            return Poll::Ready(self.shared.respond.borrow_mut().send_informational(head).map_err(|_| StreamGone));
         }
-        let sending = self.respond.send_response(head, is_last).map_err(|_| StreamGone)?;
+        let sending = self.shared.respond.borrow_mut().send_response(head, is_last).map_err(|_| StreamGone)?;
         self.sending = Some(sending);
         Poll::Ready(Ok(()))
     }
@@ -119,7 +125,7 @@ impl RequestStream for Http2Stream {
         let mut count = 0;
         if !piece.is_empty() {
             count = ready!(self.poll_window(context, piece.len().min(H2_SLICE_BYTES_MAX)))?;
-            ready!(self.lane.queue.poll_place(context, self.id, self.priority.get()));
+            ready!(self.lane.queue.poll_place(context, self.id, self.shared.priority.get()));
         }
         let sending = self.sending.as_mut().ok_or(StreamGone)?;
         let is_end = is_last && count == piece.len();
@@ -140,7 +146,7 @@ impl RequestStream for Http2Stream {
     fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()> {
         match &mut self.sending {
             Some(sending) => sending.poll_reset(context).map(drop),
-            None => self.respond.poll_reset(context).map(drop),
+            None => self.shared.respond.borrow_mut().poll_reset(context).map(drop),
         }
     }
 
@@ -152,7 +158,7 @@ impl RequestStream for Http2Stream {
             // The library does that by itself when a response is complete and the request is not.
             Reset::Enough => return,
         };
-        self.respond.send_reset(reason);
+        self.shared.respond.borrow_mut().send_reset(reason);
     }
 }
 

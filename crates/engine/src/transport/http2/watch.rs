@@ -50,15 +50,16 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// The guard of a connection that begins. `session` is the session's transaction id; later changes of parameters do not
-    /// matter to it.
-    pub(super) fn new(context: &Rc<Loop>, session: u32, parameters: &Parameters) -> Rc<Watch> {
+    /// The guard of a connection that begins. `session` is the session's transaction id, `is_lenient` says that clients are
+    /// forgiven what Varnish forgives them; later changes of parameters do not matter to it.
+    pub(super) fn new(context: &Rc<Loop>, session: u32, parameters: &Parameters, is_lenient: bool) -> Rc<Watch> {
         let resets = Rc::new(Resets::new(parameters.into()));
         let limits = WatchLimits {
             frame_bytes_max: u32::try_from(parameters.h2_max_frame_size).unwrap_or(u32::MAX),
             block_bytes_max: usize::try_from(parameters.http_req_size)
                 .unwrap_or(usize::MAX)
                 .saturating_mul(H2_HEADER_BLOCK_PART),
+            allows_early_ack: is_lenient,
         };
         Rc::new(Watch {
             machine: RefCell::new(http2::Watch::new(limits, Rc::clone(&resets))),

@@ -1,0 +1,444 @@
+//! What a client sends, changed on its way to the library where that would end the connection and need not: [`Mending`].
+//!
+//! - Pseudo header fields that come after others are moved to the front, if that is allowed, as if the client had written them
+//!   there. Varnish looks at no order, and its `varnishtest` writes `txreq -hdr` so. Only fields that neither read nor change the
+//!   table of the compression are moved, so the table stays what the client believes it to be. Source: RFC 9113 §8.3.
+//! - A field whose name or value cannot be one becomes another that is as malformed: then its stream is reset, and no more.
+//!   Source: §8.2.1.
+//! - DATA after the end of a request becomes a frame that means nothing; whoever serves resets the stream. There is a limit
+//!   to that. Source: §5.1.
+//!
+//! All other rules are the library's, before as after. *Invariants:* what comes out has the length of what came in, and does not
+//! depend on the pieces in which that comes; at most one frame of HEADERS is kept. Source: RFC 7541 §6.
+
+use crate::frame::{FrameHead, HEAD_BYTES, PREFACE, flag, kind};
+use field_coding::{huffman, integer};
+use std::collections::VecDeque;
+use std::ops::Range;
+use surface::limits::{H2_LATE_DATA_MAX, H2_WATCHED_STREAMS_MAX};
+
+/// A kind of frame that means nothing.
+const UNKNOWN_KIND: u8 = 0xf0;
+/// Where in a frame its kind stands.
+const KIND_AT: usize = 3;
+
+/// The state between two pieces.
+#[derive(Debug)]
+pub struct Mending {
+    /// Pseudo header fields may come after others.
+    forgives_order: bool,
+    preface_left: usize,
+    /// Bytes of the open frame that are passed on unseen.
+    payload_left: usize,
+    /// A frame's beginning, until its head is complete; for HEADERS until all of it is there.
+    kept: Vec<u8>,
+    /// The latest streams whose requests have ended.
+    ended: VecDeque<u32>,
+    /// Streams on which DATA came after that.
+    late: Vec<u32>,
+    late_left: u32,
+}
+
+impl Mending {
+    /// The state at the beginning of a connection.
+    #[must_use]
+    pub fn new(forgives_order: bool) -> Mending {
+        Mending {
+            forgives_order,
+            preface_left: PREFACE.len(),
+            payload_left: 0,
+            kept: Vec::new(),
+            ended: VecDeque::new(),
+            late: Vec::new(),
+            late_left: H2_LATE_DATA_MAX,
+        }
+    }
+
+    /// The work on a stream is over: what comes on it now is the library's business.
+    pub fn forget(&mut self, stream: u32) {
+        self.ended.retain(|ended| *ended != stream);
+    }
+
+    /// Takes the streams on which DATA has come after the end of the request: they are to be reset (STREAM_CLOSED).
+    pub fn take_late(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.late)
+    }
+
+    /// How many bytes complete what is kept, and are to be given to [`Mending::complete`]; 0 if nothing is kept.
+    #[must_use]
+    pub fn missing(&self) -> usize {
+        if self.kept.is_empty() { 0 } else { wanted_bytes(&self.kept) - self.kept.len() }
+    }
+
+    /// Looks at bytes while nothing is kept, and mends heads in place. Returns how many may be passed on; the others are kept.
+    pub fn look(&mut self, bytes: &mut [u8]) -> usize {
+        let mut at = 0;
+        while at < bytes.len() {
+            let skipped = self.skip(bytes.len() - at);
+            if skipped > 0 {
+                at += skipped;
+                continue;
+            }
+            let rest = &mut bytes[at..];
+            let wanted = wanted_bytes(rest);
+            if rest.len() < wanted {
+                self.kept.extend_from_slice(rest);
+                return at;
+            }
+            self.open(&mut rest[..wanted]);
+            at += wanted;
+        }
+        at
+    }
+
+    /// Takes at most as many bytes as are missing. Returns what may be passed on, once it is complete.
+    pub fn complete(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        self.kept.extend_from_slice(bytes);
+        if self.missing() > 0 {
+            return None;
+        }
+        let mut whole = std::mem::take(&mut self.kept);
+        self.open(&mut whole);
+        Some(whole)
+    }
+
+    /// How many of so many bytes are not looked at.
+    fn skip(&mut self, count: usize) -> usize {
+        let left = if self.preface_left > 0 { &mut self.preface_left } else { &mut self.payload_left };
+        let skipped = count.min(*left);
+        *left -= skipped;
+        skipped
+    }
+
+    /// A frame's head, with its payload if those are HEADERS.
+    fn open(&mut self, frame: &mut [u8]) {
+        let Some(head) = frame.first_chunk().map(FrameHead::parse) else { return };
+        if head.kind == kind::HEADERS {
+            mend(head, &mut frame[HEAD_BYTES..], self.forgives_order);
+        } else {
+            self.payload_left = head.payload_bytes as usize;
+        }
+        if head.kind == kind::DATA && self.late_left > 0 && self.ended.contains(&head.stream) {
+            self.late_left -= 1;
+            frame[KIND_AT] = UNKNOWN_KIND;
+            if !self.late.contains(&head.stream) {
+                self.late.push(head.stream);
+            }
+        } else if matches!(head.kind, kind::DATA | kind::HEADERS) && head.has(flag::END_STREAM) {
+            if self.ended.len() == H2_WATCHED_STREAMS_MAX {
+                self.ended.pop_front();
+            }
+            self.ended.push_back(head.stream);
+        }
+    }
+}
+
+/// How many bytes are looked at together, from the beginning of a frame on.
+fn wanted_bytes(frame: &[u8]) -> usize {
+    match frame.first_chunk().map(FrameHead::parse) {
+        Some(head) if head.kind == kind::HEADERS => HEAD_BYTES + head.payload_bytes as usize,
+        _ => HEAD_BYTES,
+    }
+}
+
+/// Mends the fields in the payload of HEADERS.
+fn mend(head: FrameHead, payload: &mut [u8], forgives_order: bool) {
+    let is_padded = head.has(flag::PADDED);
+    let padding = if is_padded { payload.first().copied().map_or(0, usize::from) } else { 0 };
+    let start = usize::from(is_padded) + if head.has(flag::PRIORITY) { 5 } else { 0 };
+    let end = payload.len().saturating_sub(padding);
+    let Some(block) = payload.get_mut(start..end) else { return };
+    let Some(fields) = fields(block) else { return };
+    for field in fields.iter().filter(|field| field.kind == FieldKind::Impossible) {
+        refuse(&mut block[field.place.clone()]);
+    }
+    if !forgives_order {
+        return;
+    }
+    let first_other = fields.iter().position(|field| matches!(field.kind, FieldKind::Other | FieldKind::Impossible));
+    let last_pseudo = fields.iter().rposition(|field| field.kind == FieldKind::Pseudo);
+    if first_other.is_none_or(|other| last_pseudo.is_none_or(|pseudo| pseudo < other)) {
+        return;
+    }
+    let rank = |kind| match kind {
+        FieldKind::Resize => 0,
+        FieldKind::Pseudo => 1,
+        FieldKind::Other | FieldKind::Impossible => 2,
+    };
+    let mut ordered: Vec<&Field> = fields.iter().collect();
+    ordered.sort_by_key(|field| rank(field.kind));
+    let mended: Vec<u8> = ordered.iter().flat_map(|field| &block[field.place.clone()]).copied().collect();
+    block[..mended.len()].copy_from_slice(&mended);
+}
+
+/// What a field is to the table and to the order of a head.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum FieldKind {
+    /// Changes the size of the table.
+    Resize,
+    /// A pseudo header field that has nothing to do with the table.
+    Pseudo,
+    /// Has nothing to do with the table, and a name or a value that no field can have.
+    Impossible,
+    /// Any other.
+    Other,
+}
+
+/// One field of a block.
+struct Field {
+    place: Range<usize>,
+    kind: FieldKind,
+}
+
+/// Entries of the static table whose names begin with a colon.
+const STATIC_PSEUDO: std::ops::RangeInclusive<u64> = 1..=14;
+
+/// The fields of a block; `None` if it cannot be read, or its end lies in another frame.
+fn fields(block: &[u8]) -> Option<Vec<Field>> {
+    let mut fields = Vec::new();
+    let mut rest = block;
+    while let Some(first) = rest.first() {
+        let start = block.len() - rest.len();
+        let kind = match first {
+            0x80.. => match index(&mut rest, 7)? {
+                entry if STATIC_PSEUDO.contains(&entry) => FieldKind::Pseudo,
+                _ => FieldKind::Other,
+            },
+            0x40.. => {
+                if index(&mut rest, 6)? == 0 {
+                    text(&mut rest)?;
+                }
+                text(&mut rest)?;
+                FieldKind::Other
+            }
+            0x20.. => {
+                index(&mut rest, 5)?;
+                FieldKind::Resize
+            }
+            _ => {
+                let kind = match index(&mut rest, 4)? {
+                    0 => named(text(&mut rest)?),
+                    entry if STATIC_PSEUDO.contains(&entry) => FieldKind::Pseudo,
+                    _ => FieldKind::Other,
+                };
+                let value = text(&mut rest)?;
+                if is_value(value) { kind } else { FieldKind::Impossible }
+            }
+        };
+        fields.push(Field { place: start..block.len() - rest.len(), kind });
+    }
+    Some(fields)
+}
+
+fn index(rest: &mut &[u8], bits: u32) -> Option<u64> {
+    integer::read(rest, bits, 4).ok()
+}
+
+/// A text as it is written, and whether that is in Huffman's code.
+fn text<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], bool)> {
+    let is_coded = rest.first()? & 0x80 != 0;
+    let length = usize::try_from(index(rest, 7)?).ok()?;
+    let (text, behind) = rest.split_at_checked(length)?;
+    *rest = behind;
+    Some((text, is_coded))
+}
+
+/// What a field with this name is.
+fn named((name, is_coded): (&[u8], bool)) -> FieldKind {
+    const PSEUDO: [&[u8]; 6] = [b":authority", b":method", b":path", b":protocol", b":scheme", b":status"];
+    let mut decoded = Vec::new();
+    let name = match is_coded {
+        true if huffman::decode(name, &mut decoded).is_err() => return FieldKind::Other,
+        true => &decoded[..],
+        false => name,
+    };
+    match name.first() {
+        Some(b':') if PSEUDO.contains(&name) => FieldKind::Pseudo,
+        Some(_) if name.iter().all(|byte| is_name_byte(*byte)) => FieldKind::Other,
+        _ => FieldKind::Impossible,
+    }
+}
+
+/// Whether a field may have that value, as far as that can be seen without decoding it.
+fn is_value((value, is_coded): (&[u8], bool)) -> bool {
+    is_coded || value.iter().all(|byte| *byte == b'\t' || !byte.is_ascii_control())
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// Writes a field in the place of one with an impossible name that has every library refuse the head, and that alone: a
+/// `transfer-encoding`, which no head of HTTP/2 may have. A field that is too short for it stays.
+fn refuse(field: &mut [u8]) {
+    const TRANSFER_ENCODING: [u8; 2] = [0x0f, 57 - 15];
+    /// A field of one byte, `accept-encoding`.
+    const FILLER: u8 = 0x80 | 16;
+    for fillers in 0..2 {
+        let mut written = TRANSFER_ENCODING.to_vec();
+        let Some(left) = field.len().checked_sub(written.len() + fillers) else { return };
+        let head_bytes = |bytes: usize| {
+            let mut head = Vec::new();
+            integer::write(bytes as u64, 7, 0, &mut head);
+            head
+        };
+        let mut sizes = (1..=5).filter_map(|count| left.checked_sub(count)).map(|bytes| (bytes, head_bytes(bytes)));
+        let Some((bytes, head)) = sizes.find(|(bytes, head)| bytes + head.len() == left) else { continue };
+        written.extend(head);
+        written.resize(written.len() + bytes, b'x');
+        written.resize(written.len() + fillers, FILLER);
+        field.copy_from_slice(&written);
+        return;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn literal(name: &[u8], value: &[u8]) -> Vec<u8> {
+        let mut field = vec![0, name.len() as u8];
+        field.extend_from_slice(name);
+        field.push(value.len() as u8);
+        field.extend_from_slice(value);
+        field
+    }
+
+    fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+        let head = FrameHead { payload_bytes: payload.len() as u32, kind, flags, stream };
+        [&head.to_bytes()[..], payload].concat()
+    }
+
+    /// What comes out for `bytes` after a preface, in pieces of `size`.
+    fn mended(mending: &mut Mending, bytes: &[u8], size: usize) -> Vec<u8> {
+        let all = [&PREFACE[..], bytes].concat();
+        let mut out = Vec::new();
+        let mut rest = &all[..];
+        while !rest.is_empty() {
+            let missing = mending.missing();
+            if missing > 0 {
+                let (piece, behind) = rest.split_at(missing.min(size).min(rest.len()));
+                out.extend(mending.complete(piece).unwrap_or_default());
+                rest = behind;
+                continue;
+            }
+            let (piece, behind) = rest.split_at(size.min(rest.len()));
+            let mut piece = piece.to_vec();
+            let passed = mending.look(&mut piece);
+            out.extend_from_slice(&piece[..passed]);
+            rest = behind;
+        }
+        out.split_off(PREFACE.len())
+    }
+
+    fn check(forgives_order: bool, bytes: &[u8], expected: &[u8]) {
+        for size in 1..=bytes.len() + PREFACE.len() {
+            let out = mended(&mut Mending::new(forgives_order), bytes, size);
+            assert_eq!(out, expected, "pieces of {size}");
+        }
+    }
+
+    const METHOD: u8 = 0x82;
+    const SCHEME: u8 = 0x86;
+
+    #[test]
+    fn pseudo_headers_are_moved_to_the_front_in_their_order() {
+        let (range, path) = (literal(b"range", b"bytes=0-1"), literal(b":path", b"/3"));
+        let coded = [&[0, 0x80 | 4][..], &huffman::encode(b":path")[..4], &[1, b'/']].concat();
+        let head = flag::END_HEADERS | flag::END_STREAM;
+        let written = [&range[..], &[METHOD], &path, &[SCHEME]].concat();
+        let moved = [&[METHOD][..], &path, &[SCHEME], &range].concat();
+        check(true, &frame(kind::HEADERS, head, 1, &written), &frame(kind::HEADERS, head, 1, &moved));
+        check(false, &frame(kind::HEADERS, head, 1, &written), &frame(kind::HEADERS, head, 1, &written));
+        let padded = |block: &[u8]| {
+            let payload = [&[2, 0, 0, 0, 0, 9][..], block, &[0, 0]].concat();
+            frame(kind::HEADERS, head | flag::PADDED | flag::PRIORITY, 1, &payload)
+        };
+        check(true, &padded(&written), &padded(&moved));
+        let resized = |block: &[u8]| [&[0x3f, 0xe1, 0x1f][..], block].concat();
+        check(
+            true,
+            &frame(kind::HEADERS, head, 1, &resized(&[&range[..], &coded].concat())),
+            &frame(kind::HEADERS, head, 1, &resized(&[&coded[..], &range].concat())),
+        );
+    }
+
+    #[test]
+    fn fields_that_read_or_change_the_table_stay_in_their_order() {
+        // x-test and :authority are entered in the table, 62 is read from it.
+        let entered = [&[0x40, 6][..], b"x-test", &[2], b"ok"].concat();
+        let authority = [&[0x41, 1][..], b"a"].concat();
+        let written = [&entered[..], &[METHOD], &authority, &[0x80 | 62, SCHEME]].concat();
+        let moved = [&[METHOD, SCHEME][..], &entered, &authority, &[0x80 | 62]].concat();
+        check(true, &frame(kind::HEADERS, 4, 1, &written), &frame(kind::HEADERS, 4, 1, &moved));
+    }
+
+    #[test]
+    fn what_is_in_order_or_cannot_be_read_is_left_alone() {
+        let range = literal(b"range", b"x");
+        for block in [
+            [&[METHOD, SCHEME][..], &range].concat(),
+            range.clone(),
+            // Ends within a field.
+            [&range[..], &[METHOD], &[0, 9, b'a']].concat(),
+            // An integer without end.
+            [&range[..], &[METHOD], &[0xff; 9]].concat(),
+        ] {
+            let bytes = frame(kind::HEADERS, 4, 1, &block);
+            check(true, &bytes, &bytes);
+        }
+        for payload in [&[][..], &[9], &[200, 0, 0]] {
+            let bytes = frame(kind::HEADERS, 4 | flag::PADDED, 1, payload);
+            check(true, &bytes, &bytes);
+        }
+        let bytes = [frame(kind::PING, 0, 0, &[1; 8]), frame(kind::DATA, 0, 1, &[0; 100])].concat();
+        check(true, &bytes, &bytes);
+    }
+
+    #[test]
+    fn a_field_with_an_impossible_name_becomes_one_that_is_malformed_and_as_long() {
+        for name in [&b"snaFu"[..], b"sna[]fu", b"a b", b"\x80", b":odd", b":", b""] {
+            for value_bytes in (0..4).chain(110..140) {
+                let block = [&[METHOD][..], &literal(name, &vec![b'v'; value_bytes.min(126)])].concat();
+                let bytes = frame(kind::HEADERS, 4, 1, &block);
+                let out = mended(&mut Mending::new(false), &bytes, 1000);
+                assert_eq!(out.len(), bytes.len());
+                if block.len() > 4 {
+                    assert_eq!(&out[HEAD_BYTES..HEAD_BYTES + 3], [METHOD, 0x0f, 57 - 15], "{name:?} {value_bytes}");
+                    assert!(fields(&out[HEAD_BYTES..]).is_some());
+                }
+            }
+        }
+        let bytes = frame(kind::HEADERS, 4, 1, &literal(b"x-a", b"1\r\ny: 2"));
+        let out = mended(&mut Mending::new(false), &bytes, 1000);
+        assert_eq!(out[HEAD_BYTES..HEAD_BYTES + 2], [0x0f, 57 - 15]);
+        let coded = huffman::encode(b"snaFu");
+        let field = [&[0, 0x80 | coded.len() as u8][..], &coded, &[1, b'x']].concat();
+        let out = mended(&mut Mending::new(false), &frame(kind::HEADERS, 4, 1, &field), 7);
+        assert_eq!(&out[HEAD_BYTES..HEAD_BYTES + 2], [0x0f, 57 - 15]);
+    }
+
+    #[test]
+    fn data_after_the_end_of_a_request_means_nothing_until_the_stream_is_forgotten() {
+        let head = frame(kind::HEADERS, 4, 1, &[METHOD]);
+        let (data, last) = (frame(kind::DATA, 0, 1, b"ok"), frame(kind::DATA, flag::END_STREAM, 1, b"ok"));
+        let late = frame(UNKNOWN_KIND, 0, 1, b"ok");
+        let other = frame(kind::DATA, 0, 3, b"ok");
+        let written = [&head[..], &data, &last, &data, &data, &other].concat();
+        let expected = [&head[..], &data, &last, &late, &late, &other].concat();
+        check(false, &written, &expected);
+        let mut mending = Mending::new(false);
+        mended(&mut mending, &written, 5);
+        assert_eq!((mending.take_late(), mending.take_late()), (vec![1], Vec::new()));
+        for _ in 0..H2_LATE_DATA_MAX - 2 {
+            assert_eq!(mending.look(&mut data.clone()), data.len());
+        }
+        let mut beyond = data.clone();
+        assert_eq!((mending.look(&mut beyond), beyond), (data.len(), data.clone()), "the library may end it");
+        let mut mending = Mending::new(false);
+        mended(&mut mending, &written, 5);
+        mending.forget(1);
+        let mut again = data.clone();
+        assert_eq!((mending.look(&mut again), again), (data.len(), data));
+    }
+}
