@@ -6,7 +6,7 @@
 //! row here.
 //!
 //! Compat: names, header changes and texts of Varnish 7.1.1. Reading order: `range`, `byteranges`, `gzip`, `gunzip`, `testgunzip`,
-//! `brotli`, `unbrotli`, `zstd`, `unzstd`, `esi`.
+//! `brotli`, `unbrotli`, `zstd`, `unzstd`, `esi`, `rot13`.
 
 pub(crate) mod brotli;
 pub(crate) mod byteranges;
@@ -14,6 +14,7 @@ mod esi;
 pub(crate) mod gunzip;
 pub(crate) mod gzip;
 pub(crate) mod range;
+mod rot13;
 pub(crate) mod testgunzip;
 pub(crate) mod unbrotli;
 pub(crate) mod unzstd;
@@ -66,7 +67,8 @@ pub static FILTERS: &[FilterRow] = &[
     FilterRow { name: "zstd", sides: &[Req, Beresp], is_heavy: true, open: zstd::open },
     FilterRow { name: "unzstd", sides: &[Req, Bereq, Beresp, Resp], is_heavy: true, open: unzstd::open },
     FilterRow { name: "esi", sides: &[Req, Beresp, Resp], is_heavy: false, open: esi::open },
-    // Of the VMOD debug: it checks Varnish's own calls, and passes everything.
+    // Two of the VMOD debug. The second checks Varnish's own calls, and passes everything.
+    FilterRow { name: "rot13", sides: &[Beresp, Resp], is_heavy: false, open: rot13::open },
     FilterRow { name: "debug.pedantic", sides: &[Resp], is_heavy: false, open: |_| None },
     FilterRow { name: "esi_gzip", sides: &[Req, Beresp], is_heavy: true, open: esi::open_gzip },
 ];

@@ -165,11 +165,12 @@ impl LoadedVcl {
         self.life.lock().state
     }
 
-    /// The number of requests, fetches and sessions that hold it. `held` is how many references others have (the table, the
+    /// The number of requests, fetches and sessions that hold it; debug can be one more. `held` is how many references others have (the table, the
     /// worker).
     #[must_use]
     pub fn busy(self: &Arc<Self>, held: usize) -> usize {
-        Arc::strong_count(self).saturating_sub(held)
+        let prevents_cold = self.instances.debug_life().prevents_cold();
+        Arc::strong_count(self).saturating_sub(held) + usize::from(prevents_cold)
     }
 
     /// Whether probes run and counters are shown.
@@ -178,12 +179,14 @@ impl LoadedVcl {
         self.life.lock().is_warm
     }
 
-    /// How warm it is, given the number of requests on it.
+    /// How warm it is at that time, given the number of requests on it.
     #[must_use]
-    pub fn temperature(&self, busy: usize) -> Temperature {
+    pub fn temperature(&self, busy: usize, now: f64) -> Temperature {
+        let is_cooling = self.instances.debug_life().is_cooling(now);
         let life = self.life.lock();
         match (life.is_warm, life.state) {
             (true, _) => Temperature::Warm,
+            (false, _) if busy == 0 && is_cooling => Temperature::Cooling,
             (false, _) if busy == 0 => Temperature::Cold,
             (false, VclState::Cold) => Temperature::Busy,
             (false, VclState::Auto | VclState::Warm) => Temperature::Cooling,

@@ -7,6 +7,7 @@ use crate::world::{Side, World};
 use backend::Notes;
 use shm::log::{LogBuffer, LogId};
 use std::sync::Arc;
+use surface::tag::Tag;
 use surface::vcl::Method;
 use vcl_run::eval::{Machine, Outcome};
 use vcl_run::host::Failure;
@@ -26,13 +27,39 @@ pub fn load(
     now: f64,
 ) -> Result<Arc<LoadedVcl>, String> {
     let vcl = LoadedVcl::link(name, program, state, &engine.parameters.load(), now)?;
-    match run(engine, &vcl, Method::Init, now) {
+    let told = run(engine, &vcl, Method::Init, now).and_then(|()| match vcl.is_warm() {
+        true => tell_warm(engine, &vcl).map_err(|text| format!("VCL \"{name}\" Failed warmup\nMessage:\n\t{text}")),
+        false => Ok(()),
+    });
+    match told {
         Ok(()) => Ok(vcl),
         Err(text) => {
             finish(engine, &vcl, now);
             Err(text)
         }
     }
+}
+
+/// Tells the VMOD debug, if the VCL imports it, that the VCL goes warm.
+///
+/// # Errors
+/// Why it must not; a text for the CLI.
+pub fn tell_warm(engine: &Engine, vcl: &LoadedVcl) -> Result<(), String> {
+    if vcl.instances.debug_life().warm(vcl.program.program(), &engine.parameters.load())? {
+        log_event(engine, vcl, "WARM");
+    }
+    Ok(())
+}
+
+/// Tells debug that the VCL is cold and nothing runs on it any more.
+pub fn tell_cold(engine: &Engine, vcl: &LoadedVcl, now: f64) {
+    if vcl.instances.debug_life().cold(now) {
+        log_event(engine, vcl, "COLD");
+    }
+}
+
+fn log_event(engine: &Engine, vcl: &LoadedVcl, event: &str) {
+    engine.ring.write_fmt(Tag::Debug, LogId::NONE, format_args!("{}: VCL_EVENT_{event}", vcl.name));
 }
 
 /// Runs vcl_fini, once. Call it when a discarded VCL is no longer used, and when the worker ends. `now` is seconds since 1970.
@@ -67,6 +94,10 @@ fn run(engine: &Engine, vcl: &LoadedVcl, method: Method, now: f64) -> Result<(),
     };
     let notes = Notes::new();
     world.task().leave(&vcl.directors, &notes);
+    let outcome = match (outcome, world.task().take_failure()) {
+        (Outcome::Return(..), Some(failure)) => Outcome::Failed(failure),
+        (outcome, _) => outcome,
+    };
     world.log_notes(&notes);
     log.flush();
     match outcome {

@@ -63,11 +63,11 @@ fn an_unused_vcl_goes_cold_and_use_warms_it() {
     run(|world| async move {
         let vcl = load(&world, "x", BACKENDS, VclState::Auto).unwrap_or_else(|text| panic!("{text}"));
         let now = world.context.clock.now();
-        assert_eq!(vcl.temperature(0), Temperature::Warm);
+        assert_eq!(vcl.temperature(0, now), Temperature::Warm);
         assert!(!vcl.cool_down(true, 600.0, now + 700.0), "it is in use");
         assert!(!vcl.cool_down(false, 600.0, now + 1299.0), "not for long enough");
         assert!(vcl.cool_down(false, 600.0, now + 1300.0));
-        assert_eq!((vcl.temperature(0), vcl.temperature(1)), (Temperature::Cold, Temperature::Cooling));
+        assert_eq!((vcl.temperature(0, now), vcl.temperature(1, now)), (Temperature::Cold, Temperature::Cooling));
         assert_eq!(vcl.warm_up(now + 1400.0), Ok(true));
         assert!(vcl.is_warm());
     });
@@ -78,7 +78,7 @@ fn what_the_operator_says_decides_over_warmth() {
     run(|world| async move {
         let vcl = load(&world, "x", BACKENDS, VclState::Cold).unwrap_or_else(|text| panic!("{text}"));
         let now = world.context.clock.now();
-        assert_eq!((vcl.temperature(0), vcl.temperature(1)), (Temperature::Cold, Temperature::Busy));
+        assert_eq!((vcl.temperature(0, now), vcl.temperature(1, now)), (Temperature::Cold, Temperature::Busy));
         assert_eq!(vcl.warm_up(now), Err("VCL 'x' is cold - set to auto or warm first".to_owned()));
         assert!(vcl.set_state(VclState::Warm, now), "warmth changes");
         assert!(!vcl.cool_down(false, 1.0, now + 1e6), "warm stays warm");

@@ -779,6 +779,14 @@ pub static VBE: SectionRow = SectionRow {
     ],
 };
 
+/// Section `DEBUG`: the counter of the VMOD debug. Shown while VCL says so.
+pub static DEBUG_VMOD: SectionRow = SectionRow {
+    name: "debug",
+    oneliner: "Counter of the VMOD debug",
+    order: 70,
+    counters: &[row("count", Counter, DEBUG, INTEGER, "What debug.vsc_count() has added")],
+};
+
 /// Index of each counter of section `XKEY`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]

@@ -446,7 +446,7 @@ functions! {
     VtcNoBackend: "vtc", "", "no_backend", Backend, [], at::ALL, "The null BACKEND.";
     VtcNoStevedore: "vtc", "", "no_stevedore", Stevedore, [], at::ALL, "The null STEVEDORE.";
     VtcNoIp: "vtc", "", "no_ip", Ip, [], at::ALL, "The null IP.";
-    VtcPanic: "vtc", "", "panic", Void, [needed("", Type::Strands)], at::ALL, "Panics with that text.";
+    VtcPanic: "vtc", "", "panic", Void, [needed("", Type::Strands)], at::ALL, "Ends the worker as an internal error would, with that text for panic.show. The cache survives.";
     VtcSleep: "vtc", "", "sleep", Void, [needed("", Type::Duration)], at::ALL, "Waits that long.";
     VtcTypesize: "vtc", "", "typesize", Int, [needed("", Type::String)], at::ALL,
         "The size in C of a structure whose members are given by letters.";
@@ -543,6 +543,15 @@ functions! {
         ], at::ALL,
         "The arguments, one after the other.";
     DebugVreLimit: "debug", "", "vre_limit", Int, [], at::ALL, "The parameter pcre2_match_limit.";
+    DebugVscNew: "debug", "", "vsc_new", Void, [], at::ALL, "Shows the counter DEBUG.count.";
+    DebugVscCount: "debug", "", "vsc_count", Void, [with_default("val", Type::Int, "1")], at::ALL, "Adds to that counter.";
+    DebugVscDestroy: "debug", "", "vsc_destroy", Void, [], at::ALL, "Takes the counter away.";
+    DebugVclDiscardDelay: "debug", "", "vcl_discard_delay", Void, [needed("", Type::Duration)], at::ALL,
+        "Keeps the VCL, once it is cold, for so long.";
+    DebugVclPreventCold: "debug", "", "vcl_prevent_cold", Void, [], at::ALL, "Keeps the VCL from going cold.";
+    DebugVclAllowCold: "debug", "", "vcl_allow_cold", Void, [], at::ALL, "Lets it go cold again.";
+    DebugFailTaskFini: "debug", "", "fail_task_fini", Void, [], at::ALL, "Has the task fail at its end.";
+    DebugOkTaskFini: "debug", "", "ok_task_fini", Void, [], at::ALL, "Takes that back.";
     DebugFail: "debug", "", "fail", Void, [], at::ALL, "Fails the task.";
     DebugFail2: "debug", "", "fail2", Bool, [], at::ALL, "Fails the task.";
     DebugDyn: "debug", "dyn", "", Instance,

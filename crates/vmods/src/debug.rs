@@ -2,10 +2,13 @@
 //!
 //! Functions that examine the internals of the C program have no row in the table, so the compiler says that they don't
 //! exist. Addresses in Debug records are made up: they only tell the items of a task apart.
-//! Next files: `debug/object.rs`, `debug/dynamic.rs`, `debug/acl.rs`.
+//! Next files: `debug/object.rs`, `debug/dynamic.rs`, `debug/acl.rs`, `debug/life.rs`, `debug/counter.rs`. Its filters are among those of
+//! the crate `body`.
 
 pub(crate) mod acl;
+pub(crate) mod counter;
 pub(crate) mod dynamic;
+pub(crate) mod life;
 pub(crate) mod object;
 
 use crate::arguments::Arguments;
@@ -36,6 +39,8 @@ pub(crate) struct DebugState {
     texts: Vec<(Place, Option<u32>, Vec<u8>)>,
     /// `debug.store_ip()`
     pub(crate) address: Option<(IpAddr, u16)>,
+    /// `debug.fail_task_fini()`
+    fails_at_end: bool,
 }
 
 impl DebugState {
@@ -49,6 +54,11 @@ impl DebugState {
             Some((_, _, kept)) => *kept = text,
             None => self.texts.push((place, object, text)),
         }
+    }
+
+    /// Why the task fails at its end, if it does. Asked once.
+    pub(crate) fn take_failure(&mut self) -> Option<Failure> {
+        std::mem::take(&mut self.fails_at_end).then(|| Failure("thou shalt not fini".to_owned()))
     }
 
     /// At the end of the task, logs one record for each stored text.
@@ -77,6 +87,12 @@ pub(crate) fn before_load(parameters: &Parameters) -> Result<(), Failure> {
         42 => Err(Failure("nuke_limit is not the answer.".to_owned())),
         _ => Ok(()),
     }
+}
+
+/// `debug.fail_task_fini()`, `debug.ok_task_fini()`
+pub(crate) fn fail_at_end(context: &mut dyn VmodContext, fails: bool) -> Value {
+    context.task().kept().debug.fails_at_end = fails;
+    Value::Void
 }
 
 /// `debug.author()`

@@ -2,6 +2,7 @@
 //! vcl_init, and the positions of the director objects among the VCL's directors. Shared by all event loops; dropped with
 //! the VCL.
 
+use crate::debug::life::DebugLife;
 use parking_lot::RwLock;
 use std::any::Any;
 use std::collections::HashMap;
@@ -18,6 +19,7 @@ pub struct Instances {
     objects: Vec<OnceLock<Box<dyn Any + Send + Sync>>>,
     /// By index of the object: whether its constructor has run.
     made: Vec<AtomicBool>,
+    debug_life: DebugLife,
 }
 
 impl Instances {
@@ -29,7 +31,14 @@ impl Instances {
             files: RwLock::default(),
             objects: program.instances.iter().map(|_| OnceLock::new()).collect(),
             made: program.instances.iter().map(|_| AtomicBool::new(false)).collect(),
+            debug_life: DebugLife::default(),
         }
+    }
+
+    /// What debug has been told about the VCL's life.
+    #[must_use]
+    pub fn debug_life(&self) -> &DebugLife {
+        &self.debug_life
     }
 
     /// The definition of an object.

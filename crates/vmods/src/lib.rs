@@ -44,6 +44,7 @@ mod vtc;
 mod xkey;
 
 pub use context::{ClientConnection, Finish, Pending, PurgeKind, Transaction, VmodContext};
+pub use debug::life::DebugLife;
 pub use instances::Instances;
 pub use shared::SharedState;
 pub use standard::address::service_port;
@@ -260,6 +261,14 @@ fn dispatch(
             let limit = context.parameters().pcre2_match_limit;
             done(Value::Int(i64::try_from(limit).unwrap_or(i64::MAX)))
         }
+        Function::DebugVscNew => done(debug::counter::create(context)),
+        Function::DebugVscCount => debug::counter::count(context, arguments),
+        Function::DebugVscDestroy => done(debug::counter::destroy(context)),
+        Function::DebugVclDiscardDelay => debug::life::discard_delay(context, arguments.real(0)),
+        Function::DebugVclPreventCold => done(debug::life::prevent_cold(context, true)),
+        Function::DebugVclAllowCold => done(debug::life::prevent_cold(context, false)),
+        Function::DebugFailTaskFini => done(debug::fail_at_end(context, true)),
+        Function::DebugOkTaskFini => done(debug::fail_at_end(context, false)),
         Function::DebugFail | Function::DebugFail2 => Err(Failure("Forced failure".to_owned())),
         Function::DebugDyn => debug::dynamic::create(context, instance, arguments, scratch),
         Function::DebugDynUds => debug::dynamic::create_unix(context, instance, arguments, scratch),
@@ -334,7 +343,7 @@ fn dispatch(
         Function::VtcNoBackend => done(Value::Backend(None)),
         Function::VtcNoStevedore => done(Value::Stevedore(None)),
         Function::VtcNoIp => done(Value::Ip(None)),
-        Function::VtcPanic => done(vtc::panic(arguments, scratch)),
+        Function::VtcPanic => vtc::panic(arguments, scratch),
         Function::VtcSleep => vtc::sleep(context, arguments),
         Function::VtcTypesize => done(vtc::typesize(arguments, scratch)),
         Function::VtcWorkspaceAlloc => vtc::workspace::alloc(context, arguments, scratch),

@@ -2,6 +2,7 @@
 //!
 //! The engine holds one [`SharedState`], so that each test has its own. Every part has its own lock and bound.
 
+use crate::debug::counter::DebugCounter;
 use crate::uuid::Clock;
 use crate::var::Globals;
 use crate::vsthrottle::Buckets;
@@ -15,6 +16,8 @@ pub struct SharedState {
     pub(crate) buckets: Buckets,
     /// The clock and node of `uuid_v1()`.
     pub(crate) uuid_clock: Clock,
+    /// The counter of debug.
+    pub(crate) debug_counter: DebugCounter,
 }
 
 impl SharedState {
@@ -22,5 +25,11 @@ impl SharedState {
     #[must_use]
     pub fn new() -> SharedState {
         SharedState::default()
+    }
+
+    /// The value of `DEBUG.count`, while there is that counter.
+    #[must_use]
+    pub fn debug_count(&self) -> Option<u64> {
+        self.debug_counter.shown()
     }
 }

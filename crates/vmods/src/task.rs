@@ -7,6 +7,7 @@ use crate::var::Variables;
 use backend::director::choice::shard_parameters::TaskParameters;
 use backend::director::kind::shard::{Change, DEFAULT_REPLICAS};
 use backend::{Directors, Notes};
+use vcl_run::host::Failure;
 use vcl_run::value::{DirectorId, Scratch, Text};
 
 /// State of all VMODs in one task. Requests that wait have one each, so it is small until a VMOD keeps something.
@@ -81,6 +82,11 @@ impl TaskState {
         kept.debug.leave(notes);
         kept.captures.clear();
         kept.variables.clear();
+    }
+
+    /// Why the task fails at its end, if VCL has asked for that. Asked once.
+    pub fn take_failure(&mut self) -> Option<Failure> {
+        self.kept.as_mut().and_then(|kept| kept.debug.take_failure())
     }
 
     /// Drops everything, for the next task.

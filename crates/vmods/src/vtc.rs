@@ -94,12 +94,13 @@ fn socket_address(text: &str) -> io::Result<SocketAddr> {
     colon.parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
 }
 
-/// `vtc.panic()`: only the request that calls it is lost.
-///
-/// # Panics
-/// Always.
-pub(crate) fn panic(arguments: Arguments<'_>, scratch: &Scratch) -> Value {
-    panic!("PANIC: {}", String::from_utf8_lossy(scratch.get(arguments.text(0))));
+/// `vtc.panic()`: ends the process as an uncontained internal error would. Compat: that is what it is for, to see how everything
+/// around a worker takes its end.
+pub(crate) fn panic(arguments: Arguments<'_>, scratch: &Scratch) -> ! {
+    let text = String::from_utf8_lossy(scratch.get(arguments.text(0))).into_owned();
+    // The hook keeps the text. The abort follows, since a request contains its panics.
+    let _ = std::panic::catch_unwind(|| panic!("PANIC: {text}"));
+    std::process::abort()
 }
 
 /// `vtc.typesize()`: the size in C of a structure whose members the letters describe; −1 for an unknown letter.

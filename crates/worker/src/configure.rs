@@ -66,8 +66,10 @@ pub struct Worker {
     pub probes: RefCell<BTreeMap<String, Vec<tokio::task::JoinHandle<()>>>>,
     /// `debug.shutdown.delay`, seconds.
     pub shutdown_delay: Cell<f64>,
-    /// Discarded VCLs that requests still use.
-    pub discarded: RefCell<Vec<Arc<LoadedVcl>>>,
+    /// Discarded VCLs that have not ended, and what their counters are called.
+    pub discarded: RefCell<Vec<(Arc<LoadedVcl>, String)>>,
+    /// When discarded VCLs were last ended, seconds since 1970.
+    pub swept_at: Cell<f64>,
     /// Addresses of the listeners, in their order; `None` for Unix-domain sockets.
     pub addresses: Vec<Option<SocketAddr>>,
     tls: Arc<SharedTls>,
@@ -196,7 +198,8 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
     step(Step::Surroundings);
     let storages = Storages::of(cache.stores());
     let statistics =
-        Statistics::publish(&vsm, &storages, configuration.event_loops.max(1), now).map_err(|e| say("counters", &e))?;
+        Statistics::publish(&vsm, &storages, (configuration.event_loops.max(1), parameters.thread_pools), now)
+            .map_err(|e| say("counters", &e))?;
     let engine = Arc::new(Engine {
         parameters: ArcSwap::from_pointee(parameters),
         cache,
@@ -245,6 +248,7 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
         probes: RefCell::new(BTreeMap::new()),
         shutdown_delay: Cell::new(0.0),
         discarded: RefCell::new(Vec::new()),
+        swept_at: Cell::new(0.0),
         addresses,
         tls,
         quic,

@@ -37,6 +37,10 @@ pub struct Statistics {
     /// The tags' section, once a VCL imports xkey.
     tags: OnceCell<CounterBlock>,
     started: f64,
+    /// Discarded VCLs that have not ended.
+    retired: Cell<u64>,
+    /// The counter of the VMOD debug, while VCL shows it.
+    debug: RefCell<Option<CounterBlock>>,
     /// How often [`Statistics::update`] has run.
     sums_made: Cell<u64>,
 }
@@ -46,7 +50,12 @@ impl Statistics {
     ///
     /// # Errors
     /// When the segment files can't be written.
-    pub fn publish(vsm: &VsmWriter, storages: &Storages, loops: usize, now: f64) -> io::Result<Statistics> {
+    pub fn publish(
+        vsm: &VsmWriter,
+        storages: &Storages,
+        (loops, thread_pools): (usize, u64),
+        now: f64,
+    ) -> io::Result<Statistics> {
         let publisher = Publisher::new(vsm, DOCUMENT_BASE);
         let main = publisher.publish(&counter::MAIN, "MAIN")?;
         let names = storages.all().filter_map(|storage| Some((storages.name(storage)?, storages.file_usage(storage))));
@@ -57,7 +66,9 @@ impl Statistics {
         let of_storages = of_storages.collect::<io::Result<_>>()?;
         let pool = |name: &str| publisher.publish(&counter::MEMPOOL, &format!("MEMPOOL.{name}"));
         let fetches = pool("busyobj")?;
-        let pools = (0..loops).map(|number| Ok((pool(&format!("req{number}"))?, pool(&format!("sess{number}"))?)));
+        // Compat: tools look for the sections of as many pools as there should be; those without a loop stay at 0.
+        let sections = loops.max(usize::try_from(thread_pools).unwrap_or(loops));
+        let pools = (0..sections).map(|number| Ok((pool(&format!("req{number}"))?, pool(&format!("sess{number}"))?)));
         let pools = pools.collect::<io::Result<_>>()?;
         let lock = |class: LockClass| Ok((class, publisher.publish(&counter::LCK, &format!("LCK.{}", class.name()))?));
         let locks = LockClass::ALL.into_iter().map(lock).collect::<io::Result<_>>()?;
@@ -70,6 +81,8 @@ impl Statistics {
             storages: of_storages,
             backends: RefCell::new(BTreeMap::new()),
             tags: OnceCell::new(),
+            retired: Cell::new(0),
+            debug: RefCell::new(None),
             started: now,
             sums_made: Cell::new(0),
         })
@@ -165,6 +178,44 @@ impl Statistics {
         Ok(())
     }
 
+    /// Shows the counter of debug, or takes it away. If it can't be written, this is tried again the next time.
+    fn follow_debug(&self, count: Option<u64>) {
+        let mut section = self.debug.borrow_mut();
+        match count {
+            Some(count) => {
+                if section.is_none() {
+                    *section = self.publisher.publish(&counter::DEBUG_VMOD, "DEBUG").ok();
+                }
+                if let Some(section) = section.as_ref() {
+                    section.set_all(&[count]);
+                }
+            }
+            None => {
+                if let Some(section) = section.take() {
+                    let _ = self.publisher.withdraw(section);
+                }
+            }
+        }
+    }
+
+    /// A VCL is discarded, and its backends count until it ends. Returns the name for [`Statistics::remove_retired`].
+    pub fn retire_backends(&self, vcl: &str) -> String {
+        self.retired.set(self.retired.get() + 1);
+        let mut all = self.backends.borrow_mut();
+        // No VCL has a name with a blank in it.
+        let free = (0..=all.len()).map(|number| format!("{vcl} {number}")).find(|name| !all.contains_key(name));
+        let name = free.unwrap_or_default();
+        let published = all.remove(vcl).unwrap_or_default();
+        all.insert(name.clone(), published);
+        name
+    }
+
+    /// A discarded VCL has ended.
+    pub fn remove_retired(&self, name: &str) {
+        self.retired.set(self.retired.get().saturating_sub(1));
+        self.remove_backends(name);
+    }
+
     /// Hides or shows the backends of a VCL that goes cold or warm.
     pub fn hide_backends(&self, vcl: &str, hidden: bool) {
         for (_, section) in self.backends.borrow().get(vcl).into_iter().flatten() {
@@ -197,9 +248,11 @@ impl Statistics {
         add(Main::ShmCycles, log.shm_cycles);
         let table = engine.vcl.load();
         let vcls = table.loaded.len() as u64;
+        let retired = self.retired.get();
         let vmods = table.loaded.values().flat_map(|vcl| &vcl.program.program().vmods);
         add(Main::Vmods, vmods.collect::<BTreeSet<_>>().len() as u64);
-        add(Main::NVcl, vcls);
+        add(Main::NVcl, vcls + retired);
+        add(Main::NVclDiscard, retired);
         add(Main::NVclAvail, vcls);
         let backends = self.backends.borrow();
         add(Main::NBackend, backends.values().map(|list| list.len() as u64).sum());
@@ -215,6 +268,11 @@ impl Statistics {
             requests.set_all(&one.pools.requests.values());
             sessions.set_all(&one.pools.sessions.values());
             add_up(&mut fetches, &one.pools.fetches.values());
+        }
+        for (requests, sessions) in self.pools.iter().skip(loops.len()) {
+            let Some(first) = loops.first() else { continue };
+            requests.set_all(&sizes_alone(&first.pools.requests.values()));
+            sessions.set_all(&sizes_alone(&first.pools.sessions.values()));
         }
         for size in [Mempool::SzWanted, Mempool::SzActual] {
             fetches[size as usize] = loops.first().map_or(0, |one| one.pools.fetches.get(size as usize));
@@ -243,6 +301,7 @@ impl Statistics {
                 None => section.set_all(&usage(&engine.storages.usage(storage).unwrap_or_default())),
             }
         }
+        self.follow_debug(engine.vmod_state.debug_count());
         if let Some(section) = self.tags.get() {
             let usage = engine.cache.tag_usage();
             let mut values = [0; counter::XKEY.counters.len()];
@@ -255,6 +314,15 @@ impl Statistics {
             section.set_all(&backend.counters().values());
         }
     }
+}
+
+/// Of a MEMPOOL section, how large its pieces are.
+fn sizes_alone(counters: &[u64; counter::MEMPOOL.counters.len()]) -> [u64; counter::MEMPOOL.counters.len()] {
+    let mut sizes = [0; counter::MEMPOOL.counters.len()];
+    for size in [Mempool::SzWanted, Mempool::SzActual] {
+        sizes[size as usize] = counters[size as usize];
+    }
+    sizes
 }
 
 /// Adds counters to sums of the same section.
@@ -319,7 +387,7 @@ mod tests {
         let path = directory.path().join(WORKER_DIRECTORY);
         recreate_directory(&path, 0o755).unwrap();
         let storages = Storages::of(&[Store::in_memory(1 << 20).unwrap()]);
-        let statistics = Statistics::publish(&VsmWriter::create(&path).unwrap(), &storages, 1, 0.0).unwrap();
+        let statistics = Statistics::publish(&VsmWriter::create(&path).unwrap(), &storages, (1, 1), 0.0).unwrap();
         let mut reader = Vsm::new(directory.path());
         let mut listed = move || {
             reader.poll();

@@ -12,7 +12,7 @@ use backend::dns_names::run::Surroundings;
 use backend::{Backend, FollowTerms};
 use engine::clock::Clock;
 use engine::context::Engine;
-use engine::loaded_vcl::{self, LoadedVcl, Temperature, VclTable};
+use engine::loaded_vcl::{self, LoadedVcl, VclTable};
 use engine::vcl_life;
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -25,6 +25,8 @@ use vcl_run::program::Program;
 const PARAMETER: u16 = 106;
 /// CLI status: cannot be done now.
 const CANNOT: u16 = 300;
+/// How long a discarded VCL may stay when nobody asks.
+const SWEEP_SECONDS: f64 = 3.0;
 
 fn state_of(state: VclState) -> loaded_vcl::VclState {
     match state {
@@ -32,6 +34,23 @@ fn state_of(state: VclState) -> loaded_vcl::VclState {
         VclState::Cold => loaded_vcl::VclState::Cold,
         VclState::Warm => loaded_vcl::VclState::Warm,
     }
+}
+
+/// The word of a state in messages.
+fn word_of(state: VclState) -> &'static str {
+    state_of(state).word()
+}
+
+/// Tells a VCL that it goes warm.
+///
+/// # Errors
+/// The answer for the CLI: it must not.
+fn tell_warm(worker: &Worker, vcl: &LoadedVcl, state: &str) -> Result<(), Reply> {
+    let told = match vcl.instances.debug_life().is_cooling(worker.own.clock.now()) {
+        true => Err(format!("VCL {0} is waiting for:\n\t- vmod-debug ref on {0}", vcl.name)),
+        false => vcl_life::tell_warm(&worker.engine, vcl),
+    };
+    told.map_err(|text| Reply::status(CANNOT, format!("Failed <vcl.state {} {state}>\nMessage:\n\t{text}", vcl.name)))
 }
 
 /// Replaces the table with a changed copy.
@@ -175,15 +194,34 @@ fn stop_probes(worker: &Worker, vcl: &str) {
     }
 }
 
+/// Makes a VCL warm because it becomes active or a label points to it.
+///
+/// # Errors
+/// The answer for the CLI: it must not be warm.
+fn warm_up(worker: &Worker, vcl: &Arc<LoadedVcl>) -> Result<(), Reply> {
+    if vcl.state() != loaded_vcl::VclState::Cold {
+        tell_warm(worker, vcl, vcl.state().word())?;
+    }
+    vcl.warm_up(worker.own.clock.now()).map_err(|text| Reply::status(CANNOT, text))?;
+    follow_warmth(worker, vcl);
+    Ok(())
+}
+
+/// Tells a VCL that it is cold, once nothing runs on it. `held` is how many references others have.
+fn tell_cold(worker: &Worker, vcl: &Arc<LoadedVcl>, held: usize) {
+    if vcl.instances.debug_life().awaits_cold() && !vcl.is_warm() && vcl.busy(held) == 0 {
+        vcl_life::tell_cold(&worker.engine, vcl, worker.own.clock.now());
+    }
+}
+
 /// Activates a VCL, or the VCL that a label points to.
 pub fn make_active(worker: &Rc<Worker>, name: &str) -> Reply {
     let table = worker.engine.vcl.load_full();
     let Some(vcl) = table.find(name).map(Arc::clone) else {
         return Reply::status(PARAMETER, format!("No VCL named {name} known\n"));
     };
-    match vcl.warm_up(worker.own.clock.now()) {
-        Err(text) => return Reply::status(CANNOT, text),
-        Ok(_) => follow_warmth(worker, &vcl),
+    if let Err(reply) = warm_up(worker, &vcl) {
+        return reply;
     }
     change(worker, |table| {
         table.active_label = table.labels.contains_key(name).then(|| name.to_owned());
@@ -198,8 +236,14 @@ pub fn set_state(worker: &Rc<Worker>, name: &str, state: VclState) -> Reply {
     let Some(vcl) = table.loaded.get(name) else {
         return Reply::status(PARAMETER, format!("No VCL named {name} known\n"));
     };
+    if state == VclState::Warm
+        && let Err(reply) = tell_warm(worker, vcl, word_of(state))
+    {
+        return reply;
+    }
     vcl.set_state(state_of(state), worker.own.clock.now());
     follow_warmth(worker, vcl);
+    tell_cold(worker, vcl, table.held(vcl));
     Reply::ok("")
 }
 
@@ -209,9 +253,8 @@ pub fn label(worker: &Rc<Worker>, label: &str, vcl: &str) -> Reply {
     let Some(target) = table.loaded.get(vcl).map(Arc::clone) else {
         return Reply::status(PARAMETER, format!("No VCL named {vcl} known\n"));
     };
-    match target.warm_up(worker.own.clock.now()) {
-        Err(text) => return Reply::status(CANNOT, text),
-        Ok(_) => follow_warmth(worker, &target),
+    if let Err(reply) = warm_up(worker, &target) {
+        return reply;
     }
     change(worker, |table| {
         table.labels.insert(label.to_owned(), vcl.to_owned());
@@ -238,23 +281,30 @@ pub fn discard(worker: &Rc<Worker>, name: &str) -> Reply {
         table.loaded.remove(name);
     });
     drop(table);
+    vcl.set_state(loaded_vcl::VclState::Cold, worker.own.clock.now());
     stop_probes(worker, name);
     if let Some(running) = worker.lookups.borrow_mut().remove(name) {
         running.abort();
     }
-    worker.statistics.remove_backends(name);
-    worker.discarded.borrow_mut().push(vcl);
-    finish_discarded(worker);
+    let is_busy = vcl.busy(1) > 0;
+    let counters = worker.statistics.retire_backends(name);
+    worker.discarded.borrow_mut().push((vcl, counters));
+    if !is_busy {
+        finish_discarded(worker);
+    }
     Reply::ok("")
 }
 
 /// Ends the discarded VCLs that no request uses any more.
-pub fn finish_discarded(worker: &Worker) {
+fn finish_discarded(worker: &Worker) {
     let now = worker.own.clock.now();
-    worker.discarded.borrow_mut().retain(|vcl| {
-        let is_free = vcl.busy(1) == 0;
+    worker.swept_at.set(now);
+    worker.discarded.borrow_mut().retain(|(vcl, counters)| {
+        tell_cold(worker, vcl, 1);
+        let is_free = vcl.busy(1) == 0 && !vcl.instances.debug_life().is_cooling(now);
         if is_free {
             vcl_life::finish(&worker.engine, vcl, now);
+            worker.statistics.remove_retired(counters);
         }
         !is_free
     });
@@ -265,26 +315,33 @@ pub fn status(worker: &Worker) -> String {
     finish_discarded(worker);
     let table = worker.engine.vcl.load_full();
     let mut text = String::new();
-    for vcl in worker.discarded.borrow().iter() {
-        let _ = writeln!(text, "{} {} {} discarded", vcl.name, Temperature::Busy.word(), vcl.busy(1));
+    let now = worker.own.clock.now();
+    for (vcl, _) in worker.discarded.borrow().iter() {
+        let busy = vcl.busy(1);
+        let _ = writeln!(text, "{} {} {busy} discarded", vcl.name, vcl.temperature(busy, now).word());
     }
     for vcl in table.loaded.values() {
         let busy = vcl.busy(table.held(vcl));
-        let _ = writeln!(text, "{} {} {busy}", vcl.name, vcl.temperature(busy).word());
+        let _ = writeln!(text, "{} {} {busy}", vcl.name, vcl.temperature(busy, now).word());
     }
     text
 }
 
 /// Lets VCLs go cold that nobody has used for a while.
 pub fn cool_down(worker: &Worker) {
-    finish_discarded(worker);
+    // Compat: scripts see a discarded VCL end with the next command of the CLI, or with the manager's next ping.
+    if worker.own.clock.now() - worker.swept_at.get() >= SWEEP_SECONDS {
+        finish_discarded(worker);
+    }
     let table = worker.engine.vcl.load_full();
     let parameters = worker.engine.parameters.load();
     let now = worker.own.clock.now();
     let release_at_once = parameters.debug & debug::VCLREL != 0;
     for vcl in table.loaded.values() {
         let busy = vcl.busy(table.held(vcl));
-        let is_used = table.is_in_use(vcl) || (busy > 0 && !release_at_once);
+        let prevents_cold = vcl.instances.debug_life().prevents_cold();
+        let is_used = table.is_in_use(vcl) || prevents_cold || (busy > 0 && !release_at_once);
+        tell_cold(worker, vcl, table.held(vcl));
         if vcl.cool_down(is_used, parameters.vcl_cooldown, now) {
             follow_warmth(worker, vcl);
         }
@@ -299,7 +356,8 @@ pub fn cool_down(worker: &Worker) {
 pub fn end_all(worker: &Worker) {
     let table = worker.engine.vcl.swap(Arc::new(VclTable::default()));
     let now = worker.own.clock.now();
-    for vcl in table.loaded.values().chain(worker.discarded.borrow().iter()) {
+    let discarded = worker.discarded.borrow();
+    for vcl in table.loaded.values().chain(discarded.iter().map(|(vcl, _)| vcl)) {
         vcl_life::finish(&worker.engine, vcl, now);
     }
 }

@@ -2,12 +2,12 @@
 
 use super::document::Document;
 use crate::counter::{
-    CounterFormat, CounterKind, CounterLevel, CounterRow, LCK, LockClass, MAIN, MEMPOOL, MGT, SMA, SMF, SMU,
-    SectionRow, VBE, XKEY,
+    CounterFormat, CounterKind, CounterLevel, CounterRow, DEBUG_VMOD, LCK, LockClass, MAIN, MEMPOOL, MGT, SMA, SMF,
+    SMU, SectionRow, VBE, XKEY,
 };
 
 /// Every section, and what its counters are called.
-pub(super) const SECTIONS: [(&SectionRow, &str); 9] = [
+pub(super) const SECTIONS: [(&SectionRow, &str); 10] = [
     (&MAIN, "MAIN."),
     (&MGT, "MGT."),
     (&SMA, "SMA.<storage>."),
@@ -15,6 +15,7 @@ pub(super) const SECTIONS: [(&SectionRow, &str); 9] = [
     (&SMU, "SMU.<storage>."),
     (&VBE, "VBE.<vcl>.<backend>."),
     (&XKEY, "XKEY."),
+    (&DEBUG_VMOD, "DEBUG."),
     (&LCK, "LCK.<class>."),
     (&MEMPOOL, "MEMPOOL.<pool>."),
 ];

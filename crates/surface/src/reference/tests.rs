@@ -55,7 +55,7 @@ fn every_row_has_a_line_on_its_page() {
     has("/vcl-variables.md", &mut vcl::VARIABLES.iter().map(|row| row.name));
     has("/vcl-variables.md", &mut vcl::METHODS.iter().map(|row| row.name));
     has("/cli.md", &mut cli::COMMANDS.iter().map(|row| row.syntax));
-    let sections: [&SectionRow; 9] = [
+    let sections: [&SectionRow; 10] = [
         &counter::MAIN,
         &counter::MGT,
         &counter::MEMPOOL,
@@ -64,6 +64,7 @@ fn every_row_has_a_line_on_its_page() {
         &counter::SMU,
         &counter::VBE,
         &counter::XKEY,
+        &counter::DEBUG_VMOD,
         &counter::LCK,
     ];
     for section in sections {
