@@ -257,13 +257,13 @@ fn large_body_arrives_byte_for_byte_through_a_narrow_connection() {
 fn unknown_filter_is_an_error_of_that_response_alone() {
     run_with(
         |_| {},
-        r#"sub vcl_deliver { if (req.url == "/f") { set resp.filters = "rot13"; } }"#,
+        r#"sub vcl_deliver { if (req.url == "/f") { set resp.filters = "nonesuch"; } }"#,
         async |world| {
             world.origin(always("", "x"));
             let mut client = world.client();
             client.send("GET /f HTTP/1.1\r\nHost: a\r\n\r\n").await;
             assert_eq!(client.rest().await, "HTTP/1.1 500 Internal Server Error\r\n\r\n");
-            world.expect_log("Error Filter '...rot13' not found");
+            world.expect_log("Error Filter '...nonesuch' not found");
             world.expect_log("SessClose OVERLOAD");
             assert_eq!(world.client().get("/", "").await.text(), "x");
         },

@@ -1,8 +1,9 @@
-//! Arbitrary bytes as the two directions of an HTTP/2 connection under guard, and as a request that asks for HTTP/2.
+//! Arbitrary bytes as the two directions of an HTTP/2 connection under guard, as frames that are mended, and as a request that asks for
+//! HTTP/2.
 
 use ::http2::frame::{FrameHead, HEAD_BYTES, PREFACE, flag, kind};
 use ::http2::upgrade::{Beginning, beginning, opening, settings};
-use ::http2::{Observer, PriorityUpdate, ResetLimits, Resets, Traffic, Verdict, Watch, WatchLimits};
+use ::http2::{Mending, Observer, PriorityUpdate, ResetLimits, Resets, Traffic, Verdict, Watch, WatchLimits};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use field_coding::integer;
@@ -119,6 +120,57 @@ fn frames(mut bytes: &[u8]) -> Vec<FrameHead> {
         all.push(head);
     }
     all
+}
+
+/// Mends what a client sends, whole and in pieces. The first byte is the size of the pieces; if the second is odd, pseudo headers may
+/// come late. The rest follows a preface.
+///
+/// # Panics
+/// When the pieces make a difference, when more is changed than the payload of HEADERS and the kind of DATA, when a byte is lost, and
+/// when heads that were mended are mended again.
+pub fn mending(bytes: &[u8]) {
+    let Some(([size, start], rest)) = bytes.split_first_chunk() else { return };
+    let forgives_order = start % 2 == 1;
+    let whole = mended(rest, forgives_order, usize::MAX);
+    assert_eq!(mended(rest, forgives_order, usize::from(*size) + 1), whole, "pieces of {size}");
+    let (mut before, mut after) = (rest, &whole[..]);
+    assert!(before.len() - after.len() < HEAD_BYTES + (1 << 24), "no more than a frame is kept");
+    let again = mended(&whole, forgives_order, usize::MAX);
+    assert_eq!(again.len(), whole.len());
+    while let (Some(head), Some(mended)) = (before.first_chunk::<HEAD_BYTES>(), after.first_chunk::<HEAD_BYTES>()) {
+        let (head, mended) = (FrameHead::parse(head), FrameHead::parse(mended));
+        assert_eq!(FrameHead { kind: head.kind, ..mended }, head);
+        assert!(mended.kind == head.kind || head.kind == kind::DATA, "{mended:?}");
+        let at = whole.len() - after.len();
+        let end = HEAD_BYTES + (head.payload_bytes as usize).min(after.len() - HEAD_BYTES);
+        if head.kind == kind::HEADERS {
+            assert_eq!(again[at..at + end], after[..end]);
+        } else {
+            assert_eq!(after[HEAD_BYTES..end], before[HEAD_BYTES..end]);
+        }
+        (before, after) = (&before[end..], &after[end..]);
+    }
+}
+
+/// What comes out for bytes behind a preface, in pieces; without what is kept.
+fn mended(bytes: &[u8], forgives_order: bool, size: usize) -> Vec<u8> {
+    let mut mending = Mending::new(forgives_order);
+    assert_eq!(mending.look(&mut PREFACE.to_vec()), PREFACE.len());
+    let mut out = Vec::new();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let missing = mending.missing();
+        let (piece, behind) = rest.split_at(size.min(rest.len()).min(if missing > 0 { missing } else { usize::MAX }));
+        if missing > 0 {
+            out.extend(mending.complete(piece).unwrap_or_default());
+        } else {
+            let mut piece = piece.to_vec();
+            let passed = mending.look(&mut piece);
+            out.extend_from_slice(&piece[..passed]);
+        }
+        rest = behind;
+    }
+    out
 }
 
 /// Takes the first line of `bytes` for the value of `HTTP2-Settings`, the second for fields (`name: value` with `;` between them), and the rest

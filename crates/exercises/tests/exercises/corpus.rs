@@ -59,6 +59,11 @@ fn a_connection_of_http2_is_judged_alike_in_any_pieces() {
 }
 
 #[test]
+fn frames_are_mended_alike_in_any_pieces() {
+    replay("http2_mending", http2::mending);
+}
+
+#[test]
 fn a_request_that_asks_for_http2_is_said_in_frames_as_it_was() {
     replay("http2_upgrade", http2::upgrade);
 }

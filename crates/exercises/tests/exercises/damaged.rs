@@ -19,6 +19,7 @@ const TARGETS: &[(&str, Exercise)] = &[
     ("http1_response", http1::response),
     ("chunked_body", http1::chunked_body),
     ("http2_guard", http2::guard),
+    ("http2_mending", http2::mending),
     ("http2_upgrade", http2::upgrade),
     ("installation", preflight::installation),
     ("access_log", tools::access_log),
