@@ -74,7 +74,10 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
             results.failed(&format!("{}: {error}", names(scene)));
         }
     }
-    let memory = if has("--memory") { Some(crate::memory::measure(folder()?.path(), &builds)?) } else { None };
+    let memory = has("--memory").then(|| crate::memory::measure(folder()?.path(), &builds)).and_then(|measured| {
+        // The rows are not lost with it.
+        measured.map_err(|error| results.failed(&format!("memory: {error}"))).ok()
+    });
     let report = Report::new(&scenes, &results, memory, arguments);
     println!("{}", report.text);
     report.write(&out, if has("--seeds") { "seeds" } else { "bench" })?;
