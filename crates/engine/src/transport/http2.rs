@@ -100,7 +100,7 @@ fn close<S: AsyncRead + AsyncWrite + Unpin>(context: &Loop, session: Session, se
 }
 
 /// The connection as the library sees it.
-type Wire<S> = Mended<Watched<Socket<S>>>;
+type Wire<S> = Watched<Socket<S>>;
 
 enum Phase<S: AsyncRead + AsyncWrite + Unpin> {
     /// The preface is awaited.
@@ -164,8 +164,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
         let mending = Rc::new(RefCell::new(Mending::new(is_lenient)));
         session.http2 = Some(Rc::clone(watch.resets()));
         let socket = Socket::new(stream, opening);
-        let watched = Watched::new(socket.clone(), Rc::clone(&watch));
-        let handshake = settings::of(&parameters).handshake(Mended::new(watched, Rc::clone(&mending)));
+        let mended = Mended::new(Rc::clone(&mending));
+        let handshake = settings::of(&parameters).handshake(Watched::new(socket.clone(), Rc::clone(&watch), mended));
         let lane = Lane {
             queue: Rc::new(Queue::default()),
             is_blocked: Cell::new(false),

@@ -6,6 +6,7 @@
 
 use crate::transport::upgrade::Prologue;
 use ::http2::frame::{HEAD_BYTES, kind};
+use bytes::Bytes;
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -31,6 +32,14 @@ pub(in crate::transport) enum Opening {
     Upgrade(Prologue),
 }
 
+/// Hands out what is there before anything is read, as far as there is room; false if there is nothing.
+pub(super) fn hand_out(bytes: &mut Bytes, buffer: &mut ReadBuf<'_>) -> bool {
+    let is_there = !bytes.is_empty();
+    let count = bytes.len().min(buffer.remaining());
+    buffer.put_slice(&bytes.split_to(count));
+    is_there
+}
+
 /// One end for the library, and one for the task of the connection.
 pub(super) struct Socket<S>(Rc<Shared<S>>);
 
@@ -48,9 +57,8 @@ struct Inner<S> {
     stream: S,
     /// Until the client's own beginning is complete.
     prologue: Option<Prologue>,
-    /// What was read before, and how much of it the library has.
-    preread: Vec<u8>,
-    taken: usize,
+    /// What was read before, and the library does not have yet.
+    preread: Bytes,
     /// What was collected, and how much of it was written.
     out: Vec<u8>,
     written: usize,
@@ -72,7 +80,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
             },
         };
         Socket(Rc::new(Shared {
-            inner: RefCell::new(Inner { stream, prologue, preread, taken: 0, out: Vec::new(), written: 0 }),
+            inner: RefCell::new(Inner { stream, prologue, preread: preread.into(), out: Vec::new(), written: 0 }),
             blocked_since: Cell::new(None),
             read_at: Cell::new(Instant::now()),
             read_bytes: Cell::new(0),
@@ -175,19 +183,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Socket<S> {
                 return Poll::Ready(Ok(()));
             }
             if let Some(preread) = prologue.take(read.filled()) {
-                (inner.preread, inner.prologue) = (preread, None);
+                (inner.preread, inner.prologue) = (preread.into(), None);
             }
         }
         let before = buffer.filled().len();
-        if inner.taken < inner.preread.len() {
-            let rest = &inner.preread[inner.taken..];
-            let count = rest.len().min(buffer.remaining());
-            buffer.put_slice(&rest[..count]);
-            inner.taken += count;
-            if inner.taken == inner.preread.len() {
-                (inner.preread, inner.taken) = (Vec::new(), 0);
-            }
-        } else {
+        if !hand_out(&mut inner.preread, buffer) {
             ready!(Pin::new(&mut inner.stream).poll_read(context, buffer))?;
         }
         self.0.read_at.set(Instant::now());

@@ -1,5 +1,6 @@
 //! The guard between a socket and the library of HTTP/2: [`Watched`] passes the bytes of both directions through and shows them
-//! to a machine ([`http2::Watch`]), which logs, counts, and says when it is enough.
+//! to a machine ([`http2::Watch`]), which logs, counts, and says when it is enough. What it lets pass to the library is mended
+//! ([`Mended`]).
 //!
 //! Whoever serves the connection looks at [`Watch::verdict`] each time that it has polled the library. Once there is a verdict
 //! nothing more is passed on, and what is sent still goes out, so that a GOAWAY can. What to do without the client's help (a preface
@@ -9,6 +10,7 @@
 
 mod frame_log;
 
+use super::mended::Mended;
 use crate::context::Loop;
 use frame_log::FrameLog;
 use http2::frame::ErrorCode;
@@ -175,6 +177,7 @@ pub(super) fn close_reason(code: ErrorCode) -> CloseReason {
 pub(super) struct Watched<S> {
     stream: S,
     watch: Rc<Watch>,
+    mended: Mended,
     /// The client has ended its side.
     is_ended: bool,
     farewell: Option<Farewell>,
@@ -188,9 +191,9 @@ struct Farewell {
 }
 
 impl<S> Watched<S> {
-    /// Puts a stream, from before the preface on, under guard.
-    pub(super) fn new(stream: S, watch: Rc<Watch>) -> Watched<S> {
-        Watched { stream, watch, is_ended: false, farewell: None }
+    /// Puts a stream, from before the preface on, under guard; what passes is mended.
+    pub(super) fn new(stream: S, watch: Rc<Watch>, mended: Mended) -> Watched<S> {
+        Watched { stream, watch, mended, is_ended: false, farewell: None }
     }
 }
 
@@ -210,26 +213,25 @@ impl<S: AsyncRead + Unpin> Watched<S> {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        std::task::ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
-        let read = buffer.filled().len() - before;
-        if read == 0 {
-            self.is_ended = true;
-            return Poll::Ready(Ok(()));
-        }
-        let passed = self.watch.receive(&buffer.filled()[before..]);
-        if passed == read {
-            return Poll::Ready(Ok(()));
-        }
-        buffer.set_filled(before + passed);
-        // To the library an empty read would be the end of the connection. It need not be woken: whoever serves sees the verdict
-        // when it has been polled.
-        if passed == 0 { Poll::Pending } else { Poll::Ready(Ok(())) }
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let Watched { stream, watch, mended, is_ended, .. } = self.get_mut();
+        mended.poll_read(context, buffer, |context, buffer| {
+            let before = buffer.filled().len();
+            std::task::ready!(Pin::new(&mut *stream).poll_read(context, buffer))?;
+            let read = buffer.filled().len() - before;
+            if read == 0 {
+                *is_ended = true;
+                return Poll::Ready(Ok(()));
+            }
+            let passed = watch.receive(&buffer.filled()[before..]);
+            if passed == read {
+                return Poll::Ready(Ok(()));
+            }
+            buffer.set_filled(before + passed);
+            // To the library an empty read would be the end of the connection. It need not be woken: whoever serves sees the verdict
+            // when it has been polled.
+            if passed == 0 { Poll::Pending } else { Poll::Ready(Ok(())) }
+        })
     }
 }
 
