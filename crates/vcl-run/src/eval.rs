@@ -12,7 +12,7 @@ mod text;
 
 use crate::host::{Failure, Host};
 use crate::link::LinkedProgram;
-use crate::link::steps::{Condition, Shortcut, Step, Steps};
+use crate::link::steps::{Condition, Step, Steps};
 use crate::program::Comparison;
 use crate::value::{Scratch, Text, Value};
 use surface::tag::Tag;
@@ -255,16 +255,8 @@ impl Machine {
                         self.counter = to;
                     }
                 }),
-                Step::Unless(condition, to) => holds(condition, program, host, scratch).map(|holds| {
-                    if !holds {
-                        self.counter = to;
-                    }
-                }),
-                Step::If(condition, to) => holds(condition, program, host, scratch).map(|holds| {
-                    if holds {
-                        self.counter = to;
-                    }
-                }),
+                Step::Unless(condition, to) => self.branch((condition, false, to), program, host, scratch),
+                Step::If(condition, to) => self.branch((condition, true, to), program, host, scratch),
                 Step::HashVariable(var) => hash_variable(var, host, scratch),
                 Step::HashHeader(http, name) => {
                     whole(scratch).map(|()| host.hash_header(http, program.header_name(name)))
@@ -288,13 +280,7 @@ impl Machine {
                         self.counter = shortcut.to;
                         Ok(())
                     }
-                    Some(&Shortcut { branch: (condition, jumps_if, to), .. }) => {
-                        holds(condition, program, host, scratch).map(|holds| {
-                            if holds == jumps_if {
-                                self.counter = to;
-                            }
-                        })
-                    }
+                    Some(shortcut) => self.branch(shortcut.branch, program, host, scratch),
                     None => Err(damaged()),
                 },
             };
@@ -307,6 +293,21 @@ impl Machine {
             }
         };
         self.finish(stop, host)
+    }
+
+    /// Jumps if the condition holds, or unless it does.
+    #[inline(always)]
+    fn branch<H: Host + ?Sized>(
+        &mut self,
+        (condition, jumps_if, to): (Condition, bool, u32),
+        program: &LinkedProgram,
+        host: &mut H,
+        scratch: &mut Scratch,
+    ) -> Result<(), Stop> {
+        if holds(condition, program, host, scratch)? == jumps_if {
+            self.counter = to;
+        }
+        Ok(())
     }
 
     fn finish<H: Host + ?Sized>(&mut self, stop: Stop, host: &mut H) -> Outcome {

@@ -109,17 +109,17 @@ pub trait Host {
     }
     /// A `hash_data` call of its own with the first header of that name.
     fn hash_header(&mut self, http: HttpObject, name: &str) {
-        let value = self.header(http, name).map(<[u8]>::to_vec);
-        self.hash_data(value.as_deref());
-        self.hash_end();
+        if !self.hash_header_if_any(http, name) {
+            self.hash_data(None);
+            self.hash_end();
+        }
     }
     /// The same if there is such a header, and whether there is.
     fn hash_header_if_any(&mut self, http: HttpObject, name: &str) -> bool {
-        let has = self.header(http, name).is_some();
-        if has {
-            self.hash_header(http, name);
-        }
-        has
+        let Some(value) = self.header(http, name).map(<[u8]>::to_vec) else { return false };
+        self.hash_data(Some(&value));
+        self.hash_end();
+        true
     }
     /// Ends a `hash_data` call: feeds one zero byte.
     fn hash_end(&mut self) {

@@ -155,30 +155,12 @@ impl Host for World<'_> {
         true
     }
 
-    fn hash_header(&mut self, http: HttpObject, name: &str) {
-        let (Side::Client(client), HttpObject::Req) = (&mut self.side, http) else {
-            let value = self.header(http, name).map(<[u8]>::to_vec);
-            self.hash_data(value.as_deref());
-            return self.hash_end();
-        };
-        let task = &mut *client.task;
-        match task.request.get(name) {
-            Some(value) => {
-                task.hasher.update(value);
-                self.log.record(Tag::Hash, value);
-            }
-            None => task.hasher.update(b"\0"),
-        }
-        task.hasher.update(b"\0");
-    }
-
     fn hash_header_if_any(&mut self, http: HttpObject, name: &str) -> bool {
         let (Side::Client(client), HttpObject::Req) = (&mut self.side, http) else {
-            let has = self.header(http, name).is_some();
-            if has {
-                self.hash_header(http, name);
-            }
-            return has;
+            let Some(value) = self.header(http, name).map(<[u8]>::to_vec) else { return false };
+            self.hash_data(Some(&value));
+            self.hash_end();
+            return true;
         };
         let task = &mut *client.task;
         let Some(value) = task.request.get(name) else { return false };
@@ -225,16 +207,14 @@ impl Host for World<'_> {
     }
 
     fn log_call(&mut self, method: Method) {
-        match &self.side {
-            Side::Client(_) | Side::Fetch(_) => self.log.record_word(Tag::VCLCall, run_words::of_call(method)),
-            Side::Housekeeping(_) => {}
+        if !matches!(self.side, Side::Housekeeping(_)) {
+            self.log.record_word(Tag::VCLCall, run_words::of_call(method));
         }
     }
 
     fn log_return(&mut self, action: Action) {
-        match &self.side {
-            Side::Client(_) | Side::Fetch(_) => self.log.record_word(Tag::VCLReturn, run_words::of_return(action)),
-            Side::Housekeeping(_) => {}
+        if !matches!(self.side, Side::Housekeeping(_)) {
+            self.log.record_word(Tag::VCLReturn, run_words::of_return(action));
         }
     }
 
