@@ -21,6 +21,9 @@ const DOCUMENT_BASE: u64 = 1 << 32;
 /// A backend and its published section.
 type Published = (Arc<Backend>, CounterBlock);
 
+/// Stands in the name of what a discarded VCL leaves until it ends: no VCL has a name with a blank in it.
+const RETIRED: char = ' ';
+
 /// Every section that this worker publishes.
 pub struct Statistics {
     publisher: Publisher,
@@ -37,8 +40,6 @@ pub struct Statistics {
     /// The tags' section, once a VCL imports xkey.
     tags: OnceCell<CounterBlock>,
     started: f64,
-    /// Discarded VCLs that have not ended.
-    retired: Cell<u64>,
     /// The counter of the VMOD debug, while VCL shows it.
     debug: RefCell<Option<CounterBlock>>,
     /// How often [`Statistics::update`] has run.
@@ -81,7 +82,6 @@ impl Statistics {
             storages: of_storages,
             backends: RefCell::new(BTreeMap::new()),
             tags: OnceCell::new(),
-            retired: Cell::new(0),
             debug: RefCell::new(None),
             started: now,
             sums_made: Cell::new(0),
@@ -198,22 +198,15 @@ impl Statistics {
         }
     }
 
-    /// A VCL is discarded, and its backends count until it ends. Returns the name for [`Statistics::remove_retired`].
+    /// A VCL is discarded, and its backends count until it ends. Returns the name under which [`Statistics::remove_backends`]
+    /// finds them then.
     pub fn retire_backends(&self, vcl: &str) -> String {
-        self.retired.set(self.retired.get() + 1);
         let mut all = self.backends.borrow_mut();
-        // No VCL has a name with a blank in it.
-        let free = (0..=all.len()).map(|number| format!("{vcl} {number}")).find(|name| !all.contains_key(name));
+        let free = (0..=all.len()).map(|number| format!("{vcl}{RETIRED}{number}")).find(|name| !all.contains_key(name));
         let name = free.unwrap_or_default();
         let published = all.remove(vcl).unwrap_or_default();
         all.insert(name.clone(), published);
         name
-    }
-
-    /// A discarded VCL has ended.
-    pub fn remove_retired(&self, name: &str) {
-        self.retired.set(self.retired.get().saturating_sub(1));
-        self.remove_backends(name);
     }
 
     /// Hides or shows the backends of a VCL that goes cold or warm.
@@ -248,13 +241,13 @@ impl Statistics {
         add(Main::ShmCycles, log.shm_cycles);
         let table = engine.vcl.load();
         let vcls = table.loaded.len() as u64;
-        let retired = self.retired.get();
+        let backends = self.backends.borrow();
+        let retired = backends.keys().filter(|name| name.contains(RETIRED)).count() as u64;
         let vmods = table.loaded.values().flat_map(|vcl| &vcl.program.program().vmods);
         add(Main::Vmods, vmods.collect::<BTreeSet<_>>().len() as u64);
         add(Main::NVcl, vcls + retired);
         add(Main::NVclDiscard, retired);
         add(Main::NVclAvail, vcls);
-        let backends = self.backends.borrow();
         add(Main::NBackend, backends.values().map(|list| list.len() as u64).sum());
         add(Main::Uptime, (now - self.started).max(0.0) as u64);
         add(Main::Pools, 1);

@@ -36,11 +36,6 @@ fn state_of(state: VclState) -> loaded_vcl::VclState {
     }
 }
 
-/// The word of a state in messages.
-fn word_of(state: VclState) -> &'static str {
-    state_of(state).word()
-}
-
 /// Tells a VCL that it goes warm.
 ///
 /// # Errors
@@ -237,7 +232,7 @@ pub fn set_state(worker: &Rc<Worker>, name: &str, state: VclState) -> Reply {
         return Reply::status(PARAMETER, format!("No VCL named {name} known\n"));
     };
     if state == VclState::Warm
-        && let Err(reply) = tell_warm(worker, vcl, word_of(state))
+        && let Err(reply) = tell_warm(worker, vcl, state_of(state).word())
     {
         return reply;
     }
@@ -304,7 +299,7 @@ fn finish_discarded(worker: &Worker) {
         let is_free = vcl.busy(1) == 0 && !vcl.instances.debug_life().is_cooling(now);
         if is_free {
             vcl_life::finish(&worker.engine, vcl, now);
-            worker.statistics.remove_retired(counters);
+            worker.statistics.remove_backends(counters);
         }
         !is_free
     });
