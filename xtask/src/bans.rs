@@ -5,7 +5,7 @@
 //! bans to work on, and its CPU time is measured.
 
 use crate::origin::sized_origin;
-use crate::place::{build, folder, free_port};
+use crate::place::{build, folder, free_port, percentile};
 use crate::process::{Server, cpu_microseconds, memory_bytes};
 use crate::servers::Kind;
 use std::fmt::Write as _;
@@ -73,8 +73,7 @@ struct Series(Vec<f64>);
 
 impl Series {
     fn at(&self, share: f64) -> f64 {
-        let last = self.0.len().saturating_sub(1);
-        self.0.get(((last as f64) * share) as usize).copied().unwrap_or(f64::NAN)
+        percentile(&self.0, share)
     }
 }
 

@@ -4,13 +4,13 @@
 //! the origin behind the measured caches, since its responses may be stored for an hour. They are dated with the moment at which it
 //! starts: under the rules of HTTP an old date is an old response, and every hit of it would be a miss (RFC 9111 §4.2.3).
 
+use crate::place::since_1970;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::{MsgFlags, recv, send};
 use socket2::{Domain, Socket, Type};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Body sizes of `/b0` … `/b4`, in bytes.
 pub const BODIES: [usize; 5] = [1, 1 << 10, 10 << 10, 100 << 10, 1 << 20];
@@ -42,8 +42,7 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
 /// Now, as in `Date`.
 fn now() -> String {
     let mut date = [0; 29];
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
-    semantics::date::format(now, &mut date);
+    semantics::date::format(since_1970().as_secs_f64(), &mut date);
     String::from_utf8_lossy(&date).into_owned()
 }
 
@@ -172,7 +171,7 @@ mod tests {
         let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).unwrap();
         assert_eq!(field("Content-Length: "), "1024");
         let dated = semantics::date::parse(field("Date: ").as_bytes(), DateForms::Rfc).unwrap();
-        let age = UNIX_EPOCH.elapsed().unwrap().as_secs_f64() - dated;
+        let age = since_1970().as_secs_f64() - dated;
         assert!((0.0..60.0).contains(&age), "what is old is no hit: {head}");
     }
 }

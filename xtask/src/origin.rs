@@ -59,8 +59,8 @@ fn number(path: &str, word: &str) -> Option<u64> {
 
 /// How long a body may be kept, in seconds.
 fn lifetime(path: &str) -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_secs());
-    number(path, "ttl").or_else(|| Some(number(path, "until")?.saturating_sub(now))).unwrap_or(3600)
+    let left = || Some(number(path, "until")?.saturating_sub(crate::place::since_1970().as_secs()));
+    number(path, "ttl").or_else(left).unwrap_or(3600)
 }
 
 /// Where a fragment lies.

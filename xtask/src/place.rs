@@ -1,6 +1,7 @@
 //! Where measurements run: folders, ports, cores, and the program under measurement.
 
 use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// A folder for the servers' files, in memory if there is such a file system: on a disk, the log that Copal and varnishd
 /// write through a mapping causes page faults that an installation (with its state directory on tmpfs) does not have.
@@ -43,6 +44,16 @@ pub fn connections_max() -> usize {
     use nix::sys::resource::{Resource, getrlimit};
     let descriptors = getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _)| soft);
     usize::try_from(descriptors / 2).unwrap_or(usize::MAX).saturating_sub(500).clamp(100, 60_000)
+}
+
+/// The time since 1970.
+pub fn since_1970() -> Duration {
+    UNIX_EPOCH.elapsed().unwrap_or_default()
+}
+
+/// The value that this share of all does not exceed; NaN without any. They must be sorted.
+pub fn percentile(sorted: &[f64], share: f64) -> f64 {
+    sorted.get((sorted.len().saturating_sub(1) as f64 * share) as usize).copied().unwrap_or(f64::NAN)
 }
 
 /// The value in the middle; `None` without any.

@@ -122,9 +122,3 @@ pub fn scattered(bound: u64) -> impl Iterator<Item = u64> {
 pub fn per_second(count: u64, since: Instant) -> f64 {
     count as f64 / since.elapsed().as_secs_f64()
 }
-
-/// The value that this share of all does not exceed.
-pub fn percentile(values: &mut [f64], share: f64) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get((values.len().saturating_sub(1) as f64 * share) as usize).copied().unwrap_or(f64::NAN)
-}

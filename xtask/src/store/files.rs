@@ -5,8 +5,8 @@
 //! again. The page cache is emptied of the file in between (`posix_fadvise`), for which no rights are needed.
 
 use super::Scene;
-use super::client::{Client, per_second, percentile};
-use crate::place::free_port;
+use super::client::{Client, per_second};
+use crate::place::{free_port, percentile};
 use crate::process::{Server, memory_bytes};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -101,7 +101,8 @@ impl Scene {
                     times.push(client.time(page(number))?);
                 }
             }
-            Ok(percentile(&mut times, 0.99))
+            times.sort_by(f64::total_cmp);
+            Ok(percentile(&times, 0.99))
         };
         hot(&mut client, 3)?;
         let quiet = hot(&mut client, 60)?;

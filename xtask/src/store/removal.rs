@@ -1,11 +1,12 @@
 //! What removes many objects: purges one by one, purges by tag, and the time at which they all expire.
 
-use super::client::{Client, fill, per_second, percentile};
+use super::client::{Client, fill, per_second};
 use super::{FEW, Scene};
+use crate::place::{percentile, since_1970};
 use crate::process::cpu_microseconds;
 use crate::servers::Kind;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Most objects that die at one moment, or are purged.
 const OBJECTS_MAX: u64 = 1_000_000;
@@ -27,16 +28,13 @@ const PURGE: &str = "sub vcl_recv { if (req.method == \"PURGE\") { return (purge
 const PURGE_BY_TAG: &str =
     "import xkey;\nsub vcl_recv { if (req.http.Tag) { return (synth(200, \"\" + xkey.purge(req.http.Tag))); } }\n";
 
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
-}
-
 impl Scene {
     /// All objects die at one moment, while others are asked for one by one.
     pub(super) fn death(&self) -> Result<String, String> {
         let objects = self.objects.min(OBJECTS_MAX);
         let (server, port) = self.start("death", self.roomy(objects), None)?;
         let hot = |number: u64| self.small(number);
+        let now = || since_1970().as_secs();
         // Fills as fast as elsewhere, which is guessed generously; what dies before all are there would hide the rest.
         let deadline = now() + objects / 5_000 + SPARE_SECONDS;
         fill(port, 0..objects, |number| format!("/until-{deadline}/{number}/{}", self.bytes))?;
@@ -53,12 +51,15 @@ impl Scene {
         if quiet.is_empty() {
             return Err(format!("the first of {objects} objects died before the last was there"));
         }
+        for times in [&mut quiet, &mut during] {
+            times.sort_by(f64::total_cmp);
+        }
         Ok(format!(
             "{objects} die at once: hits p99 {:.0} µs before, {:.0} µs meanwhile; p99.9 {:.0} and {:.0} µs\n",
-            percentile(&mut quiet, 0.99),
-            percentile(&mut during, 0.99),
-            percentile(&mut quiet, 0.999),
-            percentile(&mut during, 0.999),
+            percentile(&quiet, 0.99),
+            percentile(&during, 0.99),
+            percentile(&quiet, 0.999),
+            percentile(&during, 0.999),
         ))
     }
 
