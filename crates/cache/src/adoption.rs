@@ -1,21 +1,22 @@
 //! What an earlier process stored enters the index.
 //!
-//! There may be millions of objects, and requests wait meanwhile. Therefore each record is read once and in the order in
-//! which it lies in the arena, and each shard is locked once for many objects. They keep the time of their last use.
+//! There may be millions of objects, and requests wait meanwhile. Therefore several threads take a part each; a record is read
+//! once, in the order in which it lies in the arena and with many on their way from memory at a time; and a shard is locked once for
+//! many objects. They keep the time of their last use.
 
 use crate::departure::Leaving;
 use crate::digest::Digest;
 use crate::removal::dies_at;
 use crate::slices::Families;
 use crate::{Cache, SHARDS};
-use ::eviction::EvictionPolicy;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use store::Object;
 use surface::reason::Departure;
 
 /// How many objects are sorted by shard at a time: their records should still be near the processor when they go in.
-const BATCH: usize = 1 << 15;
+const BATCH: usize = 1 << 13;
 
 /// An object about to enter.
 struct Arrival {
@@ -27,31 +28,73 @@ struct Arrival {
     is_tagged: bool,
 }
 
+/// How many objects have entered, by storage, and keys that were new: counted once, since several threads count.
+struct Entered {
+    objects: Box<[u64]>,
+    keys: u64,
+}
+
+impl Entered {
+    fn new(stores: usize) -> Entered {
+        Entered { objects: vec![0; stores].into(), keys: 0 }
+    }
+}
+
+/// Does the same with each part, on a thread for each; with the first on this one.
+fn with_hands<T: Send, R: Send>(parts: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    std::thread::scope(|scope| {
+        let (work, mut parts) = (&work, parts.into_iter());
+        let own = parts.next();
+        let others: Vec<_> = parts.map(|part| scope.spawn(move || work(part))).collect();
+        let mut results: Vec<R> = own.map(work).into_iter().collect();
+        results.extend(others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic))));
+        results
+    })
+}
+
+/// Divides objects into about equal parts, at most `most`, of at least a batch each.
+fn divided(mut objects: Vec<Arc<Object>>, most: usize) -> Vec<Vec<Arc<Object>>> {
+    let count = most.min(objects.len().div_ceil(BATCH)).max(1);
+    let each = objects.len().div_ceil(count);
+    let mut parts: Vec<_> = (1..count).rev().map(|part| objects.split_off((part * each).min(objects.len()))).collect();
+    parts.push(objects);
+    parts
+}
+
 impl Cache {
-    /// Takes over the recovered objects of all storages; expired ones are removed. Returns how many were kept.
-    pub fn adopt(&self, objects: Vec<Arc<Object>>, now: f64) -> usize {
+    /// Takes over the recovered objects of all storages, with so many threads (at least one); expired ones are removed. Returns how
+    /// many were kept.
+    pub fn adopt(&self, objects: Vec<Arc<Object>>, now: f64, hands: usize) -> usize {
         let inner = &*self.inner;
         inner.see(now);
-        let followed = inner.followed();
-        if let Some(oldest) = objects.iter().map(|object| object.ban()).min() {
+        let oldest_of = |objects: &[Arc<Object>]| objects.iter().map(|object| object.ban()).min();
+        let parts = objects.chunks(objects.len().div_ceil(hands.max(1)).max(1)).collect();
+        if let Some(oldest) = with_hands(parts, oldest_of).into_iter().flatten().min() {
             inner.bans.reach_back_to(oldest);
         }
         for shard in &inner.shards {
-            let mut shard = shard.lock();
-            shard.reserve(objects.len() / SHARDS);
-            // They are ranked when all are there, by their last use rather than by where they lie.
-            (0..).zip(&inner.stores).for_each(|(store, _)| shard.rank_by(store, EvictionPolicy::Lru));
+            shard.lock().expect(objects.len() / SHARDS);
         }
-        let mut families = Families::default();
-        let mut kept = self.enter_all(objects, now, |object| families.takes_apart(object, now));
+        let parts = with_hands(divided(objects, hands), |objects| {
+            let mut families = Families::default();
+            let kept = self.enter_all(objects, now, |object| families.takes_apart(object, now));
+            (kept, families)
+        });
+        let (mut kept, mut families) = (0, Families::default());
+        for (of_part, family) in parts {
+            kept += of_part;
+            families.join(family);
+        }
         // All heads are there.
         kept += self.enter_all(families.slices_with_heads(), now, Some);
-        for shard in &inner.shards {
-            let mut shard = shard.lock();
-            shard.order_variants();
-            (0..).zip(&followed).for_each(|(store, policy)| shard.rank_by(store, *policy));
-            shard.settle(&inner.stores);
-        }
+        with_hands(inner.shards.chunks(SHARDS.div_ceil(hands.max(1))).collect(), |shards| {
+            for shard in shards {
+                let mut shard = shard.lock();
+                shard.order_variants();
+                shard.rank_expected();
+                shard.settle(&inner.stores);
+            }
+        });
         inner.bans.clean_tail();
         for store in &inner.stores {
             inner.keep_to_limit(store);
@@ -66,49 +109,54 @@ impl Cache {
         now: f64,
         mut sort: impl FnMut(Arc<Object>) -> Option<Arc<Object>>,
     ) -> usize {
-        let mut arrivals = Vec::with_capacity(BATCH.min(objects.len()));
-        let (mut objects, mut kept) = (objects.into_iter(), 0);
+        let (mut arrivals, mut ends) = (Vec::with_capacity(BATCH.min(objects.len())), Vec::with_capacity(BATCH));
+        let (mut objects, mut entered) = (objects.into_iter(), Entered::new(self.inner.stores.len()));
         while objects.len() > 0 {
-            let batch = objects.by_ref().take(BATCH).filter_map(&mut sort);
-            arrivals.extend(batch.filter_map(|object| self.arrival(object, now)));
-            arrivals.sort_unstable_by_key(|arrival| arrival.shard);
-            kept += arrivals.len();
-            for group in arrivals.chunk_by(|one, other| one.shard == other.shard) {
-                self.enter(group);
+            // Loads that do not wait for each other: they bring the batch near the processor.
+            ends.extend(objects.as_slice().iter().take(BATCH).map(|object| dies_at(object)));
+            for (dies_at, object) in ends.drain(..).zip(objects.by_ref()) {
+                arrivals.extend(sort(object).and_then(|object| self.arrival(object, dies_at, now)));
             }
-            arrivals.clear();
+            self.inner.bans.adopt(arrivals.iter().map(|arrival: &Arrival| &*arrival.object));
+            arrivals.sort_unstable_by_key(|arrival| arrival.shard);
+            let mut left = arrivals.drain(..).peekable();
+            while let Some(shard) = left.peek().map(|arrival| arrival.shard) {
+                self.enter(shard, std::iter::from_fn(|| left.next_if(|arrival| arrival.shard == shard)), &mut entered);
+            }
         }
-        kept
+        let objects = entered.objects.iter().sum();
+        for (counter, count) in self.inner.objects.iter().zip(entered.objects) {
+            counter.fetch_add(count, Relaxed);
+        }
+        self.inner.count_arrivals(objects, entered.keys);
+        objects as usize
     }
 
-    /// What has to be known of a recovered object; one whose life has ended meanwhile is removed.
-    fn arrival(&self, object: Arc<Object>, now: f64) -> Option<Arrival> {
+    /// What has to be known of a recovered object that dies at `dies_at`; one whose life has ended meanwhile is removed.
+    fn arrival(&self, object: Arc<Object>, dies_at: f64, now: f64) -> Option<Arrival> {
         let inner = &*self.inner;
         let digest = inner.digest_of_object(&object);
-        let dies_at = dies_at(&object);
         if dies_at <= now {
             object.remove();
             inner.lock(&digest).departures.note(&digest, Leaving::As(Departure::Expired), dies_at);
             return None;
         }
-        inner.bans.adopt(&object);
         let (shard, is_tagged) = (digest.shard(SHARDS), crate::tag::is_tagged(&object));
         Some(Arrival { object, digest, shard, due: inner.tick_of(dies_at), is_tagged })
     }
 
     /// Puts objects of one shard into it.
-    fn enter(&self, group: &[Arrival]) {
+    fn enter(&self, number: usize, arrivals: impl Iterator<Item = Arrival>, entered: &mut Entered) {
         let inner = &*self.inner;
-        let Some(first) = group.first() else { return };
-        let (mut shard, mut keys) = (inner.shards[first.shard].lock(), 0);
-        for Arrival { object, digest, due, is_tagged, .. } in group {
-            inner.log_arrival(object);
-            keys += u64::from(shard.insert(digest, Arc::clone(object), *due));
-            if *is_tagged {
-                inner.tag(object, first.shard);
+        let mut shard = inner.shards[number].lock();
+        for Arrival { object, digest, due, is_tagged, .. } in arrivals {
+            inner.log_arrival(&object);
+            entered.objects[usize::from(object.store_number().unwrap_or(0))] += 1;
+            let tagged = is_tagged.then(|| Arc::clone(&object));
+            entered.keys += u64::from(shard.insert(&digest, object, due));
+            if let Some(object) = tagged {
+                inner.tag(&object, number);
             }
-            inner.objects_of(object).fetch_add(1, Relaxed);
         }
-        inner.count_arrivals(group.len() as u64, keys);
     }
 }

@@ -27,8 +27,8 @@ use message::Message;
 use parking_lot::Mutex;
 use shm::locks::ClassRwLock;
 use specification::{BanSpecification, Clue, ObjectView};
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -181,21 +181,26 @@ impl BanList {
         }
     }
 
-    /// Adds the reference of an object that was tested up to `sequence`.
-    fn refer(&self, sequence: u64) {
+    /// Adds the references of so many objects that were tested up to `sequence`.
+    fn refer(&self, sequence: u64, count: u64) {
         if let Some(ban) = self.list.read().at(sequence) {
-            ban.references.fetch_add(1, Ordering::AcqRel);
+            ban.references.fetch_add(count, Ordering::AcqRel);
         }
     }
 
-    /// Adds the reference of an object that an earlier process stored. If its mark is newer than every ban, those were lost with
-    /// the power before the disk had them: their numbers will be used again, for bans that it has not been tested against.
-    pub(crate) fn adopt(&self, object: &Object) {
-        let (mark, newest) = (object.ban(), self.newest());
-        if mark > newest {
-            object.set_ban(newest);
+    /// Adds the references of objects that an earlier process stored. If the mark of one is newer than every ban, those were lost
+    /// with the power before the disk had them: their numbers will be used again, for bans that it has not been tested against.
+    pub(crate) fn adopt<'a>(&self, objects: impl Iterator<Item = &'a Object>) {
+        let newest = self.newest();
+        let mut references: HashMap<u64, u64> = HashMap::new();
+        for object in objects {
+            let mark = object.ban();
+            if mark > newest {
+                object.set_ban(newest);
+            }
+            *references.entry(mark.min(newest)).or_default() += 1;
         }
-        self.refer(mark.min(newest));
+        references.into_iter().for_each(|(mark, count)| self.refer(mark, count));
     }
 
     /// The oldest ban, if the journal has older ones.

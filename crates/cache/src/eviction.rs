@@ -136,11 +136,6 @@ impl Inner {
         }
     }
 
-    /// The policy of each storage.
-    pub(crate) fn followed(&self) -> Vec<EvictionPolicy> {
-        self.policies.0.lock().followed.to_vec()
-    }
-
     /// The object that the storage's policy would evict; `None` if that is LRU, or everything drawn is in use.
     fn ranked_last(&self, store: u8, objects: u64) -> Option<Candidate> {
         let draws = parts_to_draw(objects, self.shards.len() as u64);

@@ -42,17 +42,46 @@ impl Objects for View<'_> {
     }
 }
 
+/// An object that will be ranked when all of an earlier process are there: by the time of its last use, not as it came.
+struct Expected {
+    last_use: u32,
+    slot: u32,
+    hash: u64,
+    bytes: u64,
+}
+
 /// See the module header.
 pub(crate) struct Ranking {
     /// By storage.
     policies: Box<[Option<Box<Queued>>]>,
     /// Slots whose objects were being written when they came; the slot may have another object by now.
     growing: VecDeque<u32>,
+    /// Objects of an earlier process, by storage, until all are there.
+    expected: Option<Box<[Vec<Expected>]>>,
 }
 
 impl Ranking {
     pub(crate) fn new(stores: usize) -> Ranking {
-        Ranking { policies: vec![None; stores].into(), growing: VecDeque::new() }
+        Ranking { policies: vec![None; stores].into(), growing: VecDeque::new(), expected: None }
+    }
+
+    /// From now on objects of an earlier process come, until [`Ranking::rank_expected`].
+    pub(crate) fn expect(&mut self) {
+        self.expected = Some(self.policies.iter().map(|_| Vec::new()).collect());
+    }
+
+    /// Ranks the objects that have come since [`Ranking::expect`]. What is asked of each was noted when it came: now it is far from
+    /// the processor.
+    pub(crate) fn rank_expected(&mut self) {
+        let expected = self.expected.take().unwrap_or_default();
+        for (policy, mut expected) in self.policies.iter_mut().zip(expected) {
+            let Some(policy) = policy else { continue };
+            expected.sort_unstable_by_key(|object| (object.last_use, object.slot));
+            for Expected { slot, hash, bytes, .. } in expected {
+                // Hits from before count as if they were new.
+                policy.inserted(Arrival { slot, hash, bytes, uses: 0 });
+            }
+        }
     }
 
     fn policy_of(&mut self, slot: u32, slots: &Slots) -> Option<&mut Queued> {
@@ -68,7 +97,7 @@ impl Ranking {
         }
         let is_its = |slot: &u32| slots.get(*slot).is_some_and(|object| object.store_number().unwrap_or(0) == store);
         let mut known: Vec<u32> = (0..slots.len()).filter(is_its).collect();
-        known.sort_by_key(|slot| slots.get(*slot).map(|object| object.last_use()));
+        known.sort_by_cached_key(|slot| slots.get(*slot).map(|object| object.last_use()));
         for slot in known {
             self.inserted(slot, slots, seed);
         }
@@ -78,10 +107,13 @@ impl Ranking {
     pub(crate) fn inserted(&mut self, slot: u32, slots: &Slots, seed: &[u64; 2]) {
         self.resize(slots);
         let Some(object) = slots.get(slot) else { return };
-        let hash = View { slots, seed }.hash(slot);
-        let Some(policy) = self.policy_of(slot, slots) else { return };
-        // Hits from before, of an object that was taken over from an earlier worker, count as if they were new.
-        policy.inserted(Arrival { slot, hash, bytes: weight(object), uses: 0 });
+        let store = usize::from(object.store_number().unwrap_or(0));
+        let Some(Some(policy)) = self.policies.get_mut(store) else { return };
+        let (hash, bytes) = (View { slots, seed }.hash(slot), weight(object));
+        if let Some(expected) = self.expected.as_mut().and_then(|expected| expected.get_mut(store)) {
+            return expected.push(Expected { last_use: object.last_use(), slot, hash, bytes });
+        }
+        policy.inserted(Arrival { slot, hash, bytes, uses: 0 });
         if object.state() == BodyState::Writing {
             self.growing.push_back(slot);
         }

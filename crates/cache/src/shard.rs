@@ -264,8 +264,7 @@ impl Shard {
     /// Adds an object as the newest of its key; returns whether the key is new. `due`: the tick at which it dies.
     pub(crate) fn insert(&mut self, digest: &Digest, object: Arc<Object>, due: u32) -> bool {
         let found = self.find(digest);
-        let slot = self.slots.put(Arc::clone(&object));
-        object.set_slot(slot);
+        let slot = self.slots.put(object);
         if found.is_none() {
             self.add_entry(digest, slot);
         } else {
@@ -280,13 +279,15 @@ impl Shard {
         found.is_none()
     }
 
-    /// Makes room for about this many more objects under keys of their own.
-    pub(crate) fn reserve(&mut self, objects: usize) {
-        let Shard { table, slots, heads, seed, .. } = self;
+    /// Makes room for about this many more objects under keys of their own, which are ranked when all are there
+    /// ([`Shard::rank_expected`]).
+    pub(crate) fn expect(&mut self, objects: usize) {
+        let Shard { table, slots, heads, seed, ranking, .. } = self;
         // A little more, since keys are not spread evenly.
         let objects = objects + objects / 16;
         table.reserve(objects, |entry| hash_of_entry(slots, heads, *entry, seed));
         slots.reserve(objects);
+        ranking.expect();
     }
 
     /// Puts the variants of every key in the order of their origin, the youngest last: lookups see that one first.
@@ -344,6 +345,11 @@ impl Shard {
     /// Ranks the objects of a storage anew, by this policy.
     pub(crate) fn rank_by(&mut self, store: u8, policy: EvictionPolicy) {
         self.ranking.choose(store, policy, &self.slots, &self.seed);
+    }
+
+    /// Ranks the objects that were expected.
+    pub(crate) fn rank_expected(&mut self) {
+        self.ranking.rank_expected();
     }
 
     /// How urgently the shard should give an object of a storage; `None` if nothing but the time of last use ranks them.

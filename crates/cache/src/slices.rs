@@ -54,6 +54,12 @@ impl Families {
         Some(object)
     }
 
+    /// Adds those of another part.
+    pub(crate) fn join(&mut self, other: Families) {
+        self.heads.extend(other.heads);
+        self.slices.extend(other.slices);
+    }
+
     /// The slices that have heads; the others are removed.
     pub(crate) fn slices_with_heads(self) -> Vec<Arc<Object>> {
         let (kept, orphans): (Vec<_>, Vec<_>) =

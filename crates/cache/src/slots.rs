@@ -87,13 +87,15 @@ impl Slots {
         self.slots.reserve_exact(objects);
     }
 
-    /// Puts an object into an empty slot.
+    /// Puts an object into an empty slot, and tells it which.
     pub(crate) fn put(&mut self, object: Arc<Object>) -> u32 {
         let store = object.store_number().unwrap_or(0);
         self.live += 1;
         self.counts[usize::from(store)] += 1;
+        let slot = self.free.unwrap_or(self.slots.len() as u32);
+        object.set_slot(slot);
         let entry = Slot { object: Some(object), links: Links::OUT };
-        if let Some(slot) = self.free {
+        if self.free.is_some() {
             let next = self.slots[slot as usize].links.next;
             self.free = (next != NONE).then_some(next);
             self.slots[slot as usize] = entry;
@@ -111,7 +113,7 @@ impl Slots {
             }
             self.owners.push(store);
         }
-        self.slots.len() as u32 - 1
+        slot
     }
 
     fn set_owner(&mut self, slot: u32, owner: u8) {

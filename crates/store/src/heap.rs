@@ -156,7 +156,6 @@ impl Heap {
     pub(crate) fn rebuild(memory: &Memory, geometry: Geometry, mut keep: impl FnMut(u32) -> bool) -> Heap {
         let mut heap = Heap::empty(geometry);
         heap.touch(0, crate::layout::FIRST_BLOCK);
-        let mut blocks = Vec::new();
         let mut free_from: Option<u32> = None;
         let mut free_runs = Vec::new();
         let walked = geometry.walk(memory, |at, head| {
@@ -164,18 +163,15 @@ impl Heap {
                 if let Some(start) = free_from.take() {
                     free_runs.push((start, at - start));
                 }
-                blocks.push(Block { at, units: head.units() });
+                memory.update(geometry.byte(at), |head| head & !PREVIOUS_FREE);
+                heap.touch(geometry.byte(at), geometry.byte(head.units()));
+                heap.used_units += u64::from(head.units());
             } else if free_from.is_none() {
                 free_from = Some(at);
             }
         });
         if let Some(start) = free_from.or(walked.err()) {
             free_runs.push((start, geometry.end - start));
-        }
-        for block in blocks {
-            memory.update(geometry.byte(block.at), |head| head & !PREVIOUS_FREE);
-            heap.touch(geometry.byte(block.at), geometry.byte(block.units));
-            heap.used_units += u64::from(block.units);
         }
         for (at, units) in free_runs {
             // Nothing is known about a free block; assume that the kernel holds its pages, then give back the large

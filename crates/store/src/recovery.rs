@@ -13,7 +13,7 @@ use crate::layout::{
 };
 use crate::memory::Memory;
 use crate::object::{HANDLE_BYTES, Object};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// What a scan of a used arena found.
@@ -30,23 +30,34 @@ pub struct Recovered {
     pub anew: Option<&'static str>,
 }
 
-/// A record that claims to be committed, with its extents.
+/// A record that claims to be committed.
 struct Candidate {
+    head: Head,
     record: u32,
-    extents: Vec<u32>,
 }
 
-/// Scans the arena, frees what is not whole, and creates handles for the rest.
+/// The extents of the records that have any: most have none.
+type Chains = HashMap<u32, Vec<u32>>;
+
+/// Scans the arena, frees what is not whole, and creates handles for the rest. There may be millions of records, each on a page of its
+/// own: what can be told of one is told while it is near the processor.
 pub(crate) fn recover(
     memory: Memory,
     geometry: Geometry,
     limit_bytes: u64,
     make: impl FnOnce(Memory, Heap) -> Arc<Inner>,
 ) -> (Arc<Inner>, Recovered) {
-    let (mut records, mut extents, mut torn) = (Vec::new(), HashSet::new(), 0);
+    let (mut candidates, mut extents, mut torn) = (Vec::new(), HashSet::new(), 0);
     // A damaged head ends the walk; what follows it is lost.
     let walked = geometry.walk(&memory, |at, head| match head.kind() {
-        KIND_RECORD | KIND_FILED if head.is_committed() => records.push(at),
+        KIND_RECORD | KIND_FILED if head.is_committed() => {
+            if head.has(HAS_NEXT) || chain(&memory, geometry, at, &mut HashSet::new()).is_some() {
+                memory.update(geometry.byte(at), |head| head | UNCHECKED);
+                candidates.push(Candidate { head, record: at });
+            } else {
+                torn += 1;
+            }
+        }
         KIND_RECORD | KIND_FILED if head.0 & REMOVED == 0 => torn += 1,
         KIND_EXTENT => {
             extents.insert(at);
@@ -54,29 +65,29 @@ pub(crate) fn recover(
         _ => {}
     });
     torn += usize::from(walked.is_err());
-    let mut candidates = Vec::new();
-    for record in records {
-        match chain(&memory, geometry, record, &mut extents) {
-            Some(claimed) => candidates.push(Candidate { record, extents: claimed }),
-            None => torn += 1,
-        }
-    }
-    let evicted = keep_to_limit(&memory, geometry, &mut candidates, limit_bytes);
-    let mut kept: Vec<u32> = Vec::with_capacity(candidates.len());
-    for candidate in &candidates {
-        kept.push(candidate.record);
-        kept.extend(&candidate.extents);
-        memory.update(geometry.byte(candidate.record), |head| head | UNCHECKED);
-    }
-    // The walk comes by in the same order.
-    kept.sort_unstable();
-    let mut next = kept.iter().copied().peekable();
-    let mut heap = Heap::rebuild(&memory, geometry, |at| next.next_if_eq(&at).is_some());
+    let mut chains = Chains::new();
+    let before = candidates.len();
+    candidates.retain(|Candidate { head, record }| {
+        let claimed =
+            if head.has(HAS_NEXT) { chain(&memory, geometry, *record, &mut extents) } else { Some(Vec::new()) };
+        let is_whole = claimed.is_some();
+        chains.extend(claimed.filter(|claimed| !claimed.is_empty()).map(|claimed| (*record, claimed)));
+        is_whole
+    });
+    torn += before - candidates.len();
+    let evicted = keep_to_limit(&memory, geometry, &mut candidates, &mut chains, limit_bytes);
+    // The walk comes by in the same order, and each record goes before those extents of others that follow it.
+    let mut kept_extents: Vec<u32> = chains.into_values().flatten().collect();
+    kept_extents.sort_unstable();
+    let mut next_record = candidates.iter().map(|candidate| candidate.record).peekable();
+    let mut next_extent = kept_extents.iter().copied().peekable();
+    let mut heap = Heap::rebuild(&memory, geometry, |at| {
+        next_record.next_if_eq(&at).is_some() || next_extent.next_if_eq(&at).is_some()
+    });
     heap.give_back(&memory, limit_bytes + limit_bytes / RESIDENT_SLACK);
     let inner = make(memory, heap);
-    for &at in &kept {
-        inner.count_recovered(Head(inner.memory.load(geometry.byte(at))));
-    }
+    candidates.iter().for_each(|candidate| inner.count_recovered(candidate.head));
+    kept_extents.iter().for_each(|at| inner.count_recovered(Head(inner.memory.load(geometry.byte(*at)))));
     let objects = candidates.iter().map(|candidate| Object::recovered(&inner, candidate.record)).collect();
     (inner, Recovered { objects, torn, evicted, anew: None })
 }
@@ -84,15 +95,24 @@ pub(crate) fn recover(
 /// Drops what exceeds a limit that has become smaller; returns how many objects. Those further back go first: nobody
 /// here knows which objects are used, and only neighbours that go together give whole pages back. This happens before
 /// anything is read or allocated for them, since memory may be what is scarce.
-fn keep_to_limit(memory: &Memory, geometry: Geometry, candidates: &mut Vec<Candidate>, limit_bytes: u64) -> usize {
-    let units = |at: u32| u64::from(Head(memory.load(geometry.byte(at))).units());
+fn keep_to_limit(
+    memory: &Memory,
+    geometry: Geometry,
+    candidates: &mut Vec<Candidate>,
+    chains: &mut Chains,
+    limit_bytes: u64,
+) -> usize {
+    let units = |at: &u32| u64::from(Head(memory.load(geometry.byte(*at))).units());
     let before = candidates.len();
     let mut left = limit_bytes.saturating_sub(Heap::private_bytes_of(geometry).saturating_sub(PRIVATE_FREE_BYTES));
-    candidates.retain(|candidate| {
-        let blocks = candidate.extents.iter().fold(units(candidate.record), |sum, extent| sum + units(*extent));
-        let bytes = (blocks << geometry.shift) + HANDLE_BYTES as u64;
+    candidates.retain(|Candidate { head, record }| {
+        let of_extents: u64 = chains.get(record).map_or(0, |extents| extents.iter().map(units).sum());
+        let bytes = ((u64::from(head.units()) + of_extents) << geometry.shift) + HANDLE_BYTES as u64;
         let fits = bytes <= left;
         left -= if fits { bytes } else { 0 };
+        if !fits {
+            chains.remove(record);
+        }
         fits
     });
     before - candidates.len()

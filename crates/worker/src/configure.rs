@@ -186,7 +186,7 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
     let of_log = ring.clone();
     cache.set_log_sink(Box::new(move |tag, payload| of_log.write(tag, shm::log::LogId::NONE, payload)));
     let (torn, evicted) = (recovered.torn, recovered.evicted);
-    let kept = cache.adopt(recovered.objects, now);
+    let kept = cache.adopt(recovered.objects, now, configuration.event_loops);
     for (store, storage) in cache.stores().iter().zip(&configuration.storages).filter(|(store, _)| store.is_filed()) {
         // The file is divided for as much memory as it is meant to have; there may be less now.
         store.set_limit(storage.limit_bytes);

@@ -396,7 +396,7 @@ mod tests {
     fn held(journal: Journal) -> (BanList, Arc<Totals>) {
         let totals = Arc::new(Totals::default());
         let bans = BanList::open(journal, 1.0, Arc::clone(&totals)).unwrap();
-        bans.refer(0);
+        bans.refer(0, 1);
         (bans, totals)
     }
 
@@ -482,7 +482,7 @@ mod tests {
         // A fetch begins, and somebody refers to a ban in the middle.
         let fetch = bans.refer_to_newest();
         let middle = fetch - 100;
-        bans.refer(middle);
+        bans.refer(middle, 1);
         for number in 0..BANS {
             bans.add(saying(&format!("obj.http.y == {number}")), 2.0, true).unwrap();
         }
@@ -525,7 +525,7 @@ mod tests {
                     if step % 2 == 0 {
                         bans.release(0);
                         bans.clean_tail();
-                        bans.refer(0);
+                        bans.refer(0, 1);
                     }
                     if let Some(mut targets) = targets {
                         while !bans.complete(&mut targets) {}
@@ -534,7 +534,7 @@ mod tests {
                 _ => {
                     bans.release(0);
                     bans.clean_tail();
-                    bans.refer(0);
+                    bans.refer(0, 1);
                 }
             }
             let list = bans.list.read();

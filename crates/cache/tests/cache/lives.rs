@@ -109,7 +109,7 @@ impl Files {
             objects.extend(recovered.objects);
         }
         let cache = Cache::new(stores, Journal::open(clone(&self.journal)).unwrap(), now).unwrap();
-        let kept = cache.adopt(objects, now);
+        let kept = cache.adopt(objects, now, 2);
         let mut bench = Bench::with(cache);
         bench.now = now;
         (bench, kept)
@@ -150,6 +150,30 @@ fn what_was_removed_purged_or_banned_never_comes_back() {
     let (bench, kept) = files.worker(START + 60.0);
     assert_eq!(kept, 2);
     assert_eq!(bench.total(Main::NObject), 2);
+}
+
+#[test]
+fn what_several_threads_take_over_is_complete() {
+    const OBJECTS: u32 = 20_000;
+    let files = Files::of(3);
+    let (mut bench, _) = files.worker(START);
+    for number in 0..OBJECTS {
+        let (store, ttl) = (number as usize % 3, if number % 4 == 0 { 10.0 } else { 100.0 });
+        if number == OBJECTS / 2 {
+            bench.ban("req.url == /nothing");
+        }
+        bench.put(number, &Made { store, ..fresh(ttl) });
+    }
+    kill(bench);
+    let (bench, kept) = files.worker(START + 50.0);
+    assert_eq!(kept as u32, OBJECTS / 4 * 3);
+    assert_eq!(bench.total(Main::NObject), u64::from(OBJECTS / 4 * 3));
+    let references: Vec<u64> = bench.cache.list_bans().iter().map(|ban| ban.references).collect();
+    assert_eq!(references, [u64::from(OBJECTS / 8 * 3); 2]);
+    for number in 0..OBJECTS {
+        let found = bench.look(number);
+        assert_eq!(matches!(found, Lookup::Hit { .. }), number % 4 != 0, "{number}");
+    }
 }
 
 #[test]

@@ -67,7 +67,7 @@ impl Files {
         let (store, recovered) = Store::open(self.arena.try_clone().unwrap().into(), "s0", self.limit_bytes).unwrap();
         let journal = Journal::open(self.journal.try_clone().unwrap().into()).unwrap();
         let cache = Cache::new(vec![store], journal, now).unwrap();
-        cache.adopt(recovered.objects, now);
+        cache.adopt(recovered.objects, now, 1);
         cache
     }
 }

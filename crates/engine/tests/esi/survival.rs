@@ -51,7 +51,7 @@ fn the_plan_survives_the_worker_with_its_page() {
         let [arena, journal] = [&files[0], &files[1]].map(|file| OwnedFd::from(file.try_clone().unwrap()));
         let (store, recovered) = Store::open(arena, "s0", 16 << 20).unwrap();
         let cache = Cache::new(vec![store], Journal::open(journal).unwrap(), START).unwrap();
-        cache.adopt(recovered.objects, START);
+        cache.adopt(recovered.objects, START, 1);
         cache
     };
     LocalSet::new().block_on(&runtime, async {
