@@ -230,8 +230,13 @@ impl Fetch {
         self.end();
     }
 
-    /// Frees what the fetch does not need while the origin thinks: only what the log has collected stays.
+    /// Frees what the fetch does not need while the origin thinks: only what the log has collected stays. A few fetches keep it, because
+    /// it takes longer to make than to keep.
     fn rest(&mut self) {
+        self.log.show();
+        if !self.context.requests.are_many() {
+            return;
+        }
         self.log.shrink();
         self.machine = Machine::new();
         self.scratch.free();

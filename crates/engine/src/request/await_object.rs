@@ -222,8 +222,11 @@ impl Run<'_> {
         let Some(mut ticket) = self.request.task.found.ticket.take() else {
             return self.synthesise(503, b"");
         };
-        self.log().shrink();
-        self.request.rest();
+        self.log().show();
+        if self.context.requests.are_many() {
+            self.log().shrink();
+            self.request.rest();
+        }
         let result = match self.request.task.found.aside.clone() {
             None => self.await_report(&mut ticket).await,
             Some(aside) => loop {

@@ -14,6 +14,8 @@ use surface::counter::Mempool;
 
 /// Largest buffer that a request keeps when it was not needed for a while, in bytes.
 const IDLE_BUFFER_BYTES_MAX: usize = FIRST_READ_BYTES;
+/// As long as no more requests of a loop are at work, they and their fetches keep what they do not need while they wait.
+const FEW: usize = 128;
 /// Most requests allocated at a time to reach the minimum.
 const MADE_AT_ONCE_MAX: usize = 1000;
 
@@ -52,6 +54,8 @@ impl PoolLimits {
 #[derive(Default)]
 pub struct RequestPool {
     kept: RefCell<VecDeque<(f64, Box<RequestSlot>)>>,
+    /// How many were taken and are not back.
+    taken: Cell<usize>,
     limits: Cell<PoolLimits>,
     /// Time of the last sweep, seconds since 1970: precise enough for ages.
     now: Cell<f64>,
@@ -85,6 +89,7 @@ impl RequestPool {
 
     /// Returns a request with clean, empty buffers.
     pub fn take(&self, ring: &LogRing) -> Box<RequestSlot> {
+        self.taken.set(self.taken.get() + 1);
         self.count(Mempool::Live);
         self.count(Mempool::Allocs);
         match self.kept.borrow_mut().pop_back() {
@@ -100,11 +105,21 @@ impl RequestPool {
         }
     }
 
+    /// Whether so many requests are at work that what they do not need while they wait is worth the time to free it.
+    pub(crate) fn are_many(&self) -> bool {
+        self.taken.get() > FEW
+    }
+
     /// Takes back a request that was not used since it was taken.
     pub(crate) fn put_unused(&self, request: Box<RequestSlot>) {
+        self.count_back();
+        self.keep(request);
+    }
+
+    fn count_back(&self) {
+        self.taken.set(self.taken.get().saturating_sub(1));
         self.uncount(Mempool::Live);
         self.count(Mempool::Frees);
-        self.keep(request);
     }
 
     fn keep(&self, request: Box<RequestSlot>) {
@@ -143,8 +158,7 @@ impl RequestPool {
 
     /// Takes back a finished request.
     pub fn put(&self, mut slot: Box<RequestSlot>) {
-        self.uncount(Mempool::Live);
-        self.count(Mempool::Frees);
+        self.count_back();
         if self.len() >= self.limits.get().most {
             self.count(Mempool::Surplus);
             return;

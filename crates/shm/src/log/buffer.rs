@@ -4,6 +4,7 @@
 //! has grown to its usual size (at most `vsl_buffer`). *Invariant:* everything in the buffer belongs to one id;
 //! `words[..used]` are whole records.
 
+use std::cell::RefCell;
 use std::fmt::{self, Write};
 
 use surface::tag::Tag;
@@ -25,6 +26,33 @@ const _: () = assert!(NUMBERS_MAX * (INTEGER_BYTES_MAX + 1) + 4 <= LINE_BYTES);
 const NO_TIMES: &[u8] = b" 0.000000 0.000000";
 /// First size of a buffer, in words.
 const FIRST_WORDS: usize = 1024;
+/// How many buffers a thread keeps for transactions to come, and the most words of each.
+const SPARE_BUFFERS: usize = 32;
+const SPARE_WORDS_MAX: usize = 4 * FIRST_WORDS;
+
+thread_local! {
+    /// Buffers of transactions that are over: of fetches, there is a new one for each.
+    static SPARE: RefCell<Vec<Vec<u32>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A buffer for a first record of so many words, no longer than `limit`; what it holds means nothing.
+fn spare(words: usize, limit: usize) -> Option<Vec<u32>> {
+    // There is none when the thread ends.
+    let spare = SPARE.try_with(|spare| spare.borrow_mut().pop()).ok()??;
+    Some(spare).filter(|spare| (words..=limit).contains(&spare.len()))
+}
+
+/// Keeps a buffer that is not needed any more.
+fn keep(words: Vec<u32>) {
+    if (FIRST_WORDS..=SPARE_WORDS_MAX).contains(&words.len()) {
+        let _ = SPARE.try_with(|spare| {
+            let mut spare = spare.borrow_mut();
+            if spare.len() < SPARE_BUFFERS {
+                spare.push(words);
+            }
+        });
+    }
+}
 /// Room for a record that goes before the batch: the longest Link of a request, with its head.
 const NOTICE_WORDS: usize = 8;
 
@@ -299,13 +327,16 @@ impl LogBuffer {
         self.words = Vec::new();
     }
 
-    /// Frees the room that nothing was collected in yet, since the transaction waits for somebody; what is collected stays. What
-    /// was announced is written now.
-    pub fn shrink(&mut self) {
+    /// Writes what was announced, since the transaction waits for somebody, and others should see that it is there.
+    pub fn show(&mut self) {
         if self.notice_words > 0 {
             self.ring.write_words(&self.notice[..self.notice_words]);
             self.notice_words = 0;
         }
+    }
+
+    /// Frees the room that nothing was collected in yet; what is collected stays.
+    pub fn shrink(&mut self) {
         self.words.truncate(self.used);
         self.words.shrink_to_fit();
     }
@@ -402,6 +433,9 @@ impl LogBuffer {
         if self.used + words > limit {
             self.flush_counting(1);
         }
+        if self.words.is_empty() {
+            self.words = spare(words, limit).unwrap_or_default();
+        }
         if self.used + words > self.words.len() {
             let size = (self.words.len() * 2).max(FIRST_WORDS).max(self.used + words).min(limit);
             self.words.resize(size, 0);
@@ -413,6 +447,7 @@ impl Drop for LogBuffer {
     /// If a transaction is abandoned, its collected records are not lost.
     fn drop(&mut self) {
         self.flush();
+        keep(std::mem::take(&mut self.words));
     }
 }
 

@@ -169,7 +169,7 @@ fn an_announcement_precedes_its_transaction_in_one_reservation() {
     buffer.start(LogId::client(3), 0.0);
     buffer.announce(Tag::Link, LogId::client(1), b"req 3 rxreq");
     buffer.record(Tag::Begin, b"req 1 rxreq");
-    buffer.shrink();
+    buffer.show();
     assert_eq!(lines(&ring)[3..], ["1 Link req 3 rxreq"]);
     buffer.end();
     assert_eq!(lines(&ring)[4..], ["3 Begin req 1 rxreq", "3 End "]);
