@@ -598,11 +598,19 @@ fn what_is_cold_is_waited_for() {
             let begin = 3 * PIECE + 7;
             let range = format!("Range: bytes={begin}-{}\r\n", begin + 99);
             for (fields, expected) in [("", &whole[..]), (&range, &whole[begin..begin + 100])] {
-                setting.file.cool();
-                let cold = usage(world).cold_reads;
-                let response = world.client().get(&url, fields).await;
-                assert!(response.is_whole && response.body == expected, "{}", world.story());
-                assert!(!can_be_cold || usage(world).cold_reads > cold, "{:?}", usage(world));
+                // The kernel may keep pages that it is still busy with.
+                let mut has_waited = !can_be_cold;
+                for _ in 0..20 {
+                    setting.file.cool();
+                    let cold = usage(world).cold_reads;
+                    let response = world.client().get(&url, fields).await;
+                    assert!(response.is_whole && response.body == expected, "{}", world.story());
+                    has_waited |= usage(world).cold_reads > cold;
+                    if has_waited {
+                        break;
+                    }
+                }
+                assert!(has_waited, "{:?}", usage(world));
             }
             assert_eq!(usage(world).read_errors, 0);
         },

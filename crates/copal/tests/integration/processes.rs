@@ -214,8 +214,8 @@ fn killed_manager_takes_its_worker_with_it_and_the_next_one_listens_at_once() {
 #[test]
 fn worker_that_hangs_is_replaced_after_cli_timeout() {
     let origin = Origin::start(page);
-    let daemon = Daemon::in_front_of(origin.port, &["-p", "cli_timeout=1", "-p", "ping_interval=1"]);
-    // A worker that serves; one that hangs during its start is a different case.
+    let daemon = Daemon::in_front_of(origin.port, &["-p", "cli_timeout=3", "-p", "ping_interval=1"]);
+    // A busy machine may need more than a second for an answer. This worker serves; one that hangs during its start is a different case.
     assert_eq!(daemon.get("/a").status, 200);
     let worker = daemon.worker();
     freeze(worker);
@@ -223,7 +223,7 @@ fn worker_that_hangs_is_replaced_after_cli_timeout() {
     assert_eq!(daemon.get("/b").text(), "this is /b\n");
     assert_ne!(daemon.worker(), worker);
     // The interval, the timeout, and another start: no time is spent waiting for what a suspended process can't do.
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}: {}", begun.elapsed(), daemon.said());
+    assert!(begun.elapsed() < Duration::from_secs(9), "{:?}: {}", begun.elapsed(), daemon.said());
 }
 
 #[test]
