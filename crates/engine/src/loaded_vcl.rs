@@ -159,6 +159,12 @@ impl LoadedVcl {
         self.directors.default_director()
     }
 
+    /// The VCL behind one of the labels that it names, and that label. `index`: of the label in the program.
+    pub(crate) fn behind_label<'a>(&'a self, table: &'a VclTable, index: u32) -> Option<(&'a Arc<LoadedVcl>, &'a str)> {
+        let label = self.program.program().labels.get(index as usize)?;
+        Some((table.loaded.get(table.labels.get(label)?)?, label))
+    }
+
     /// The operator's state.
     #[must_use]
     pub fn state(&self) -> VclState {

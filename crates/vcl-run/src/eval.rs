@@ -314,6 +314,9 @@ impl Machine {
         match stop {
             Stop::Wait => Outcome::Wait,
             Stop::Return(action, arguments) => {
+                if let Some(label) = arguments.label {
+                    host.log_switch(label);
+                }
                 host.log_return(action);
                 Outcome::Return(action, arguments)
             }

@@ -144,6 +144,10 @@ pub trait Host {
     fn log_call(&mut self, method: Method) {
         self.log_run(Tag::VCLCall, method.row().log_name.as_bytes());
     }
+    /// Writes the record of `return (vcl(…))`, before that of the return itself. `label`: its index in the program.
+    fn log_switch(&mut self, label: u32) {
+        let _ = label;
+    }
     /// Writes the record of a method that ends with an action.
     fn log_return(&mut self, action: Action) {
         self.log_run(Tag::VCLReturn, action.name().as_bytes());

@@ -3,8 +3,10 @@
 //! Comes from: Accept or Restart. Goes to: Hash (always, except after a failure); what vcl_recv decided happens after it.
 
 use super::{Run, Step};
+use crate::loaded_vcl::LoadedVcl;
 use crate::logged::{self, REQ};
 use crate::ruling::{Failed, Label, RecvRuling};
+use std::sync::Arc;
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
 use surface::reason::Reason;
@@ -158,14 +160,10 @@ impl Run<'_> {
 
     /// `return(vcl(label))`: the request starts again with the VCL behind the label.
     fn switch_vcl(&mut self, label: Label) -> Step {
-        let refusal = if self.request.task.life.restarts > 0 {
-            "Illegal return(vcl): Not after restarts"
-        } else if self.request.task.life.is_under_label {
-            "Illegal return(vcl): Only from active VCL"
-        } else {
-            match self.labelled_vcl(label) {
-                Some((vcl, label)) => {
-                    self.request.log.record_parts(Tag::VCLUse, &[vcl.name.as_bytes(), b" via ", label.as_bytes()]);
+        let refusal = match self.request.task.life.refusal_of_switch() {
+            Some(refusal) => refusal,
+            None => match self.labelled_vcl(label) {
+                Some(vcl) => {
                     self.leave_vcl();
                     self.request.task.life.vcl_before_label = self.request.vcl.replace(vcl);
                     self.request.task.life.is_under_label = true;
@@ -175,17 +173,15 @@ impl Run<'_> {
                     return Step::Receive;
                 }
                 None => "Illegal return(vcl): No such label",
-            }
+            },
         };
         self.log().record(Tag::VCLError, refusal.as_bytes());
         self.synthesise(503, b"")
     }
 
-    fn labelled_vcl(&self, Label(label): Label) -> Option<(std::sync::Arc<crate::loaded_vcl::LoadedVcl>, String)> {
-        let vcl = self.request.vcl.as_ref()?;
-        let label = vcl.program.program().labels.get(label? as usize)?.clone();
+    fn labelled_vcl(&self, Label(label): Label) -> Option<Arc<LoadedVcl>> {
         let table = self.context.engine.vcl.load();
-        let name = table.labels.get(&label)?;
-        Some((table.loaded.get(name)?.clone(), label))
+        let (vcl, _) = self.request.vcl.as_ref()?.behind_label(&table, label?)?;
+        Some(Arc::clone(vcl))
     }
 }

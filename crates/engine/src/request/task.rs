@@ -304,6 +304,16 @@ pub(crate) struct Life {
     pub(crate) vcl_before_label: Option<Arc<LoadedVcl>>,
 }
 
+impl Life {
+    /// Why `return (vcl(…))` cannot be carried out now, whatever the label; `None` if it can.
+    pub(crate) fn refusal_of_switch(&self) -> Option<&'static str> {
+        if self.restarts > 0 {
+            return Some("Illegal return(vcl): Not after restarts");
+        }
+        self.is_under_label.then_some("Illegal return(vcl): Only from active VCL")
+    }
+}
+
 /// The results of lookup and fetch.
 #[derive(Default)]
 pub(crate) struct Found {

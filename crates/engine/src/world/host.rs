@@ -212,6 +212,15 @@ impl Host for World<'_> {
         }
     }
 
+    fn log_switch(&mut self, label: u32) {
+        let Side::Client(client) = &self.side else { return };
+        if client.task.life.refusal_of_switch().is_none()
+            && let Some((vcl, label)) = self.vcl.behind_label(&self.engine.vcl.load(), label)
+        {
+            self.log.record_parts(Tag::VCLUse, &[vcl.name.as_bytes(), b" via ", label.as_bytes()]);
+        }
+    }
+
     fn log_return(&mut self, action: Action) {
         if !matches!(self.side, Side::Housekeeping(_)) {
             self.log.record_word(Tag::VCLReturn, run_words::of_return(action));
