@@ -47,6 +47,8 @@ pub struct FilterRow {
     pub name: &'static str,
     /// The sides on which it may be used.
     pub sides: &'static [Side],
+    /// The VMOD that brings it: only a VCL that imports that one knows it. `None`: every VCL does.
+    pub vmod: Option<&'static str>,
     /// It needs so much memory that it is not set up for a client while requests use too much memory.
     pub is_heavy: bool,
     /// Sets it up for a body and changes the head accordingly; returns `None`, and changes nothing, when it has nothing to do.
@@ -58,19 +60,19 @@ use Side::{Bereq, Beresp, Req, Resp};
 /// All filters.
 #[rustfmt::skip]
 pub static FILTERS: &[FilterRow] = &[
-    FilterRow { name: "range", sides: &[Resp], is_heavy: false, open: range::open },
-    FilterRow { name: "gzip", sides: &[Req, Beresp], is_heavy: true, open: gzip::open },
-    FilterRow { name: "gunzip", sides: &[Req, Bereq, Beresp, Resp], is_heavy: true, open: gunzip::open },
-    FilterRow { name: "testgunzip", sides: &[Req, Beresp], is_heavy: true, open: testgunzip::open },
-    FilterRow { name: "brotli", sides: &[Req, Beresp], is_heavy: true, open: brotli::open },
-    FilterRow { name: "unbrotli", sides: &[Req, Bereq, Beresp, Resp], is_heavy: true, open: unbrotli::open },
-    FilterRow { name: "zstd", sides: &[Req, Beresp], is_heavy: true, open: zstd::open },
-    FilterRow { name: "unzstd", sides: &[Req, Bereq, Beresp, Resp], is_heavy: true, open: unzstd::open },
-    FilterRow { name: "esi", sides: &[Req, Beresp, Resp], is_heavy: false, open: esi::open },
+    FilterRow { name: "range", sides: &[Resp], vmod: None, is_heavy: false, open: range::open },
+    FilterRow { name: "gzip", sides: &[Req, Beresp], vmod: None, is_heavy: true, open: gzip::open },
+    FilterRow { name: "gunzip", sides: &[Req, Bereq, Beresp, Resp], vmod: None, is_heavy: true, open: gunzip::open },
+    FilterRow { name: "testgunzip", sides: &[Req, Beresp], vmod: None, is_heavy: true, open: testgunzip::open },
+    FilterRow { name: "brotli", sides: &[Req, Beresp], vmod: None, is_heavy: true, open: brotli::open },
+    FilterRow { name: "unbrotli", sides: &[Req, Bereq, Beresp, Resp], vmod: None, is_heavy: true, open: unbrotli::open },
+    FilterRow { name: "zstd", sides: &[Req, Beresp], vmod: None, is_heavy: true, open: zstd::open },
+    FilterRow { name: "unzstd", sides: &[Req, Bereq, Beresp, Resp], vmod: None, is_heavy: true, open: unzstd::open },
+    FilterRow { name: "esi", sides: &[Req, Beresp, Resp], vmod: None, is_heavy: false, open: esi::open },
     // Two of the VMOD debug. The second checks Varnish's own calls, and passes everything.
-    FilterRow { name: "rot13", sides: &[Beresp, Resp], is_heavy: false, open: rot13::open },
-    FilterRow { name: "debug.pedantic", sides: &[Resp], is_heavy: false, open: |_| None },
-    FilterRow { name: "esi_gzip", sides: &[Req, Beresp], is_heavy: true, open: esi::open_gzip },
+    FilterRow { name: "rot13", sides: &[Beresp, Resp], vmod: Some("debug"), is_heavy: false, open: rot13::open },
+    FilterRow { name: "debug.pedantic", sides: &[Resp], vmod: Some("debug"), is_heavy: false, open: |_| None },
+    FilterRow { name: "esi_gzip", sides: &[Req, Beresp], vmod: None, is_heavy: true, open: esi::open_gzip },
 ];
 
 /// The filter of that name, if it may be used on that side.

@@ -165,6 +165,11 @@ impl LoadedVcl {
         Some((table.loaded.get(table.labels.get(label)?)?, label))
     }
 
+    /// Names of the VMODs that it imports.
+    pub(crate) fn vmods(&self) -> &[String] {
+        &self.program.program().vmods
+    }
+
     /// The operator's state.
     #[must_use]
     pub fn state(&self) -> VclState {

@@ -10,7 +10,7 @@ use crate::logged::{self, BEREQ, BERESP, MessageTags, REQ, RESP};
 use crate::request::delivered::Delivered;
 use body::esi::Note;
 use body::filter::{find, names, refusal_of_part};
-use body::{Chain, Coding, FilterError, GzipTotals, Head, Opening, Side, Step};
+use body::{Chain, Coding, FilterError, FilterRow, GzipTotals, Head, Opening, Side, Step};
 use message::Message;
 use semantics::ranges::RangeRules;
 use semantics::reason;
@@ -21,23 +21,37 @@ use surface::limits::FILTERS_MAX;
 use surface::parameter::{Parameters, debug};
 use surface::tag::Tag;
 
-/// Checks that filters with all these names exist for that side.
+/// Checks that filters with all these names exist for that side, which is one for which no VMOD brings any.
 ///
 /// # Errors
 /// The text for the log, with the first unknown name.
 pub(crate) fn check_names(list: &[u8], side: Side) -> Result<(), String> {
-    names(list).find(|name| find(name, side).is_none()).map_or(Ok(()), |name| Err(unknown(name)))
+    check_known(list, side, &[])
 }
 
-/// Checks that a list has only known filters, and not too many.
+fn check_known(list: &[u8], side: Side, vmods: &[String]) -> Result<(), String> {
+    names(list).try_for_each(|name| known(name, side, vmods).map(drop))
+}
+
+/// The filter of that name, if a VCL that imports these VMODs may use it on that side.
+fn known(name: &[u8], side: Side, vmods: &[String]) -> Result<&'static FilterRow, String> {
+    let is_there = |row: &&FilterRow| row.vmod.is_none_or(|vmod| vmods.iter().any(|imported| imported == vmod));
+    find(name, side).filter(is_there).ok_or_else(|| unknown(name))
+}
+
+/// As [`check_names`], and that there are not too many.
 ///
 /// # Errors
 /// The text for the log.
 pub(crate) fn check(list: &[u8], side: Side) -> Result<(), String> {
+    check_all(list, side, &[])
+}
+
+fn check_all(list: &[u8], side: Side, vmods: &[String]) -> Result<(), String> {
     if names(list).count() > FILTERS_MAX {
         return Err(too_many());
     }
-    check_names(list, side)
+    check_known(list, side, vmods)
 }
 
 fn unknown(name: &[u8]) -> String {
@@ -84,6 +98,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) length: Option<u64>,
     /// How the request's Range is read.
     pub(crate) ranges: RangeRules,
+    /// The VMODs that the VCL imports: some bring filters.
+    pub(crate) vmods: &'a [String],
 }
 
 impl<'a> Subject<'a> {
@@ -94,7 +110,8 @@ impl<'a> Subject<'a> {
         log: &'a mut LogBuffer,
         length: Option<u64>,
     ) -> Subject<'a> {
-        Subject { side, message, log, request: None, target: b"/", object: None, length, ranges: RangeRules::Varnish }
+        let ranges = RangeRules::Varnish;
+        Subject { side, message, log, request: None, target: b"/", object: None, length, ranges, vmods: &[] }
     }
 }
 
@@ -112,7 +129,7 @@ impl Filters {
         let (side, ranges) = (subject.side, subject.ranges);
         let is_delivery = side == Side::Resp;
         if !is_delivery {
-            check(list, side)?;
+            check_all(list, side, subject.vmods)?;
             if subject.message.status() == 206 {
                 if let Some(text) = refusal_of_part(list) {
                     return Err(text.to_owned());
@@ -124,7 +141,7 @@ impl Filters {
         let (mut chain, mut rows, mut counted) = (Chain::default(), Vec::new(), Vec::new());
         let mut changes_length = false;
         for name in names(list) {
-            let row = find(name, side).ok_or_else(|| unknown(name))?;
+            let row = known(name, side, subject.vmods)?;
             let length = subject.length;
             if let Some(opened) = (row.open)(&mut Opening { side, head: subject, length, parameters, ranges }) {
                 if !chain.push(opened.machine) {

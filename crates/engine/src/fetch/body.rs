@@ -164,6 +164,7 @@ impl Fetch {
         let length = attempt.body.size.length();
         let mut subject = Subject {
             target: self.task.bereq.target(),
+            vmods: self.task.order.vcl.vmods(),
             ..Subject::new(Side::Beresp, &mut attempt.beresp, &mut self.log, length)
         };
         Filters::open(&list, &mut subject, &self.task.order.parameters, &self.context.counters)

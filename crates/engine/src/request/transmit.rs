@@ -202,6 +202,7 @@ impl Run<'_> {
         let task = &mut request.task;
         let mut subject = Subject {
             ranges,
+            vmods: request.vcl.as_ref().map_or(&[], |vcl| vcl.vmods()),
             request: Some(&task.request),
             object: task.found.object.as_ref().filter(|_| !task.answer.is_page && task.found.slices.is_none()),
             ..Subject::new(Side::Resp, &mut task.response, &mut request.log, *length)
