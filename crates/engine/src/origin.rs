@@ -227,6 +227,16 @@ impl OriginExchange {
         }
     }
 
+    /// Skips the rest of the body, if all of it has been received. Returns whether it has: then the connection can be used again,
+    /// whatever the response was worth.
+    pub(crate) fn skip_body(&mut self) -> bool {
+        match self {
+            OriginExchange::Http1(exchange) => exchange.skip_body(),
+            // The stream is reset; the connection is not its own.
+            OriginExchange::Http2(_) => false,
+        }
+    }
+
     /// Whether trailers may come after the body.
     pub(crate) fn may_have_trailers(&self) -> bool {
         match self {

@@ -359,7 +359,11 @@ impl Fetch {
         {
             self.log.record(Tag::Error, text.as_bytes());
             self.why(Reason::ResponseGarbled, &format!("text={text}"));
-            self.close_connection(close_reason::BODY);
+            if self.task.attempt.exchange.as_mut().is_some_and(OriginExchange::skip_body) {
+                self.release_connection();
+            } else {
+                self.close_connection(close_reason::BODY);
+            }
             return Step::Error;
         }
         if let Some(step) = self.give_up_slices() {

@@ -288,6 +288,15 @@ impl Http1Exchange {
         self.piece_bytes -= count;
     }
 
+    pub(super) fn skip_body(&mut self) -> bool {
+        self.consume_body(self.piece_bytes);
+        while !self.decoder.is_done() && !self.wire.received().is_empty() {
+            let Ok(step) = self.decoder.step(self.wire.received()) else { return false };
+            self.wire.consume(step.skip + step.data);
+        }
+        self.decoder.is_done()
+    }
+
     pub(super) fn may_have_trailers(&self) -> bool {
         self.trailers.is_some()
     }
