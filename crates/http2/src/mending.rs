@@ -37,6 +37,9 @@ pub struct Mending {
     /// Streams on which DATA came after that.
     late: Vec<u32>,
     late_left: u32,
+    /// Frames of DATA since somebody asked.
+    data_frames: u32,
+    is_acknowledged: bool,
 }
 
 impl Mending {
@@ -51,12 +54,31 @@ impl Mending {
             ended: VecDeque::new(),
             late: Vec::new(),
             late_left: H2_LATE_DATA_MAX,
+            data_frames: 0,
+            is_acknowledged: false,
         }
     }
 
     /// The work on a stream is over: what comes on it now is the library's business.
     pub fn forget(&mut self, stream: u32) {
         self.ended.retain(|ended| *ended != stream);
+    }
+
+    /// Whether the request on a stream has ended.
+    #[must_use]
+    pub fn has_ended(&self, stream: u32) -> bool {
+        self.ended.contains(&stream)
+    }
+
+    /// Takes the number of frames of DATA since the last call.
+    pub fn take_data_frames(&mut self) -> u32 {
+        std::mem::take(&mut self.data_frames)
+    }
+
+    /// Whether the client has acknowledged SETTINGS.
+    #[must_use]
+    pub fn is_acknowledged(&self) -> bool {
+        self.is_acknowledged
     }
 
     /// Takes the streams on which DATA has come after the end of the request: they are to be reset (STREAM_CLOSED).
@@ -118,6 +140,8 @@ impl Mending {
         } else {
             self.payload_left = head.payload_bytes as usize;
         }
+        self.is_acknowledged |= head.kind == kind::SETTINGS && head.has(flag::ACK);
+        self.data_frames = self.data_frames.saturating_add(u32::from(head.kind == kind::DATA));
         if head.kind == kind::DATA && self.late_left > 0 && self.ended.contains(&head.stream) {
             self.late_left -= 1;
             frame[KIND_AT] = UNKNOWN_KIND;

@@ -165,12 +165,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
         session.http2 = Some(Rc::clone(watch.resets()));
         let socket = Socket::new(stream, opening);
         let mended = Mended::new(Rc::clone(&mending));
-        let handshake = settings::of(&parameters).handshake(Watched::new(socket.clone(), Rc::clone(&watch), mended));
+        let windows = if is_lenient { settings::windows(&parameters) } else { None };
+        let settings = settings::of(&parameters, windows.as_ref());
+        let windows = windows.map(|windows| Rc::new(RefCell::new(windows)));
+        let watched = Watched::new(socket.clone(), Rc::clone(&watch), mended, windows.clone());
+        let handshake = settings.handshake(watched);
         let lane = Lane {
             queue: Rc::new(Queue::default()),
             is_blocked: Cell::new(false),
             window_seconds: parameters.h2_window_timeout,
-            lump_bytes: settings::lump_bytes(&parameters),
+            lump_bytes: if windows.is_some() { 1 } else { settings::lump_bytes(&parameters) },
+            windows,
         };
         Serving {
             context: Rc::clone(context),
@@ -205,7 +210,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
             if !is_turn_over && (begun_now > 0 || has_ended) {
                 continue;
             }
-            let is_flushed = self.socket.poll_flush_collected(task).is_ready();
+            let mut is_flushed = self.socket.poll_flush_collected(task).is_ready();
+            if is_flushed && self.open_windows() {
+                is_flushed = self.socket.poll_flush_collected(task).is_ready();
+            }
             self.lane.is_blocked.set(!is_flushed);
             if is_turn_over {
                 task.waker().wake_by_ref();
@@ -256,6 +264,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
             }
         }
         begun
+    }
+
+    /// Tells the client of its windows. Returns whether there was anything to tell.
+    fn open_windows(&mut self) -> bool {
+        let (Some(windows), Phase::Open(_)) = (&self.lane.windows, &self.phase) else { return false };
+        let mut windows = windows.borrow_mut();
+        let mut mending = self.mending.borrow_mut();
+        windows.received(mending.take_data_frames(), mending.is_acknowledged());
+        let is_at_work = |id| self.streams.iter().any(|stream| stream.id == id);
+        let updates = windows.take_updates(|stream| mending.has_ended(stream) || !is_at_work(stream));
+        if !updates.is_empty() {
+            self.watch.send(&updates);
+            self.socket.collect(&updates);
+        }
+        !updates.is_empty()
     }
 
     /// Ends the connection, or streams, if the guard or the mending says so. Returns whether there is something new to send.

@@ -3,6 +3,7 @@
 use super::queue::{Piece, Queue};
 use crate::transport::stream::priority::Priority;
 use crate::transport::stream::{RequestStream, Reset, StreamGone};
+use ::http2::Windows;
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
@@ -22,6 +23,8 @@ pub(super) struct Lane {
     pub(super) window_seconds: f64,
     /// A client gets its credit back in lumps of this many bytes.
     pub(super) lump_bytes: usize,
+    /// If it is told so at once.
+    pub(super) windows: Option<Rc<RefCell<Windows>>>,
 }
 
 /// What a request and its connection share of a stream.
@@ -93,7 +96,11 @@ impl RequestStream for Http2Stream {
     fn release(&mut self, count: usize) {
         self.unreleased += count;
         if self.unreleased >= self.lane.lump_bytes {
-            let _ = self.body.flow_control().release_capacity(std::mem::take(&mut self.unreleased));
+            let released = std::mem::take(&mut self.unreleased);
+            let _ = self.body.flow_control().release_capacity(released);
+            if let Some(windows) = &self.lane.windows {
+                windows.borrow_mut().used(self.id, u32::try_from(released).unwrap_or(u32::MAX));
+            }
         }
     }
 

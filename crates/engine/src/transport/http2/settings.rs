@@ -1,5 +1,6 @@
 //! What parameters say to the library.
 
+use ::http2::Windows;
 use h2::server::Builder;
 use std::time::Duration;
 use surface::limits::{H2_QUEUED_BYTES_MAX, H2_RESETS_WAITING_MAX};
@@ -14,15 +15,24 @@ const WINDOW_AT_FIRST: u64 = 65_535;
 /// How long frames on a stream that was reset are ignored.
 const RESET_SECONDS: u64 = 1;
 
+/// The windows of a connection that begins, if they are opened as Varnish opens them.
+pub(super) fn windows(parameters: &Parameters) -> Option<Windows> {
+    let growth = u64::from(connection_window_bytes(parameters)).saturating_sub(WINDOW_AT_FIRST);
+    let step = u32::try_from(parameters.h2_rx_window_increment).unwrap_or(u32::MAX);
+    Windows::new(u32::try_from(parameters.h2_initial_window_size).ok()?, growth, step)
+}
+
 /// The settings of a connection that begins.
-pub(super) fn of(parameters: &Parameters) -> Builder {
+pub(super) fn of(parameters: &Parameters, windows: Option<&Windows>) -> Builder {
     let number = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
     // A head somewhat too large is refused by ourselves, so that the log says why.
     let head_bytes = 2 * (parameters.http_req_size + FIELD_BYTES * parameters.http_max_hdr);
     let mut builder = Builder::new();
     builder
         .header_table_size(number(parameters.h2_header_table_size))
-        .initial_window_size(number(parameters.h2_initial_window_size.min(WINDOW_MAX)))
+        .initial_window_size(
+            windows.map_or(number(parameters.h2_initial_window_size.min(WINDOW_MAX)), Windows::library_bytes),
+        )
         .max_concurrent_streams(number(parameters.h2_max_concurrent_streams))
         .max_frame_size(number(parameters.h2_max_frame_size.clamp(16 << 10, (1 << 24) - 1)))
         .max_header_list_size(number(parameters.h2_max_header_list_size.min(head_bytes)))

@@ -101,6 +101,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         Pin::new(&mut inner.stream).poll_flush(context)
     }
 
+    /// Collects frames that are not the library's. They come between its frames, and are few.
+    pub(super) fn collect(&self, frames: &[u8]) {
+        self.0.inner.borrow_mut().out.extend_from_slice(frames);
+    }
+
     /// Forgets what was collected if that is a GOAWAY alone.
     pub(super) fn discard_goaway(&self) {
         let inner = &mut *self.0.inner.borrow_mut();

@@ -14,7 +14,7 @@ use super::mended::Mended;
 use crate::context::Loop;
 use frame_log::FrameLog;
 use http2::frame::ErrorCode;
-use http2::{Abuse, Observer, PriorityUpdate, Resets, Traffic, WatchLimits};
+use http2::{Abuse, Observer, Outgoing, PriorityUpdate, Resets, Traffic, WatchLimits, Windows};
 use shm::log::LogId;
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -143,7 +143,7 @@ impl Watch {
     }
 
     /// Shows bytes that were sent.
-    fn send(&self, bytes: &[u8]) {
+    pub(super) fn send(&self, bytes: &[u8]) {
         let mut log = FrameLog::open(&self.context.engine.ring, self.log_id);
         let observer = log.as_mut().map(|log| log as &mut dyn Observer);
         let mut machine = self.machine.borrow_mut();
@@ -178,6 +178,7 @@ pub(super) struct Watched<S> {
     stream: S,
     watch: Rc<Watch>,
     mended: Mended,
+    windows: Option<Rc<RefCell<Windows>>>,
     /// The client has ended its side.
     is_ended: bool,
     farewell: Option<Farewell>,
@@ -191,9 +192,14 @@ struct Farewell {
 }
 
 impl<S> Watched<S> {
-    /// Puts a stream, from before the preface on, under guard; what passes is mended.
-    pub(super) fn new(stream: S, watch: Rc<Watch>, mended: Mended) -> Watched<S> {
-        Watched { stream, watch, mended, is_ended: false, farewell: None }
+    /// Puts a stream, from before the preface on, under guard; what passes is mended, and what opens windows exchanged.
+    pub(super) fn new(
+        stream: S,
+        watch: Rc<Watch>,
+        mended: Mended,
+        windows: Option<Rc<RefCell<Windows>>>,
+    ) -> Watched<S> {
+        Watched { stream, watch, mended, windows, is_ended: false, farewell: None }
     }
 }
 
@@ -237,8 +243,25 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = std::task::ready!(Pin::new(&mut self.stream).poll_write(context, bytes))?;
+        let outgoing = match &self.windows {
+            None => Outgoing::Pass(bytes.len()),
+            Some(windows) => windows.borrow_mut().outgoing(bytes),
+        };
+        let (bytes, is_whole) = match &outgoing {
+            Outgoing::Pass(count) => (&bytes[..*count], false),
+            Outgoing::Instead(instead) => (&instead[..], true),
+            Outgoing::HeldBack(count) => return Poll::Ready(Ok(*count)),
+        };
+        let written = match Pin::new(&mut self.stream).poll_write(context, bytes)? {
+            Poll::Ready(written) if !is_whole || written == bytes.len() => written,
+            // SETTINGS come first, and are collected.
+            Poll::Ready(_) | Poll::Pending if is_whole => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+            Poll::Ready(_) | Poll::Pending => return Poll::Pending,
+        };
         self.watch.send(&bytes[..written]);
+        if let Some(windows) = &self.windows {
+            windows.borrow_mut().sent(&bytes[..written]);
+        }
         Poll::Ready(Ok(written))
     }
 
@@ -247,6 +270,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         context: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if self.windows.is_some() {
+            let first = pieces.iter().find(|piece| !piece.is_empty());
+            return self.poll_write(context, first.map_or(b"", |piece| piece));
+        }
         let written = std::task::ready!(Pin::new(&mut self.stream).poll_write_vectored(context, pieces))?;
         let mut left = written;
         for piece in pieces {
@@ -257,8 +284,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         Poll::Ready(Ok(written))
     }
 
+    /// Where windows are exchanged, the library writes piece by piece; the socket joins what is small.
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        self.windows.is_none() && self.stream.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
