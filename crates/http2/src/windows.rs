@@ -10,8 +10,9 @@
 //! - The connection: what the library allows is passed on in steps, one for each frame of DATA, until all of it is.
 //!
 //! *Invariants:* the library goes on enforcing both windows, and so the limits on memory: a client that keeps to its window has no more
-//! bytes unread than that, one that does not at most half as many more. A client is never allowed more than the library takes. Until the client has acknowledged our SETTINGS the library does not believe in the larger window, and its own
-//! updates go out. Source: RFC 9113 §5.2, §6.5.3, §6.9.
+//! bytes unread than that, one that does not at most half as many more. A client is never allowed more than the library takes. Until
+//! the client has acknowledged our SETTINGS the library does not believe in the larger window, and its own updates go out. Source:
+//! RFC 9113 §5.2, §6.5.3, §6.9.
 
 use crate::frame::{FrameHead, HEAD_BYTES, flag, kind};
 

@@ -39,6 +39,8 @@ impl Fetch {
         self.task.attempt.responded = self.now();
         self.task.attempt.wants_fresh = false;
         self.log.timestamp("Beresp", self.task.attempt.responded);
+        // Compat: joined before anybody sees it.
+        self.task.attempt.beresp.join("Connection");
         logged::log_response(&mut self.log, BERESP, &self.task.attempt.beresp);
         if !self.begin_body() {
             self.context.count(Main::FetchBad);

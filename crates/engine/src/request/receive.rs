@@ -56,6 +56,8 @@ impl Run<'_> {
     fn log_head(&mut self) -> bool {
         let request = &mut *self.request;
         request.log.record(Tag::ReqStart, self.session.start_record());
+        // Compat: joined before anybody sees it.
+        request.task.request.join("Connection");
         logged::log_request(&mut request.log, REQ, &request.task.request);
         for (name, text) in [("Host", "Multiple Host: headers"), ("Content-Length", "Multiple Content-Length: headers")]
         {
@@ -134,7 +136,8 @@ impl Run<'_> {
             logged::append(&mut request.log, REQ, message, NAME, &[address]);
             return;
         }
-        let mut joined = message.get_all(NAME).collect::<Vec<_>>().join(&b", "[..]);
+        message.join(NAME);
+        let mut joined = message.get(NAME).unwrap_or_default().to_vec();
         joined.extend_from_slice(b", ");
         joined.extend_from_slice(address);
         logged::set(&mut request.log, REQ, message, NAME, &joined);

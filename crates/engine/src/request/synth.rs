@@ -27,6 +27,7 @@ impl Run<'_> {
             Err(Failed) => {
                 self.request.task.life.close = Some(CloseReason::VclFailure);
                 self.send_bare(500).await;
+                self.timestamp("Resp");
                 return Step::Finish;
             }
         }
