@@ -9,9 +9,11 @@ use crate::digest::Digest;
 use crate::removal::dies_at;
 use crate::slices::Families;
 use crate::{Cache, SHARDS};
+use parking_lot::Mutex;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::thread::Builder;
 use store::Object;
 use surface::reason::Departure;
 
@@ -40,14 +42,18 @@ impl Entered {
     }
 }
 
-/// Does the same with each part, on a thread for each; with the first on this one.
+/// Does the same with each part, with as many threads as there are parts, this one among them; with fewer where the system has no more.
 fn with_hands<T: Send, R: Send>(parts: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let hands = parts.len();
+    let left = Mutex::new(parts);
+    let work_off = || std::iter::from_fn(|| left.lock().pop()).map(&work).collect::<Vec<R>>();
     std::thread::scope(|scope| {
-        let (work, mut parts) = (&work, parts.into_iter());
-        let own = parts.next();
-        let others: Vec<_> = parts.map(|part| scope.spawn(move || work(part))).collect();
-        let mut results: Vec<R> = own.map(work).into_iter().collect();
-        results.extend(others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic))));
+        let hired = (1..hands).map_while(|_| Builder::new().name("adoption".into()).spawn_scoped(scope, work_off).ok());
+        let others: Vec<_> = hired.collect();
+        let mut results = work_off();
+        for other in others {
+            results.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
         results
     })
 }
