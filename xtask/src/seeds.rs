@@ -1,8 +1,10 @@
 //! `cargo xtask bench --seeds`: what the articles measured that made people put an accelerator in front of their sites, repeated with today's
-//! programs: a CGI program, images of four sizes for three numbers of users, hits in bursts, two tiers, and a site that somebody
-//! reads from end to end while others ask for what is hot.
+//! programs: a CGI program, images of four sizes for three numbers of users, a blog, hits in bursts, two tiers, and a site that
+//! somebody reads from end to end while others ask for what is hot.
 //!
 //! Servers of the articles that are not installed are a line that says so.
+
+mod wordpress;
 
 use crate::bench::rows::{Behind, Row, Scene, Servers};
 use crate::bench::standing::{Standing, Started, launch};
@@ -40,6 +42,11 @@ pub fn scenes(is_quick: bool) -> Vec<Scene> {
     let program = Plan { per_connection: Some(1), ..hits("/cgi/page.cgi", 50) };
     let mut site = images.collect::<Vec<_>>();
     site.push(Row::new("cgi", "a CGI program, 50 users, a connection for each request (`ab -c 50`)", program));
+    let blog = |users: usize| {
+        let title =
+            format!("the front page of WordPress, {users} users, a connection for each request (`ab -c {users}`)");
+        Row::new(&format!("blog-{users}"), &title, Plan { per_connection: Some(1), ..hits("/", users) })
+    };
     let bursts = |count: u64| {
         let pace = Pace::Open { per_second: 5_000.0, burst: count };
         let title = format!("1 B, 5,000 a second, {count} at a time");
@@ -59,6 +66,7 @@ pub fn scenes(is_quick: bool) -> Vec<Scene> {
     let small = Setting { cache_mebibytes: 64, ..Setting::default() };
     vec![
         made(Servers::Made(start_sites), site),
+        made(Servers::Made(wordpress::start), vec![blog(10), blog(100)]),
         Scene {
             behind: Behind::Floor,
             ..made(
@@ -97,14 +105,10 @@ fn start_sites(folder: &Path, _: u16, core: usize) -> Started {
     set_readable(folder, 0o755)?;
     set_readable(&program, 0o755)?;
     let mut standing = Vec::new();
-    let mut missing: Vec<String> = ["lighttpd", "apache2", "mariadbd", "varnishd"]
+    let mut missing: Vec<String> = ["lighttpd", "apache2", "varnishd"]
         .into_iter()
         .filter(|name| installed(name).is_none())
-        .map(
-            |name| {
-                if name == "mariadbd" { "mariadbd (WordPress was not measured)".to_owned() } else { name.to_owned() }
-            },
-        )
+        .map(str::to_owned)
         .collect();
     let start = |name: &str, arguments: &[&str], port: u16| -> Result<Server, String> {
         let program = installed(name).ok_or_else(|| format!("{name} is not installed"))?;
@@ -132,8 +136,15 @@ fn start_sites(folder: &Path, _: u16, core: usize) -> Started {
     std::fs::write(&file, apache(origin, folder, &root)).map_err(|error| error.to_string())?;
     let server = start("apache2", &["-D", "FOREGROUND", "-f", &file.display().to_string()], origin)?;
     standing.push(Standing::clear("apache", vec![server], origin));
-    // Whatever the files say of their age, they are kept.
+    standing.extend(launch_caches(folder, origin, core)?);
+    missing.dedup();
+    Ok((standing, missing))
+}
+
+/// The caches in front of a server; whatever it says of the age of its pages, they are kept for an hour.
+fn launch_caches(folder: &Path, origin: u16, core: usize) -> Result<Vec<Standing>, String> {
     let vcl = Some("sub vcl_backend_response { set beresp.ttl = 1h; }\n".to_owned());
+    let mut standing = Vec::new();
     for kind in [Kind::Copal, Kind::Varnish] {
         if kind.program().is_some() {
             let (port, setting) = (free_port()?, Setting { vcl: vcl.clone(), ..Setting::default() });
@@ -141,8 +152,7 @@ fn start_sites(folder: &Path, _: u16, core: usize) -> Started {
             standing.push(Standing::clear(kind.name(), vec![server], port));
         }
     }
-    missing.dedup();
-    Ok((standing, missing))
+    Ok(standing)
 }
 
 /// One of each kind, and a pair of each kind whose first one passes all to the second, but for what it is to keep.
