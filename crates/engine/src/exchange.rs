@@ -125,6 +125,23 @@ pub struct Wire<'a> {
     pub ahead: Vec<u8>,
 }
 
+/// Most pieces that [`Gathering::poll_send_pieces`] takes: a body of a megabyte whose length was not known lies in nine, each
+/// twice as long as the one before it.
+pub const PIECES_MAX: usize = 10;
+
+/// A transport that sends several pieces of a body at once.
+pub trait Gathering {
+    /// As [`Exchange::poll_send`], for up to [`PIECES_MAX`] pieces, none of them empty. Call it with the same pieces until it is
+    /// ready.
+    fn poll_send_pieces(
+        &mut self,
+        context: &mut Context<'_>,
+        pieces: &[&[u8]],
+        is_last: bool,
+        log: &mut LogBuffer,
+    ) -> Poll<Result<(), SendError>>;
+}
+
 /// One request and its response on some transport. The machine calls the methods of each group in the order given here.
 pub trait Exchange {
     /// The protocol, as `req.transport` shows it: `HTTP/1`.
@@ -223,6 +240,11 @@ pub trait Exchange {
         is_last: bool,
         log: &mut LogBuffer,
     ) -> Poll<Result<(), SendError>>;
+
+    /// The transport, if it can send several pieces of a body at once.
+    fn gathering(&mut self) -> Option<&mut dyn Gathering> {
+        None
+    }
 
     /// How much was sent.
     fn sent(&self) -> Sent;

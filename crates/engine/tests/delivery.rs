@@ -1,12 +1,17 @@
 //! Delivery: lengths, ranges, conditions, codings, streaming, and what happens when one end fails.
 
 use crate::support::{OriginRequest, always, run, run_with};
+use engine::transport::{Speaks, serve};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use std::io::Write;
+use std::cell::RefCell;
+use std::io::{IoSlice, Write};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use surface::counter::Main;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::{Instant, sleep};
 
 #[test]
@@ -268,4 +273,99 @@ fn unknown_filter_is_an_error_of_that_response_alone() {
             assert_eq!(world.client().get("/", "").await.text(), "x");
         },
     );
+}
+
+/// A client that asks as often as it was told, and takes at most so many bytes at a time; notes each write.
+struct Counted(Rc<RefCell<Asked>>, usize);
+
+#[derive(Default)]
+struct Asked {
+    left: usize,
+    write_sizes: Vec<usize>,
+    received: Vec<u8>,
+}
+
+impl AsyncRead for Counted {
+    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+        let mut state = self.0.borrow_mut();
+        let Some(left) = state.left.checked_sub(1) else { return Poll::Pending };
+        state.left = left;
+        room.put_slice(b"GET / HTTP/1.1\r\nHost: example.com\r\n\r\n");
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Counted {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<std::io::Result<usize>> {
+        let bytes: Vec<u8> = slices.iter().flat_map(|slice| slice.iter().copied()).take(self.1).collect();
+        let mut state = self.0.borrow_mut();
+        state.write_sizes.push(bytes.len());
+        state.received.extend_from_slice(&bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[test]
+fn a_body_that_was_stored_in_pieces_goes_out_in_one_write() {
+    // The first lies in several pieces, the last in more than are sent at once.
+    for (body_bytes, writes) in [(45_000_usize, 1..=1), (3_000_000, 2..=8)] {
+        for write_bytes in [usize::MAX, 1_000] {
+            run(async |world| {
+                let body: Vec<u8> = (0..body_bytes).map(|at| (at % 251) as u8).collect();
+                let origin_body = body.clone();
+                world.origin(move |mut stream| {
+                    let body = origin_body.clone();
+                    async move {
+                        OriginRequest::read(&mut stream).await;
+                        stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await.unwrap();
+                        for piece in body.chunks(8_000) {
+                            stream.write_all(format!("{:x}\r\n", piece.len()).as_bytes()).await.unwrap();
+                            stream.write_all(piece).await.unwrap();
+                            stream.write_all(b"\r\n").await.unwrap();
+                        }
+                        stream.write_all(b"0\r\n\r\n").await.unwrap();
+                        sleep(Duration::from_secs(100)).await;
+                    }
+                });
+                assert!(world.client().get("/", "").await.body == body);
+                let state = Rc::new(RefCell::new(Asked { left: 2, ..Asked::default() }));
+                let client = Counted(Rc::clone(&state), write_bytes);
+                let context = Rc::clone(&world.context);
+                let session = serve(context, client, world.peer(), Vec::new(), Speaks::Either);
+                assert!(tokio::time::timeout(Duration::from_secs(1), session).await.is_err(), "it waits for more");
+                let Asked { write_sizes: sizes, received: bytes, .. } = state.take();
+                if write_bytes == usize::MAX {
+                    assert!(writes.contains(&(sizes.len() / 2)), "{sizes:?}");
+                }
+                let at = bytes.len() / 2;
+                for response in [&bytes[..at], &bytes[at..]] {
+                    let (head, got) = response.split_at(response.len() - body_bytes);
+                    let head = String::from_utf8_lossy(head);
+                    assert!(head.contains(&format!("Content-Length: {body_bytes}\r\n")), "{head}");
+                    assert!(head.ends_with("\r\n\r\n") && got == body, "{head}");
+                }
+                world.expect_log(&format!(" {body_bytes}"));
+            });
+        }
+    }
 }

@@ -4,6 +4,7 @@
 //! another thread. The manager owns the descriptors: closing ours ends nothing, and connections wait in the kernel while
 //! no worker runs.
 
+use crate::accepted::AcceptedOptions;
 use crate::descriptors::Complaints;
 use crate::handshake::{Secured, Terms, TlsService, time_allowed};
 use crate::options::{Connected, ConnectedSockets};
@@ -12,8 +13,7 @@ use engine::peer::{Listener, Peer};
 use engine::transport::{OpeningSession, ProxyFacts, Speaks};
 use proxy_protocol::Parsed;
 use shm::log::LogId;
-use socket2::{SockRef, TcpKeepalive};
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -26,7 +26,7 @@ use surface::counter::Main;
 use surface::parameter::{debug, feature};
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
 
 /// How long the debug bit `slow_acceptor` makes clients wait after the worker has started.
 const SLOW_START: Duration = Duration::from_secs(2);
@@ -77,16 +77,20 @@ impl ListenSocket {
 pub async fn accept_loop(context: Rc<Loop>, listening: ListenSocket, sockets: Rc<ConnectedSockets>) {
     let listener = listening.listener;
     let mut pause = 0.0;
+    let mut options = AcceptedOptions::default();
+    if let Socket::Tcp { socket, .. } = &listening.socket {
+        options.set(socket, &context.engine.parameters.load());
+    }
     if context.engine.parameters.load().debug & debug::SLOW_ACCEPTOR != 0 {
         tokio::time::sleep(SLOW_START).await;
     }
     loop {
         let accepted = match &listening.socket {
-            Socket::Tcp { socket, local } => match socket.accept().await {
+            Socket::Tcp { socket, local } => match accept(socket, &mut options).await {
                 Ok((stream, remote)) => {
                     let local =
                         if local.ip().is_unspecified() { stream.local_addr().unwrap_or(*local) } else { *local };
-                    prepare(&context, &stream);
+                    options.prepare(socket, &stream, &context.engine.parameters.load());
                     let descriptor = stream.as_raw_fd();
                     let stream = Connected::new(&sockets, stream);
                     spawn(&context, stream, ends(&listener, remote, local, descriptor), &listening.tls);
@@ -117,16 +121,16 @@ pub async fn accept_loop(context: Rc<Loop>, listening: ListenSocket, sockets: Rc
     }
 }
 
-/// Sets the options of an accepted TCP connection. Failures are ignored: the peer may already be gone, and the first
-/// read will show that.
-fn prepare(context: &Loop, stream: &tokio::net::TcpStream) {
-    let _ = stream.set_nodelay(true);
-    let parameters = context.engine.parameters.load();
-    let keepalive = TcpKeepalive::new()
-        .with_time(Duration::from_secs_f64(parameters.tcp_keepalive_time))
-        .with_interval(Duration::from_secs_f64(parameters.tcp_keepalive_intvl))
-        .with_retries(u32::try_from(parameters.tcp_keepalive_probes).unwrap_or(9));
-    let _ = SockRef::from(stream).set_tcp_keepalive(&keepalive);
+/// Accepts the next connection; notes when there is none in the queue.
+async fn accept(socket: &TcpListener, options: &mut AcceptedOptions) -> io::Result<(TcpStream, SocketAddr)> {
+    poll_fn(|context| {
+        let accepted = socket.poll_accept(context);
+        if accepted.is_pending() {
+            options.settle();
+        }
+        accepted
+    })
+    .await
 }
 
 fn ends(listener: &Rc<Listener>, remote: SocketAddr, local: SocketAddr, descriptor: RawFd) -> Peer {

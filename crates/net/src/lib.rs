@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 
 pub mod accept;
+mod accepted;
 pub mod descriptors;
 pub mod dial;
 pub mod handshake;

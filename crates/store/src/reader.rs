@@ -75,6 +75,18 @@ impl Object {
         find(place, first(place), offset).map(|(bytes, _)| bytes)
     }
 
+    /// For a stored object with a complete body in memory: its contiguous pieces, in order. None for all other objects.
+    pub fn chunks(&self) -> impl Iterator<Item = &[u8]> {
+        let place = self.stored().filter(|place| self.is_whole() && !place.is_filed());
+        let mut at = place.map(|place| (place, first(place), 0));
+        std::iter::from_fn(move || {
+            let (place, spot, offset) = at?;
+            let (bytes, spot) = find(place, spot, offset)?;
+            at = Some((place, spot, offset + bytes.len() as u64));
+            Some(bytes)
+        })
+    }
+
     /// Whether the body lies in a file: only a reader can read it, and may have to wait ([`BodyReader::wants_load`]).
     #[must_use]
     pub fn is_filed(&self) -> bool {

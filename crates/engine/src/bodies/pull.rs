@@ -12,7 +12,7 @@ use super::filters::Filters;
 use body::{FilterError, Flow};
 
 /// Most bytes passed on at a time without filters: what one client gets before others have their turn.
-const PIECE_BYTES_MAX: usize = 1 << 20;
+pub(crate) const PIECE_BYTES_MAX: usize = 1 << 20;
 
 /// Where a body comes from. A supply shows what it has and is told how much of that was used.
 pub(crate) trait Supply {
@@ -80,6 +80,11 @@ impl Pull {
     /// Tells the supply now what was used of its last piece: nobody reads that any more.
     pub(crate) fn settle(&mut self, supply: &mut impl Supply) {
         supply.consume(std::mem::take(&mut self.used));
+    }
+
+    /// Nothing of the last piece was used: the next step yields it again.
+    pub(crate) fn take_back(&mut self) {
+        self.used = 0;
     }
 
     /// Runs the next step.

@@ -3,7 +3,7 @@
 //!
 //! A source copies nothing. A piece of a passing body is held until it is used up, and counts as in flight until then.
 
-use super::pull::{Pulled, Supply};
+use super::pull::{PIECE_BYTES_MAX, Pulled, Supply};
 use crate::request::delivered::Delivered;
 use std::rc::Rc;
 use store::{BodyReader, BodyState, Object};
@@ -63,6 +63,22 @@ impl Source {
             }
             Source::Stored { .. } | Source::Passing { .. } | Source::Synthetic { .. } => 0,
         }
+    }
+
+    /// The first pieces of a body that lies complete in memory, as many as there is room for and at most [`PIECE_BYTES_MAX`] bytes of
+    /// them, and whether nothing comes behind them; `None` when it lies elsewhere, is not complete, or was begun.
+    pub(crate) fn first_pieces<'a>(&'a self, room: &mut [&'a [u8]]) -> Option<(usize, bool)> {
+        let Source::Stored { object, offset: 0, .. } = self else { return None };
+        let (mut count, mut bytes) = (0, 0);
+        for (place, piece) in room.iter_mut().zip(object.chunks()) {
+            if bytes + piece.len() > PIECE_BYTES_MAX {
+                break;
+            }
+            *place = piece;
+            count += 1;
+            bytes += piece.len();
+        }
+        (count > 0).then(|| (count, bytes as u64 == object.available_bytes()))
     }
 
     /// Whether bytes are read from a file, a piece at a time.

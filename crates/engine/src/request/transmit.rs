@@ -7,10 +7,10 @@ use super::delivered::Delivered;
 use super::filters::default_list;
 use super::{Request, Run, Step};
 use crate::bodies::filters::{Filters, Subject, log_delivery_failure};
-use crate::bodies::pull::{Failure, Next, Pull};
+use crate::bodies::pull::{Failure, Next, Pull, Supply as _};
 use crate::bodies::sliced::SlicedBody;
 use crate::bodies::source::Source;
-use crate::exchange::{SendError, SendLimits};
+use crate::exchange::{PIECES_MAX, SendError, SendLimits};
 use crate::logged::{self, RESP};
 use crate::turns::Turns;
 use body::Side;
@@ -18,6 +18,7 @@ use body::filter::{names, weaken_etag};
 use semantics::ranges::RangeRules;
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use store::BodyState;
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
@@ -309,8 +310,17 @@ impl Run<'_> {
         };
         let mut pull = Pull::default();
         let mut turns = Turns::default();
+        let mut may_gather = filters.is_empty();
         let result = loop {
             let (sent, is_last) = match pull.next(&mut source, filters) {
+                Next::Bytes { is_last: false, .. } if may_gather => {
+                    may_gather = false;
+                    pull.take_back();
+                    match Box::pin(self.send_first_pieces(&mut source)).await {
+                        Some(sent) => sent,
+                        None => continue,
+                    }
+                }
                 Next::Bytes { bytes, is_last } => {
                     if is_last && self.request.task.found.aside.is_some() {
                         self.put_trailers();
@@ -357,6 +367,27 @@ impl Run<'_> {
             self.request.task.synthetic = body;
         }
         result
+    }
+
+    /// Sends the pieces in which a body of unknown length was stored at once, as far as there are no more than usual. Returns whether
+    /// that was all of it; `None` when it does not lie in memory, or the transport takes one piece at a time.
+    #[cold]
+    async fn send_first_pieces(&mut self, source: &mut Source) -> Option<(Result<(), TransmitError>, bool)> {
+        self.exchange.gathering()?;
+        let mut room = [&b""[..]; PIECES_MAX];
+        let (count, is_last) = source.first_pieces(&mut room)?;
+        let pieces = &room[..count];
+        if is_last && self.request.task.found.aside.is_some() {
+            self.put_trailers();
+        }
+        let sent = poll_fn(|context| match self.exchange.gathering() {
+            Some(exchange) => exchange.poll_send_pieces(context, pieces, is_last, &mut self.request.log),
+            None => Poll::Ready(Err(SendError)),
+        })
+        .await;
+        let bytes = pieces.iter().map(|piece| piece.len()).sum();
+        source.consume(bytes);
+        Some((sent.map_err(|SendError| TransmitError::Client), is_last))
     }
 
     /// The rest of the body will not come: sends what there is and stops.

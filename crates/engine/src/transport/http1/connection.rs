@@ -15,9 +15,6 @@ use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-/// Slices of one vectored write: head with chunk line, data, end of chunk.
-pub(super) const PARTS: usize = 3;
-
 /// Why nothing was received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ReceiveError {
@@ -143,7 +140,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Sends all parts in order, in as few writes as the peer allows, and flushes them. Returns how many bytes were sent, and
     /// whether that was everything. Poll it with the same parts until it is ready.
-    pub(super) fn poll_send(
+    pub(super) fn poll_send<const PARTS: usize>(
         &mut self,
         context: &mut Context<'_>,
         parts: &[&[u8]; PARTS],
@@ -166,7 +163,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         result.map(|result| (sending.bytes, result))
     }
 
-    fn poll_send_on(
+    fn poll_send_on<const PARTS: usize>(
         &mut self,
         context: &mut Context<'_>,
         parts: &[&[u8]; PARTS],
@@ -231,7 +228,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 }
 
-fn poll_write_from<S: AsyncWrite + Unpin>(
+fn poll_write_from<S: AsyncWrite + Unpin, const PARTS: usize>(
     stream: &mut S,
     context: &mut Context<'_>,
     parts: &[&[u8]; PARTS],

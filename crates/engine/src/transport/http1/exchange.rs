@@ -7,7 +7,8 @@
 use super::connection::{Connection, ReceiveError};
 use crate::deadline::duration;
 use crate::exchange::{
-    BodyAnnounced, BodyBroken, Exchange, Heard, Malformed, Refusal, SendError, SendLimits, Sent, Wire,
+    BodyAnnounced, BodyBroken, Exchange, Gathering, Heard, Malformed, PIECES_MAX, Refusal, SendError, SendLimits, Sent,
+    Wire,
 };
 use crate::logged::{self, REQ, RESP};
 use crate::request::Buffers;
@@ -131,8 +132,50 @@ fn apply_absolute_form(head: &mut Message, log: &mut LogBuffer) {
     head.set_target(&path);
 }
 
+/// What follows a piece of body. `trailing` is what ends a chunked body with trailers.
+fn ending(framing: Framing, is_alone: bool, is_last: bool, trailing: &[u8]) -> &[u8] {
+    match (framing, is_alone, is_last) {
+        (Framing::Plain, ..) | (Framing::Chunked, true, false) => b"",
+        (Framing::Chunked, is_alone, true) => {
+            let end = if trailing.is_empty() { b"\r\n0\r\n\r\n" } else { trailing };
+            if is_alone { &end[2..] } else { end }
+        }
+        (Framing::Chunked, false, false) => b"\r\n",
+    }
+}
+
 fn says_close(response: &Message) -> bool {
     response.get("Connection").is_some_and(|value| value.eq_ignore_ascii_case(b"close"))
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Gathering for Http1Exchange<'_, S> {
+    fn poll_send_pieces(
+        &mut self,
+        context: &mut Context<'_>,
+        pieces: &[&[u8]],
+        is_last: bool,
+        log: &mut LogBuffer,
+    ) -> Poll<Result<(), SendError>> {
+        let bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
+        let head = &mut self.buffers.head;
+        if !std::mem::replace(&mut self.is_sending, true) {
+            self.is_flat = false;
+            if self.framing == Framing::Chunked {
+                chunk_header(bytes, head);
+            }
+        }
+        let mut parts = [&b""[..]; PIECES_MAX + 2];
+        parts[0] = head;
+        parts[1..=pieces.len()].copy_from_slice(pieces);
+        parts[pieces.len() + 1] = ending(self.framing, false, is_last, &self.end);
+        let (sent, result) = ready!(self.connection.poll_send(context, &parts, log));
+        self.is_sending = false;
+        let missing = parts.iter().map(|part| part.len()).sum::<usize>().saturating_sub(sent);
+        self.sent.pieces += pieces.len() as u64;
+        self.sent.body_bytes += bytes.saturating_sub(missing) as u64;
+        head.clear();
+        Poll::Ready(result)
+    }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Exchange for Http1Exchange<'_, S> {
@@ -360,14 +403,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Exchange for Http1Exchange<'_, S> {
         log: &mut LogBuffer,
     ) -> Poll<Result<(), SendError>> {
         let head = &mut self.buffers.head;
-        let end: &[u8] = match (self.framing, piece.is_empty(), is_last) {
-            (Framing::Plain, ..) | (Framing::Chunked, true, false) => b"",
-            (Framing::Chunked, is_alone, true) => {
-                let end = if self.end.is_empty() { b"\r\n0\r\n\r\n" } else { &self.end[..] };
-                if is_alone { &end[2..] } else { end }
-            }
-            (Framing::Chunked, false, false) => b"\r\n",
-        };
+        let end = ending(self.framing, piece.is_empty(), is_last, &self.end);
         if !self.is_sending {
             if self.framing == Framing::Chunked && !piece.is_empty() {
                 chunk_header(piece.len(), head);
@@ -394,6 +430,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Exchange for Http1Exchange<'_, S> {
         self.sent.body_bytes += piece.len().saturating_sub(missing) as u64;
         head.clear();
         Poll::Ready(result)
+    }
+
+    fn gathering(&mut self) -> Option<&mut dyn Gathering> {
+        Some(self)
     }
 
     fn sent(&self) -> Sent {
