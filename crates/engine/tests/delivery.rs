@@ -369,3 +369,49 @@ fn a_body_that_was_stored_in_pieces_goes_out_in_one_write() {
         }
     }
 }
+
+#[test]
+fn pieces_of_a_pass_that_are_there_go_out_together() {
+    for write_bytes in [usize::MAX, 1_000] {
+        run(async |world| {
+            world.load("passing", "sub vcl_recv { return (pass); }");
+            let body: Vec<u8> = (0..400_000).map(|at| (at % 251) as u8).collect();
+            let origin_body = body.clone();
+            world.origin(move |mut stream| {
+                let body = origin_body.clone();
+                async move {
+                    OriginRequest::read(&mut stream).await;
+                    let mut answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+                    for piece in body.chunks(8_000) {
+                        answer.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
+                        answer.extend_from_slice(piece);
+                        answer.extend_from_slice(b"\r\n");
+                    }
+                    answer.extend_from_slice(b"0\r\n\r\n");
+                    stream.write_all(&answer).await.unwrap();
+                    sleep(Duration::from_secs(100)).await;
+                }
+            });
+            let state = Rc::new(RefCell::new(Asked { left: 1, ..Asked::default() }));
+            let client = Counted(Rc::clone(&state), write_bytes);
+            let context = Rc::clone(&world.context);
+            let session = serve(context, client, world.peer(), Vec::new(), Speaks::Either);
+            assert!(tokio::time::timeout(Duration::from_secs(1), session).await.is_err(), "it waits for more");
+            let Asked { write_sizes, received, .. } = state.take();
+            if write_bytes == usize::MAX {
+                assert!(write_sizes.len() < 35, "fifty chunks, {write_sizes:?}");
+            }
+            let text = String::from_utf8_lossy(&received);
+            assert!(text.contains("Transfer-Encoding: chunked\r\n") && text.ends_with("\r\n0\r\n\r\n"));
+            let at = received.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+            let (mut rest, mut got) = (&received[at..], Vec::new());
+            while !rest.is_empty() {
+                let line = rest.iter().position(|byte| *byte == b'\r').unwrap();
+                let length = usize::from_str_radix(std::str::from_utf8(&rest[..line]).unwrap(), 16).unwrap();
+                got.extend_from_slice(&rest[line + 2..line + 2 + length]);
+                rest = &rest[line + 2 + length + 2..];
+            }
+            assert!(got == body);
+        });
+    }
+}

@@ -22,6 +22,7 @@ use crate::passing::Passing;
 use crate::place::Place;
 use crate::streaming::{Opening, Streaming};
 use arc_swap::ArcSwapOption;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -383,11 +384,11 @@ impl Object {
         }
     }
 
-    /// Passing objects: takes the next bytes. Those taken before are considered used, which makes room for the writer.
-    /// `None` when there are none (yet), and for stored objects.
-    #[must_use]
-    pub fn take_chunk(&self) -> Option<Vec<u8>> {
-        self.pass()?.take_chunk()
+    /// Passing objects: takes the next chunks, until there are `count_max`, and not more than `bytes_max` unless the first is larger. Those
+    /// taken before are considered used, which makes room for the writer. Returns the bytes; 0 when there are none (yet), and for
+    /// stored objects.
+    pub fn take_chunks(&self, into: &mut VecDeque<Vec<u8>>, count_max: usize, bytes_max: usize) -> usize {
+        self.pass().map_or(0, |passing| passing.take_chunks(into, count_max, bytes_max))
     }
 
     /// Passing objects: bytes that were written and are not yet used; 0 for stored ones.

@@ -15,9 +15,9 @@ const JOINED_BYTES_MAX: usize = 4 << 10;
 
 struct Flow {
     chunks: VecDeque<Vec<u8>>,
-    /// Bytes in the chunks, including the chunk that the reader holds.
+    /// Bytes in the chunks, including those that the reader holds.
     queued_bytes: usize,
-    /// Bytes in the chunk that the reader holds.
+    /// Bytes in the chunks that the reader holds.
     lent_bytes: usize,
     total_bytes: u64,
     state: BodyState,
@@ -116,16 +116,22 @@ impl Passing {
         self.flow.lock().total_bytes
     }
 
-    pub(crate) fn take_chunk(&self) -> Option<Vec<u8>> {
+    pub(crate) fn take_chunks(&self, into: &mut VecDeque<Vec<u8>>, count_max: usize, bytes_max: usize) -> usize {
         let mut flow = self.flow.lock();
-        let chunk = flow.chunks.pop_front();
-        let lent_bytes = chunk.as_ref().map_or(0, Vec::len);
+        let mut lent_bytes = 0;
+        while into.len() < count_max
+            && let Some(chunk) = flow.chunks.front()
+            && (lent_bytes == 0 || lent_bytes + chunk.len() <= bytes_max)
+        {
+            lent_bytes += chunk.len();
+            into.extend(flow.chunks.pop_front());
+        }
         let done_bytes = std::mem::replace(&mut flow.lent_bytes, lent_bytes);
         flow.queued_bytes -= done_bytes;
         if done_bytes > 0 {
             self.writable.notify_one();
         }
-        chunk
+        lent_bytes
     }
 
     pub(crate) fn abandon(&self) {

@@ -337,10 +337,16 @@ fn a_passing_body_waits_for_its_reader_and_never_piles_up() {
             let (mut taken, mut chunks) = (0u64, 0);
             loop {
                 assert!(object.available_bytes() - taken <= most as u64);
-                if let Some(chunk) = object.take_chunk() {
+                let mut took = VecDeque::new();
+                let bytes = object.take_chunks(&mut took, 3, 100_000);
+                assert_eq!(took.iter().map(Vec::len).sum::<usize>(), bytes);
+                assert!(took.len() <= 1 || took.len() <= 3 && bytes <= 100_000);
+                for chunk in took {
                     assert_eq!(chunk[0], (taken / 50_000) as u8);
                     taken += chunk.len() as u64;
                     chunks += 1;
+                }
+                if bytes > 0 {
                     tokio::task::yield_now().await;
                 } else if object.state() == BodyState::Complete {
                     break;
@@ -370,9 +376,10 @@ fn many_small_pieces_of_a_passing_body_are_bounded_too() {
     let polled: std::task::Poll<()> = write.as_mut().poll(&mut std::task::Context::from_waker(waker));
     assert!(polled.is_pending());
     // They are joined, so the overhead of a chunk is not paid for each byte.
-    let chunks = std::iter::from_fn(|| object.take_chunk()).count();
+    let mut chunks = VecDeque::new();
+    assert_eq!(object.take_chunks(&mut chunks, usize::MAX, usize::MAX), 64 << 10);
     assert_eq!(appended.get(), 64 << 10);
-    assert!(chunks <= 32, "{chunks} chunks of {} bytes", appended.get());
+    assert!(chunks.len() <= 32, "{} chunks of {} bytes", chunks.len(), appended.get());
 }
 
 #[test]

@@ -4,9 +4,16 @@
 //! A source copies nothing. A piece of a passing body is held until it is used up, and counts as in flight until then.
 
 use super::pull::{PIECE_BYTES_MAX, Pulled, Supply};
+use crate::exchange::PIECES_MAX;
 use crate::request::delivered::Delivered;
+use std::collections::VecDeque;
 use std::rc::Rc;
 use store::{BodyReader, BodyState, Object};
+use surface::limits::PASS_IN_FLIGHT_BYTES_MAX;
+
+/// Most bytes of a passing body that are taken at a time, unless a piece is larger; the rest of what may be under way is for its
+/// writer to fill meanwhile.
+const PASS_LENT_BYTES_MAX: usize = PASS_IN_FLIGHT_BYTES_MAX / 2;
 
 /// The body of a response as it is sent.
 pub(crate) enum Source {
@@ -23,8 +30,10 @@ pub(crate) enum Source {
     Passing {
         /// The object.
         object: Delivered,
-        /// The current piece, and how many of its bytes were used.
-        piece: (Vec<u8>, usize),
+        /// Pieces taken out of the object.
+        pieces: VecDeque<Vec<u8>>,
+        /// Bytes of the first of them that were used.
+        used: usize,
         /// Bytes taken out of the object.
         taken: u64,
     },
@@ -41,7 +50,7 @@ impl Source {
     /// A source for the body of an object.
     pub(crate) fn of_object(mut object: Delivered) -> Source {
         if object.is_passing() {
-            return Source::Passing { object, piece: (Vec::new(), 0), taken: 0 };
+            return Source::Passing { object, pieces: VecDeque::new(), used: 0, taken: 0 };
         }
         Source::Stored { reader: object.take_reader(), object, offset: 0 }
     }
@@ -65,20 +74,34 @@ impl Source {
         }
     }
 
-    /// The first pieces of a body that lies complete in memory, as many as there is room for and at most [`PIECE_BYTES_MAX`] bytes of
-    /// them, and whether nothing comes behind them; `None` when it lies elsewhere, is not complete, or was begun.
-    pub(crate) fn first_pieces<'a>(&'a self, room: &mut [&'a [u8]]) -> Option<(usize, bool)> {
-        let Source::Stored { object, offset: 0, .. } = self else { return None };
-        let (mut count, mut bytes) = (0, 0);
-        for (place, piece) in room.iter_mut().zip(object.chunks()) {
-            if bytes + piece.len() > PIECE_BYTES_MAX {
-                break;
-            }
-            *place = piece;
-            count += 1;
-            bytes += piece.len();
+    /// Whether what comes next may lie in several pieces that can be sent at once.
+    pub(crate) fn has_several(&self) -> bool {
+        match self {
+            Source::Stored { object, offset, .. } => *offset == 0 && object.is_whole() && !object.is_filed(),
+            Source::Passing { pieces, .. } => pieces.len() > 1,
+            Source::Synthetic { .. } => false,
         }
-        (count > 0).then(|| (count, bytes as u64 == object.available_bytes()))
+    }
+
+    /// What comes next, as many pieces as there is room for: of a body that passes by what was taken of it, of a stored one that
+    /// lies complete in memory its beginning, at most [`PIECE_BYTES_MAX`] bytes. Returns how many pieces those are, and whether
+    /// nothing comes behind them.
+    pub(crate) fn several<'a>(&'a self, room: &mut [&'a [u8]]) -> (usize, bool) {
+        let mut all = Several { room, count: 0, bytes: 0 };
+        match self {
+            Source::Stored { object, offset: 0, .. } => {
+                all.collect(object.chunks());
+                (all.count, all.bytes as u64 == object.available_bytes())
+            }
+            Source::Passing { object, pieces, used, taken } => {
+                // As in `pull`: the state first.
+                let is_complete = object.state() == BodyState::Complete;
+                let skipped = pieces.iter().enumerate().map(|(at, piece)| &piece[if at == 0 { *used } else { 0 }..]);
+                all.collect(skipped);
+                (all.count, is_complete && all.count == pieces.len() && *taken == object.available_bytes())
+            }
+            Source::Stored { .. } | Source::Synthetic { .. } => (0, false),
+        }
     }
 
     /// Whether bytes are read from a file, a piece at a time.
@@ -138,15 +161,14 @@ impl Supply for Source {
                 let end = *offset + bytes.map_or(0, <[u8]>::len) as u64;
                 pulled(bytes, state, || end == object.available_bytes())
             }
-            Source::Passing { object, piece, taken } => {
+            Source::Passing { object, pieces, used, taken } => {
                 let state = object.state();
-                if piece.1 == piece.0.len() {
-                    *piece = (object.take_chunk().unwrap_or_default(), 0);
-                    *taken += piece.0.len() as u64;
+                if pieces.is_empty() {
+                    *taken += object.take_chunks(pieces, PIECES_MAX, PASS_LENT_BYTES_MAX) as u64;
                 }
-                let rest = &piece.0[piece.1..];
+                let rest = pieces.front().map_or(&b""[..], |piece| &piece[*used..]);
                 let bytes = &rest[..rest.len().min(bytes_max)];
-                let is_all = bytes.len() == rest.len();
+                let is_all = pieces.len() <= 1 && bytes.len() == rest.len();
                 pulled(Some(bytes), state, || is_all && *taken == object.available_bytes())
             }
             // A synthetic body is one piece.
@@ -157,13 +179,40 @@ impl Supply for Source {
     fn consume(&mut self, count: usize) {
         match self {
             Source::Stored { offset, .. } => *offset += count as u64,
-            Source::Passing { piece, .. } => piece.1 = (piece.1 + count).min(piece.0.len()),
+            Source::Passing { pieces, used, .. } => {
+                *used += count;
+                while let Some(piece) = pieces.front().filter(|piece| *used >= piece.len()) {
+                    *used -= piece.len();
+                    pieces.pop_front();
+                }
+            }
             Source::Synthetic { body, used } => *used = (*used + count).min(body.len()),
         }
     }
 
     fn can_skip(&self) -> bool {
         matches!(self, Source::Stored { object, .. } if object.is_filed() && object.state() == BodyState::Complete)
+    }
+}
+
+/// Pieces that are sent at once.
+struct Several<'a, 'b> {
+    room: &'b mut [&'a [u8]],
+    count: usize,
+    bytes: usize,
+}
+
+impl<'a> Several<'a, '_> {
+    fn collect(&mut self, pieces: impl Iterator<Item = &'a [u8]>) {
+        for piece in pieces {
+            let Some(place) = self.room.get_mut(self.count).filter(|_| self.bytes + piece.len() <= PIECE_BYTES_MAX)
+            else {
+                return;
+            };
+            *place = piece;
+            self.count += 1;
+            self.bytes += piece.len();
+        }
     }
 }
 

@@ -310,18 +310,21 @@ impl Run<'_> {
         };
         let mut pull = Pull::default();
         let mut turns = Turns::default();
-        let mut may_gather = filters.is_empty();
+        let may_gather = filters.is_empty();
+        let mut is_alone = false;
         let result = loop {
             let (sent, is_last) = match pull.next(&mut source, filters) {
-                Next::Bytes { is_last: false, .. } if may_gather => {
-                    may_gather = false;
+                Next::Bytes { is_last: false, .. } if may_gather && !is_alone => {
                     pull.take_back();
-                    match Box::pin(self.send_first_pieces(&mut source)).await {
+                    let sent = if source.has_several() { Box::pin(self.send_several(&mut source)).await } else { None };
+                    is_alone = sent.is_none();
+                    match sent {
                         Some(sent) => sent,
                         None => continue,
                     }
                 }
                 Next::Bytes { bytes, is_last } => {
+                    is_alone = false;
                     if is_last && self.request.task.found.aside.is_some() {
                         self.put_trailers();
                     }
@@ -369,22 +372,27 @@ impl Run<'_> {
         result
     }
 
-    /// Sends the pieces in which a body of unknown length was stored at once, as far as there are no more than usual. Returns whether
-    /// that was all of it; `None` when it does not lie in memory, or the transport takes one piece at a time.
+    /// Sends what comes next of a body without filters, if it lies in several pieces: a body of unknown length was stored in such,
+    /// and one that passes by comes in them. Returns whether that was all of it; `None` when there is only one, or the transport
+    /// takes one at a time.
     #[cold]
-    async fn send_first_pieces(&mut self, source: &mut Source) -> Option<(Result<(), TransmitError>, bool)> {
+    async fn send_several(&mut self, source: &mut Source) -> Option<(Result<(), TransmitError>, bool)> {
         self.exchange.gathering()?;
         let mut room = [&b""[..]; PIECES_MAX];
-        let (count, is_last) = source.first_pieces(&mut room)?;
-        let pieces = &room[..count];
+        let (count, is_last) = source.several(&mut room);
+        let pieces = room.get(..count).filter(|pieces| pieces.len() > 1)?;
         if is_last && self.request.task.found.aside.is_some() {
             self.put_trailers();
         }
-        let sent = poll_fn(|context| match self.exchange.gathering() {
-            Some(exchange) => exchange.poll_send_pieces(context, pieces, is_last, &mut self.request.log),
-            None => Poll::Ready(Err(SendError)),
-        })
-        .await;
+        let sent = poll_fn(|context| {
+            let Some(exchange) = self.exchange.gathering() else { return Poll::Ready(Err(SendError)) };
+            let polled = exchange.poll_send_pieces(context, pieces, is_last, &mut self.request.log);
+            if polled.is_pending() && self.request.task.found.duplex.is_some() {
+                let _ = self.poll_duplex(context);
+            }
+            polled
+        });
+        let sent = sent.await;
         let bytes = pieces.iter().map(|piece| piece.len()).sum();
         source.consume(bytes);
         Some((sent.map_err(|SendError| TransmitError::Client), is_last))

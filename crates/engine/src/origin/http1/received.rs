@@ -39,11 +39,13 @@ pub(super) struct Received {
     buffers: Rc<ReceiveBuffers>,
     buffer: Vec<u8>,
     start: usize,
+    /// A read has filled the buffer: more is likely to come at once.
+    was_filled: bool,
 }
 
 impl Received {
     pub(super) fn new(buffers: Rc<ReceiveBuffers>) -> Received {
-        Received { buffers, buffer: Vec::new(), start: 0 }
+        Received { buffers, buffer: Vec::new(), start: 0, was_filled: false }
     }
 
     /// The bytes that have not been used.
@@ -60,9 +62,14 @@ impl Received {
     pub(super) fn consume(&mut self, count: usize) {
         self.start = (self.start + count).min(self.buffer.len());
         if self.start == self.buffer.len() {
+            self.was_filled |= self.is_full();
             self.start = 0;
             self.buffer.clear();
         }
+    }
+
+    fn is_full(&self) -> bool {
+        self.buffer.len() == self.buffer.capacity()
     }
 
     /// Room for at most `most` more bytes.
@@ -80,17 +87,17 @@ impl Received {
         if room == 0 {
             return;
         }
-        let was_filled = self.buffer.len() == room || room > BUFFER_BYTES;
+        self.was_filled |= self.is_full();
         self.buffer.drain(..self.start);
         self.start = 0;
         let len = self.buffer.len();
         let needed = if len == room { room * 2 } else { room };
-        self.buffer.reserve_exact(needed.max(if was_filled { BUFFER_BYTES_LONG } else { BUFFER_BYTES }) - len);
+        self.buffer.reserve_exact(needed.max(if self.was_filled { BUFFER_BYTES_LONG } else { BUFFER_BYTES }) - len);
     }
 
     /// Gives the buffer back, with what is in it.
     pub(super) fn discard(&mut self) {
-        self.start = 0;
+        (self.start, self.was_filled) = (0, false);
         self.buffers.put(std::mem::take(&mut self.buffer));
     }
 }
@@ -123,6 +130,22 @@ mod tests {
         assert_eq!((second.bytes().len(), second.buffer.capacity()), (BUFFER_BYTES - 1, BUFFER_BYTES_LONG));
         drop(second);
         assert!(buffers.0.borrow().is_empty());
+    }
+
+    #[test]
+    fn a_buffer_grows_also_when_all_of_it_was_used_before_the_next_read() {
+        let mut received = Received::new(Rc::default());
+        received.room(usize::MAX).put_bytes(b'x', BUFFER_BYTES - 1);
+        received.consume(BUFFER_BYTES - 1);
+        received.make_room();
+        assert_eq!(received.buffer.capacity(), BUFFER_BYTES, "it was not full");
+        received.room(usize::MAX).put_bytes(b'x', BUFFER_BYTES);
+        received.consume(BUFFER_BYTES);
+        received.make_room();
+        assert_eq!(received.buffer.capacity(), BUFFER_BYTES_LONG);
+        received.discard();
+        received.room(usize::MAX).put_u8(b'x');
+        assert_eq!(received.buffer.capacity(), BUFFER_BYTES, "the next body begins small");
     }
 
     #[test]
