@@ -3,8 +3,8 @@
 //! With a policy other than LRU (`ranking.rs`), each shard decides for itself: of those drawn, the one under most pressure
 //! gives an object. The sample serves where the policy is LRU, where there are few objects, and where only transient ones may
 //! go. There is no list in which objects are moved: a hit notes the time in the object, and eviction looks at a few objects
-//! at random and takes the one that was used longest ago. When there are few objects it looks at all of them, and is
-//! exact. Objects that are being read or written are left alone, since their memory would not be freed. To make room in
+//! at random and takes the one that was used longest ago. The best of those that were not taken are remembered ([`Pool`]), so
+//! that a few are enough. When there are few objects it looks at all of them, and is exact. Objects that are being read or written are left alone, since their memory would not be freed. To make room in
 //! a storage, only objects of that storage are evicted; when Transient has reached a limit of its own, only transient
 //! ones.
 
@@ -26,6 +26,10 @@ use surface::reason::Departure;
 const EXACT_OBJECTS_MAX: u64 = 256;
 /// Number of objects in a sample.
 const SAMPLE_OBJECTS: usize = 16;
+/// The same where the best of earlier samples are remembered, and how many those are. Looking at an object costs misses of the
+/// CPU's caches.
+const SAMPLE_OBJECTS_POOLED: usize = 5;
+const POOL_OBJECTS: usize = 16;
 /// How many shards are tried for a sample before all of them are searched.
 const SAMPLE_SHARDS_MAX: usize = 64;
 /// How many objects one search through a large index evicts.
@@ -51,6 +55,19 @@ impl Sampler {
         word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         (((word >> 32) * u64::from(bound)) >> 32) as u32
     }
+}
+
+/// The objects of a storage that were used longest ago, of those that samples have shown; the oldest last. One that was used since
+/// then, or has gone, is found out when its turn comes.
+#[derive(Default)]
+pub(crate) struct Pool(Mutex<Vec<Remembered>>);
+
+/// An object that may be evicted.
+struct Remembered {
+    last_use: u32,
+    xid: u32,
+    shard: usize,
+    slot: u32,
 }
 
 /// The policies of the storages.
@@ -212,6 +229,64 @@ impl Inner {
         }
     }
 
+    /// Considers objects at random until `objects` of them could be evicted, or enough shards have been searched.
+    fn sample(&self, ballot: &mut Ballot, store: u8, objects: usize) {
+        let mut seen = 0;
+        for _ in 0..SAMPLE_SHARDS_MAX {
+            let index = self.eviction.below(self.shards.len() as u32) as usize;
+            let shard = self.shards[index].lock();
+            for _ in 0..SAMPLE_PER_SHARD.min(shard.slots.live_of(store)) {
+                let drawn = self.eviction.below(shard.slots.len());
+                let Some(slot) = shard.slots.next_of(store, drawn) else { break };
+                if let Some(object) = shard.slots.get(slot) {
+                    seen += usize::from(ballot.consider(object, index, slot));
+                }
+            }
+            if seen >= objects {
+                return;
+            }
+        }
+    }
+
+    /// Of a sample and those that earlier ones have left, the object that was used longest ago; the others are remembered.
+    fn longest_unused(
+        &self,
+        store: u8,
+        sample: impl Iterator<Item = Reverse<Candidate>>,
+        now: u32,
+    ) -> Option<Candidate> {
+        let pool = &self.pools[usize::from(store)].0;
+        // While it is out of there, others have their own samples.
+        let mut all = std::mem::take(&mut *pool.lock());
+        for Reverse(candidate) in sample {
+            if !all.iter().any(|one| (one.shard, one.slot) == (candidate.shard, candidate.slot)) {
+                let last_use = now.wrapping_sub(candidate.age);
+                all.push(Remembered { last_use, xid: candidate.xid.0, shard: candidate.shard, slot: candidate.slot });
+            }
+        }
+        all.sort_unstable_by_key(|one| (now.wrapping_sub(one.last_use), Reverse(one.xid)));
+        let mut found = None;
+        while let Some(one) = all.pop() {
+            if self.is_unused_since(&one) {
+                let age = now.wrapping_sub(one.last_use);
+                found = Some(Candidate { age, xid: Reverse(one.xid), shard: one.shard, slot: one.slot });
+                break;
+            }
+        }
+        let spare = all.len().saturating_sub(POOL_OBJECTS);
+        all.drain(..spare);
+        *pool.lock() = all;
+        found
+    }
+
+    /// Whether it is still there, not in use, and was not used since it was remembered.
+    fn is_unused_since(&self, one: &Remembered) -> bool {
+        let shard = self.shards[one.shard].lock();
+        shard.slots.get(one.slot).is_some_and(|object| {
+            object.xid() == one.xid && Arc::strong_count(object) == 1 && object.last_use() == one.last_use
+        })
+    }
+
     /// The objects of a storage to evict next; empty when none may be evicted.
     fn candidates(&self, store: u8, what: Evictable) -> Vec<Candidate> {
         let count = self.objects[usize::from(store)].load(Relaxed);
@@ -224,22 +299,16 @@ impl Inner {
         {
             return vec![candidate];
         }
-        if !is_exact {
-            let mut seen = 0;
-            for _ in 0..SAMPLE_SHARDS_MAX {
-                let index = self.eviction.below(self.shards.len() as u32) as usize;
-                let shard = self.shards[index].lock();
-                for _ in 0..SAMPLE_PER_SHARD.min(shard.slots.live_of(store)) {
-                    let drawn = self.eviction.below(shard.slots.len());
-                    let Some(slot) = shard.slots.next_of(store, drawn) else { break };
-                    if let Some(object) = shard.slots.get(slot) {
-                        seen += usize::from(ballot.consider(object, index, slot));
-                    }
-                }
-                if seen >= SAMPLE_OBJECTS {
-                    break;
-                }
+        if !is_exact && what == Evictable::Any {
+            ballot.seats = POOL_OBJECTS;
+            self.sample(&mut ballot, store, SAMPLE_OBJECTS_POOLED);
+            if let Some(candidate) = self.longest_unused(store, ballot.elected.drain(), now) {
+                return vec![candidate];
             }
+            ballot.seats = 1;
+        }
+        if !is_exact {
+            self.sample(&mut ballot, store, SAMPLE_OBJECTS);
         }
         if ballot.elected.is_empty() {
             // Searching a large index takes long, so the result must last for a while.

@@ -153,6 +153,8 @@ pub(crate) struct Inner {
     parameters: CacheParameters,
     log_sink: RwLock<Option<LogSink>>,
     eviction: eviction::Sampler,
+    /// By storage.
+    pools: Box<[eviction::Pool]>,
     policies: eviction::Policies,
 }
 
@@ -187,6 +189,7 @@ impl Cache {
         let totals = Arc::new(Totals::default());
         let mut bans = BanList::open(journal, now, Arc::clone(&totals))?;
         bans.is_on_disk = stores.iter().any(Store::is_filed);
+        let pools = stores.iter().map(|_| eviction::Pool::default()).collect();
         let inner = Arc::new(Inner {
             bans,
             policies: eviction::Policies::new(stores.len()),
@@ -206,6 +209,7 @@ impl Cache {
             parameters: CacheParameters::default(),
             log_sink: RwLock::new(None),
             eviction: eviction::Sampler::default(),
+            pools,
         });
         for (store, number) in inner.stores.iter().zip(0..) {
             store.set_number(number);

@@ -14,7 +14,7 @@ mod support;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use support::counting::{self, Counting};
@@ -70,17 +70,22 @@ impl AsyncWrite for Wire {
     }
 }
 
-/// Sends requests one at a time.
-fn send_hits(wire: &Wire, mut session: Pin<&mut impl Future>, context: &mut Context<'_>, count: u64) -> Poll<()> {
-    for _ in 0..count {
+/// A connection and what serves it.
+type Session = (Wire, Pin<Box<dyn Future<Output = ()>>>);
+
+/// Sends requests one at a time, over one connection after the other.
+fn send_hits(sessions: &mut [Session], context: &mut Context<'_>, count: u64) -> Poll<()> {
+    let connections = sessions.len() as u64;
+    for at in 0..count {
+        let (wire, session) = &mut sessions[(at % connections) as usize];
         wire.0.requests.set(1);
         assert!(session.as_mut().poll(context).is_pending());
     }
     Poll::Ready(())
 }
 
-/// Serves that many hits of an object with a body of 1 KiB, once everything has grown to its size.
-fn serve_hits(policy: &str, count: u64) -> (u64, Vec<u8>) {
+/// Serves that many hits of an object with a body of 1 KiB over some connections, once everything has grown to its size.
+fn serve_hits(policy: &str, count: u64, connections: usize) -> (u64, Vec<u8>) {
     const BODY_BYTES: usize = 1024;
     const WARM_UP: u64 = 200;
     // Time runs, as in production: a paused clock is a lock and a test of its own with each reading.
@@ -91,20 +96,19 @@ fn serve_hits(policy: &str, count: u64) -> (u64, Vec<u8>) {
         let body: &'static str = "x".repeat(BODY_BYTES).leak();
         world.origin(always("Cache-Control: max-age=3600\r\nContent-Type: text/plain\r\n", body));
         world.client().get("/b1", "").await;
-        let wire = Wire::default();
-        let mut session = pin!(engine::transport::serve(
-            Rc::clone(&world.context),
-            wire.clone(),
-            world.peer(),
-            Vec::new(),
-            engine::transport::Speaks::Either,
-        ));
-        std::future::poll_fn(|context| send_hits(&wire, session.as_mut(), context, WARM_UP)).await;
+        let serve = || -> Session {
+            let (context, wire) = (Rc::clone(&world.context), Wire::default());
+            let speaks = engine::transport::Speaks::Either;
+            (wire.clone(), Box::pin(engine::transport::serve(context, wire, world.peer(), Vec::new(), speaks)))
+        };
+        let mut sessions: Vec<Session> = (0..connections).map(|_| serve()).collect();
+        let warm_up = WARM_UP.max(2 * connections as u64);
+        std::future::poll_fn(|context| send_hits(&mut sessions, context, warm_up)).await;
         let (hits, allocations) = (world.count(Main::CacheHit), counting::allocations());
-        std::future::poll_fn(|context| measured(&wire, session.as_mut(), context, count)).await;
+        std::future::poll_fn(|context| measured(&mut sessions, context, count)).await;
         let allocations = counting::allocations() - allocations;
         assert_eq!(world.count(Main::CacheHit) - hits, count);
-        let last = wire.0.last.take();
+        let last = sessions[0].0.0.last.take();
         assert!(last.ends_with(&[b'x'; BODY_BYTES]), "{}", String::from_utf8_lossy(&last));
         (allocations, last)
     })
@@ -112,14 +116,14 @@ fn serve_hits(policy: &str, count: u64) -> (u64, Vec<u8>) {
 
 /// As [`send_hits`], under a name by which callgrind finds it.
 #[inline(never)]
-fn measured(wire: &Wire, session: Pin<&mut impl Future>, context: &mut Context<'_>, count: u64) -> Poll<()> {
-    send_hits(wire, session, context, count)
+fn measured(sessions: &mut [Session], context: &mut Context<'_>, count: u64) -> Poll<()> {
+    send_hits(sessions, context, count)
 }
 
 #[test]
 fn a_hit_allocates_nothing() {
     for policy in ["varnish", "rfc"] {
-        let (allocations, response) = serve_hits(policy, 1000);
+        let (allocations, response) = serve_hits(policy, 1000, 1);
         assert_eq!(allocations, 0, "{policy}");
         let has_status = String::from_utf8_lossy(&response).contains("Cache-Status: copal; hit; ttl=3");
         assert_eq!(has_status, policy == "rfc");
@@ -131,5 +135,6 @@ fn a_hit_allocates_nothing() {
 fn hits_in_memory() {
     let policy = std::env::var("HIT_POLICY").unwrap_or_else(|_| "varnish".to_owned());
     let count = std::env::var("HITS").map_or(1000, |hits| hits.parse().unwrap());
-    serve_hits(&policy, count);
+    let connections = std::env::var("HIT_CONNECTIONS").map_or(1, |number| number.parse().unwrap());
+    serve_hits(&policy, count, connections);
 }

@@ -19,6 +19,8 @@ const SECOND_LEVELS: usize = 16;
 const BLOCK_BYTES_MIN: u64 = 32;
 /// How many blocks of a class are examined when no larger class has one.
 const CLASS_SCAN_MAX: usize = 64;
+/// How many are looked at before a larger one is taken. A class spans a sixteenth, so that about half of its blocks fit.
+const FIT_SCAN_MAX: usize = 4;
 
 /// A block: its start and its length, in units.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -360,10 +362,18 @@ impl Heap {
     }
 
     /// A free block of at least `units`; it stays in its list.
+    ///
+    /// Blocks of its own class come first: that is where the room of evicted objects of the same size is, whose pages are
+    /// there already. Larger blocks would have to be made resident, and others given back for it.
     fn find(&self, memory: &Memory, units: u32) -> Option<Block> {
         let (first, second) = class_for(units);
+        if (first, second) != class_of(units)
+            && let Some(block) = self.scan_class(memory, units, FIT_SCAN_MAX)
+        {
+            return Some(block);
+        }
         if first >= FIRST_LEVELS {
-            return self.scan_class(memory, units);
+            return self.scan_class(memory, units, CLASS_SCAN_MAX);
         }
         let here = self.second_bits[first] & (u16::MAX << second);
         let (first, bits) = if here != 0 {
@@ -371,7 +381,7 @@ impl Heap {
         } else {
             let higher = self.first_bits & u32::MAX.checked_shl(first as u32 + 1).unwrap_or(0);
             if higher == 0 {
-                return self.scan_class(memory, units);
+                return self.scan_class(memory, units, CLASS_SCAN_MAX);
             }
             let first = higher.trailing_zeros() as usize;
             (first, self.second_bits[first])
@@ -380,11 +390,11 @@ impl Heap {
         Some(Block { at, units: Head(memory.load(self.geometry.byte(at))).units() })
     }
 
-    /// Searches the class of `units` itself: its blocks may be large enough.
-    fn scan_class(&self, memory: &Memory, units: u32) -> Option<Block> {
+    /// Searches the first blocks of the class of `units` itself: they may be large enough.
+    fn scan_class(&self, memory: &Memory, units: u32, blocks_max: usize) -> Option<Block> {
         let (first, second) = class_of(units);
         let mut at = self.lists[first][second];
-        for _ in 0..CLASS_SCAN_MAX {
+        for _ in 0..blocks_max {
             if at == 0 {
                 return None;
             }
@@ -566,6 +576,33 @@ mod tests {
             assert!(own <= search, "{units}");
             assert!(own.0 < FIRST_LEVELS);
         }
+    }
+
+    #[test]
+    fn what_is_stored_where_others_of_its_size_lay_needs_no_new_page() {
+        const SIZES: [u32; 4] = [20_000, 21_000, 45_000, 46_000];
+        let (memory, mut heap) = heap(8 << 20, 3);
+        let mut random = SmallRng::seed_from_u64(1);
+        let place = |heap: &mut Heap, bytes: u32| {
+            let units = heap.geometry.units(u64::from(bytes));
+            let (block, untouched) = heap.offer(&memory, units, units).unwrap();
+            (heap.take(&memory, block, Head::new(units, KIND_RECORD)), untouched)
+        };
+        let mut live: Vec<(u32, Block)> = Vec::new();
+        for number in 0..120 {
+            let bytes = SIZES[number % SIZES.len()];
+            live.push((bytes, place(&mut heap, bytes).0));
+        }
+        let mut new = 0;
+        for _ in 0..if cfg!(miri) { 50 } else { 2_000 } {
+            let (bytes, block) = live.swap_remove(random.random_range(0..live.len()));
+            heap.free(&memory, block.at);
+            let (block, untouched) = place(&mut heap, bytes);
+            new += untouched;
+            live.push((bytes, block));
+        }
+        heap.check(&memory);
+        assert_eq!(new, 0, "bytes of pages that were not there");
     }
 
     #[test]
