@@ -2,7 +2,7 @@
 //!
 //! `/…/SIZE` has a body of that many bytes, which may be kept for an hour. Parts of the path change that: `until-TIME` ends its life at so
 //! many seconds after 1970, `ttl-SECONDS` after so many; `slow-MILLISECONDS` comes later; `text` is made of words; `page-N` is a page that
-//! includes N fragments of 200 bytes; of a `film` one can have a part. It fails at `error` (503), `cut` (the connection ends in the middle) and `reset` (it ends at once).
+//! includes N fragments of 200 bytes; of a `film` one can have a part; what is sent in `pieces` has no length beforehand. It fails at `error` (503), `cut` (the connection ends in the middle) and `reset` (it ends at once).
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// Largest body that is made, in bytes.
 const BODY_BYTES_MAX: usize = 4 << 30;
+/// What PHP sends at a time, in bytes.
+const PIECE_BYTES: usize = 8_000;
 /// Words of `text`.
 const WORDS: [&str; 16] = [
     "the ", "cache ", "of ", "a ", "page ", "which ", "was ", "fetched ", "from ", "its ", "origin ", "and ",
@@ -84,6 +86,12 @@ fn part(head: &str, size: usize) -> Option<(usize, usize)> {
     (first <= last).then_some((first, last))
 }
 
+/// A body in chunks, as programs send what they make.
+fn in_pieces(body: &[u8]) -> Vec<u8> {
+    let chunk = |piece: &[u8]| [format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat();
+    body.chunks(PIECE_BYTES).map(chunk).chain([b"0\r\n\r\n".to_vec()]).collect::<Vec<_>>().concat()
+}
+
 /// Answers a request; false when the connection ends with that.
 fn answer(stream: &mut TcpStream, request: &str) -> bool {
     let path = request.split(' ').nth(1).unwrap_or("/");
@@ -115,6 +123,13 @@ fn answer(stream: &mut TcpStream, request: &str) -> bool {
             ("200 OK", tags.unwrap_or_default(), &whole[..])
         }
     };
+    if has("pieces") {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/html\r\nCache-Control: max-age={}\r\n\r\n",
+            lifetime(path)
+        );
+        return stream.write_all(&[head.as_bytes(), &in_pieces(sent)].concat()).is_ok();
+    }
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Length: {}\r\nContent-Type: text/html\r\nCache-Control: max-age={}\r\n{more}\r\n",
         sent.len(),
@@ -155,6 +170,7 @@ mod tests {
         assert_eq!((lifetime("/ttl-5/a/1"), lifetime("/a/1"), lifetime("/until-3/a/1")), (5, 3600, 0));
         assert_eq!(part("GET /film/1/9 HTTP/1.1\r\nRange: bytes=3-20", 9), Some((3, 8)));
         assert_eq!((part("GET / HTTP/1.1\r\nrange: bytes=9-", 9), part("GET / HTTP/1.1", 9)), (None, None));
+        assert_eq!(in_pieces(b"abc"), b"3\r\nabc\r\n0\r\n\r\n");
         assert_eq!(page_around(2, |at| vec![b'0' + at as u8]), b"<html>\n0\n1\n</html>\n");
     }
 }

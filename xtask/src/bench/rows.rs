@@ -176,6 +176,17 @@ pub fn scenes(size: &Size) -> Vec<Scene> {
             )],
         ),
         clear(CACHES, Behind::Sized, usual(), slow_rows()),
+        clear(LARGE, Behind::Sized, usual(), site_rows()),
+        clear(
+            CACHES,
+            Behind::Sized,
+            Setting { passes_cookies: true, vcl: Some(PASS.to_owned()), ..usual() },
+            vec![Row::new(
+                "pass-1m",
+                "passes, 1 MiB, 10 connections",
+                with_header("Cookie", "user=one", hits("/page/1048576", 10)),
+            )],
+        ),
     ];
     all.extend([0, 100, 300].map(|statements| {
         let vcl = Some(crate::vcl::receive_of(statements));
@@ -258,6 +269,28 @@ fn slow_rows() -> Vec<Row> {
         Row::new("slow-misses", "the same, and one in a hundred is a miss that takes its origin a second", calm());
     slow.beside = Some(misses);
     vec![Row::new("calm", "hits, 1 KiB, 2,000 a second", calm()), slow]
+}
+
+/// What the pages of a site with a program behind it look like.
+fn site_rows() -> Vec<Row> {
+    vec![
+        Row::new(
+            "pieces",
+            "hits on a page of 45 KiB whose origin did not tell its length, 50 connections",
+            hits("/pieces/page/46080", 50),
+        ),
+        Row::new(
+            "miss-pieces",
+            "misses on such pages, 50 connections",
+            counted("/pieces/@-{}/46080", hits("/pieces/page/46080", 50)),
+        ),
+        Row::new("miss-45k", "misses, 45 KiB, 50 connections", counted("/@-{}/46080", hits("/pieces/page/46080", 50))),
+        Row::new(
+            "valid",
+            "hits on a page of 45 KiB that clients have already (304), 50 connections",
+            with_header("If-None-Match", "\"5f3a-64\"", hits("/etag/page/46080", 50)),
+        ),
+    ]
 }
 
 fn object_scene(size: &Size) -> Scene {
