@@ -227,6 +227,14 @@ impl OriginExchange {
         }
     }
 
+    /// Takes these bytes in a buffer of their own, instead of consuming them; `None` if there is none.
+    pub(crate) fn take_body(&mut self) -> Option<Vec<u8>> {
+        match self {
+            OriginExchange::Http1(exchange) => exchange.take_body(),
+            OriginExchange::Http2(_) => None,
+        }
+    }
+
     /// Skips the rest of the body, if all of it has been received. Returns whether it has: then the connection can be used again,
     /// whatever the response was worth.
     pub(crate) fn skip_body(&mut self) -> bool {

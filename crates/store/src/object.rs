@@ -309,6 +309,17 @@ impl Object {
         }
     }
 
+    /// Passing objects: adds bytes to the body without copying them.
+    ///
+    /// # Errors
+    /// The bytes, when there is no room for all of them now, nobody reads them, or the object is stored: append them.
+    pub fn hand_over(&self, bytes: Vec<u8>) -> Result<(), Vec<u8>> {
+        match self.pass() {
+            Some(passing) if !bytes.is_empty() => passing.hand_over(bytes),
+            Some(_) | None => Err(bytes),
+        }
+    }
+
     /// Marks the body as complete. Does nothing when it has already ended.
     pub fn finish(&self) {
         match &self.kind {

@@ -100,6 +100,20 @@ impl Passing {
         }
     }
 
+    /// As `append`, without copying; the bytes come back if there is no room for all of them, or nobody reads them.
+    pub(crate) fn hand_over(&self, bytes: Vec<u8>) -> Result<(), Vec<u8>> {
+        let mut flow = self.flow.lock();
+        let room = self.in_flight_bytes.load(Relaxed).saturating_sub(flow.queued_bytes);
+        if flow.abandoned || flow.state != BodyState::Writing || bytes.len() > room {
+            return Err(bytes);
+        }
+        flow.queued_bytes += bytes.len();
+        flow.total_bytes += bytes.len() as u64;
+        flow.chunks.push_back(bytes);
+        self.readable.notify_waiters();
+        Ok(())
+    }
+
     pub(crate) fn end(&self, state: BodyState) {
         let mut flow = self.flow.lock();
         if flow.state == BodyState::Writing {

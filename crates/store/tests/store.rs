@@ -363,6 +363,23 @@ fn a_passing_body_waits_for_its_reader_and_never_piles_up() {
 }
 
 #[test]
+fn bytes_handed_over_count_as_appended_ones_do() {
+    let object = Object::passing(&attributes(1, None), b"pass", 100);
+    block_on(object.append(b"one")).unwrap();
+    object.hand_over(vec![2; 97]).unwrap();
+    assert_eq!((object.available_bytes(), object.under_way_bytes()), (100, 100));
+    assert_eq!(object.hand_over(b"three".to_vec()), Err(b"three".to_vec()), "no room");
+    let mut chunks = VecDeque::new();
+    assert_eq!(object.take_chunks(&mut chunks, 2, 1000), 100);
+    assert_eq!(chunks, [b"one".to_vec(), vec![2; 97]]);
+    assert!(object.hand_over(vec![3]).is_err(), "they are still held");
+    assert_eq!(object.take_chunks(&mut chunks, 4, 1000), 0);
+    object.hand_over(b"three".to_vec()).unwrap();
+    object.finish();
+    assert!(object.hand_over(vec![4]).is_err(), "it is over");
+}
+
+#[test]
 fn many_small_pieces_of_a_passing_body_are_bounded_too() {
     let object = Object::passing(&attributes(1, None), b"pass", 64 << 10);
     let appended = std::cell::Cell::new(0);

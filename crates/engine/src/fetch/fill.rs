@@ -135,6 +135,14 @@ impl Source {
         }
     }
 
+    /// Takes the piece that was received last, if it is an origin's and lies in a buffer of its own.
+    fn take_piece(&mut self) -> Option<Vec<u8>> {
+        match &mut self.supplier {
+            Supplier::Exchange(exchange, _) => exchange.take_body(),
+            Supplier::Object { .. } | Supplier::Gone => None,
+        }
+    }
+
     /// Counts what the origin sent; 0 = nothing more will come.
     fn check_length(&mut self, count: u64) -> Result<(), BodyFailure> {
         let Some(expected) = &mut self.expected else { return Ok(()) };
@@ -248,6 +256,9 @@ impl Fetch {
                 Next::Nothing => {}
                 Next::Waits => {
                     self.receive(source).await?;
+                    if filters.is_empty() && object.is_passing() {
+                        self.hand_over(object, source).await?;
+                    }
                     continue;
                 }
                 Next::Ended => {
@@ -288,6 +299,18 @@ impl Fetch {
             self.task.attempt.received_pieces += u64::from(bytes > 0);
             self.task.life.account.response_body += bytes as u64;
             self.count_backend(Vbe::BerespBodybytes, bytes as u64);
+        }
+        Ok(())
+    }
+
+    /// Hands the piece that was received to the reader of a passing body, if it lies in a buffer of its own.
+    async fn hand_over(&mut self, object: &Arc<Object>, source: &mut Source) -> Result<(), BodyFailure> {
+        let Some(piece) = source.take_piece() else { return Ok(()) };
+        let bytes = piece.len();
+        self.hold_passing(object, bytes);
+        match object.hand_over(piece) {
+            Ok(()) => self.task.attempt.kept.body_bytes += bytes as u64,
+            Err(piece) => self.store(object, &piece).await?,
         }
         Ok(())
     }

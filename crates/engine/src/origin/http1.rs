@@ -288,6 +288,16 @@ impl Http1Exchange {
         self.piece_bytes -= count;
     }
 
+    /// The piece of body that was received last in a buffer of its own, if there is nothing else in that.
+    pub(super) fn take_body(&mut self) -> Option<Vec<u8>> {
+        if self.piece_bytes == 0 || self.piece_bytes != self.wire.received().len() {
+            return None;
+        }
+        let piece = self.wire.take_received()?;
+        self.piece_bytes = 0;
+        Some(piece)
+    }
+
     pub(super) fn skip_body(&mut self) -> bool {
         self.consume_body(self.piece_bytes);
         while !self.decoder.is_done() && !self.wire.received().is_empty() {

@@ -68,6 +68,16 @@ impl Received {
         }
     }
 
+    /// The buffer with all that was received and not used, if it is long and nearly full, so that it holds little else.
+    pub(super) fn take(&mut self) -> Option<Vec<u8>> {
+        let (length, room) = (self.buffer.len(), self.buffer.capacity());
+        if self.start > 0 || room < BUFFER_BYTES_LONG || length < room - room / 4 {
+            return None;
+        }
+        self.was_filled |= self.is_full();
+        Some(std::mem::take(&mut self.buffer))
+    }
+
     fn is_full(&self) -> bool {
         self.buffer.len() == self.buffer.capacity()
     }
@@ -75,7 +85,7 @@ impl Received {
     /// Room for at most `most` more bytes.
     pub(super) fn room(&mut self, most: usize) -> Limit<&mut Vec<u8>> {
         if self.buffer.capacity() == 0 {
-            self.buffer = self.buffers.take();
+            self.buffer = if self.was_filled { Vec::with_capacity(BUFFER_BYTES_LONG) } else { self.buffers.take() };
         }
         let room = (self.buffer.capacity() - self.buffer.len()).min(most);
         (&mut self.buffer).limit(room)
@@ -146,6 +156,25 @@ mod tests {
         received.discard();
         received.room(usize::MAX).put_u8(b'x');
         assert_eq!(received.buffer.capacity(), BUFFER_BYTES, "the next body begins small");
+    }
+
+    #[test]
+    fn a_long_buffer_can_be_taken_if_it_is_nearly_full() {
+        let mut received = Received::new(Rc::default());
+        received.room(usize::MAX).put_bytes(b'x', BUFFER_BYTES);
+        assert_eq!(received.take(), None, "it is short");
+        received.make_room();
+        received.room(usize::MAX).put_bytes(b'x', BUFFER_BYTES_LONG / 2 - BUFFER_BYTES);
+        assert_eq!(received.take(), None, "it is half empty");
+        received.room(usize::MAX).put_bytes(b'y', BUFFER_BYTES_LONG / 2);
+        received.consume(1);
+        assert_eq!(received.take(), None, "part of it was used");
+        received.make_room();
+        received.room(1).put_u8(b'z');
+        let taken = received.take().unwrap();
+        assert_eq!((taken.len(), taken.last()), (BUFFER_BYTES_LONG, Some(&b'z')));
+        assert!(received.bytes().is_empty());
+        assert_eq!(received.room(usize::MAX).remaining_mut(), BUFFER_BYTES_LONG, "the next one is long at once");
     }
 
     #[test]

@@ -99,6 +99,11 @@ impl OriginWire {
         self.received.consume(count);
     }
 
+    /// Takes all bytes that were received and not used, in their buffer; `None` if that would save nothing.
+    pub(super) fn take_received(&mut self) -> Option<Vec<u8>> {
+        self.received.take()
+    }
+
     /// Sends all of `bytes`. If nothing moves for `stall`, the connection counts as broken, with ETIMEDOUT.
     ///
     /// # Errors
