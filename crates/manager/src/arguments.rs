@@ -516,17 +516,19 @@ fn apply(
     let defaults = role.defaults();
     let mut parameters = defaults.clone();
     let mut protected = BTreeSet::new();
-    // `-r` protects against every `-p`, before or after it.
-    for names in
-        settings.iter().filter_map(|setting| if let Setting::Protect(names) = setting { Some(names) } else { None })
-    {
-        for name in names.split([',', ' ']).filter(|name| !name.is_empty()) {
-            let row = value::row(name).ok_or_else(|| ArgumentError::of_part(format!("Unknown parameter {name}")))?;
-            protected.insert(row.name.to_owned());
-        }
-    }
+    // Compat: `-r` protects against what stands behind it.
     for setting in settings {
-        let Setting::Set(name, text) = setting else { continue };
+        let (name, text) = match setting {
+            Setting::Protect(names) => {
+                for name in names.split([',', ' ']).filter(|name| !name.is_empty()) {
+                    let row =
+                        value::row(name).ok_or_else(|| ArgumentError::of_part(format!("Unknown parameter {name}")))?;
+                    protected.insert(row.name.to_owned());
+                }
+                continue;
+            }
+            Setting::Set(name, text) => (name, text),
+        };
         if protected.contains(name) {
             return Err(ArgumentError::of_part(format!("parameter \"{name}\" is protected.")));
         }

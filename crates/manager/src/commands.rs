@@ -214,8 +214,13 @@ impl Call<'_> {
         if state != ChildState::Stopped {
             return Response::new(status::CANNOT, format!("Child in state {}", state.word()));
         }
-        if self.manager.vcls.borrow().active().is_none() {
-            return Response::new(status::CANNOT, "No VCL loaded");
+        let refusal = match &*self.manager.vcls.borrow() {
+            vcls if vcls.active().is_some() => None,
+            vcls if vcls.entries().is_empty() => Some("No VCL loaded"),
+            _ => Some("No active VCL"),
+        };
+        if let Some(refusal) = refusal {
+            return Response::new(status::CANNOT, refusal);
         }
         match life::start(self.manager).await {
             Ok(()) => Response::ok(""),

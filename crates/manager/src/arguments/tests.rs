@@ -82,7 +82,10 @@ fn wrong_parameters_are_named() {
     refuses_part(&["-d", "-l", "1"], &format!("Must be at least 1M\n{}", tail("vsl_space", "1")));
     refuses_part(&["-d", "-r", "foo"], "Unknown parameter foo");
     refuses_part(&["-d", "-r", "default_ttl", "-p", "default_ttl=3"], "parameter \"default_ttl\" is protected.");
-    refuses_part(&["-d", "-t", "3", "-r", "default_ttl"], "parameter \"default_ttl\" is protected.");
+    refuses_part(&["-d", "-r", "default_ttl", "-t", "3"], "parameter \"default_ttl\" is protected.");
+    let arguments = complete(&["-d", "-p", "default_ttl=3", "-r", "default_ttl"]);
+    assert_eq!(arguments.parameters.default_ttl, 3.0);
+    assert!(arguments.protected.contains("default_ttl"));
 }
 
 #[test]
