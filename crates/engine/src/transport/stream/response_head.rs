@@ -45,7 +45,7 @@ pub(super) fn fields(message: &Message) -> HeaderMap {
     for header in message.headers() {
         let value: Bytes = values.split_to(header.value().len());
         let is_named = is_hop(header.name(), message);
-        if header.is_hop() || is_named || is_of_connection(header.name()) {
+        if header.is_hop() || is_named || is_of_connection(header.name()) || header.name().eq_ignore_ascii_case(b"te") {
             continue;
         }
         let (Ok(name), Ok(value)) = (HeaderName::from_bytes(header.name()), HeaderValue::from_maybe_shared(value))
@@ -100,7 +100,8 @@ mod tests {
 
     #[test]
     fn nothing_about_the_connection_is_sent() {
-        let names = ["Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade", "HTTP2-Settings"];
+        let names =
+            ["Connection", "Keep-Alive", "Proxy-Connection", "TE", "Transfer-Encoding", "Upgrade", "HTTP2-Settings"];
         let mut message = message(&names.map(|name| (name, "x")));
         message.append(b"X-Hop", b"1");
         message.mark_hops(|name| name == b"X-Hop");
