@@ -86,10 +86,12 @@ pub fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(u8::is_ascii_whitespace).filter(|name| !name.is_empty())
 }
 
-/// Why no filters of this list can be opened for a partial response (206); `None` if they leave it alone.
+/// The filter of this list that cannot be opened for a partial response (206), and why; `None` if all leave it alone.
 #[must_use]
-pub fn refusal_of_part(list: &[u8]) -> Option<&'static str> {
-    names(list).any(|name| name == b"esi" || name == b"esi_gzip").then_some("Attempted ESI on partial (206) response")
+pub fn refusal_of_part(list: &[u8]) -> Option<(&'static str, &'static str)> {
+    const PAGES: [&str; 2] = ["esi", "esi_gzip"];
+    let page = |name: &[u8]| PAGES.into_iter().find(|page| page.as_bytes() == name);
+    names(list).find_map(page).map(|name| (name, "Attempted ESI on partial (206) response"))
 }
 
 /// The head of the message whose body a filter is opened for. The implementation also logs the changes.

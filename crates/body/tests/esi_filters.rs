@@ -118,7 +118,7 @@ fn only_what_an_origin_sends_is_a_page() {
     }
     assert_eq!(filter::refusal_of_part(b"gunzip gzip"), None);
     let refusal = filter::refusal_of_part(b"gunzip esi_gzip");
-    assert_eq!(refusal, Some("Attempted ESI on partial (206) response"));
+    assert_eq!(refusal, Some(("esi", "Attempted ESI on partial (206) response")));
     assert_eq!(filter::refusal_of_part(b" esi"), refusal);
 }
 

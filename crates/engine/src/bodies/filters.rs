@@ -119,7 +119,7 @@ impl Filters {
     /// Opens the filters of a list of names separated by spaces.
     ///
     /// # Errors
-    /// The text for the log: a name is unknown, or there are too many.
+    /// The text for the log: a name is unknown, there are too many, or one cannot be opened for a part.
     pub(crate) fn open(
         list: &[u8],
         subject: &mut Subject<'_>,
@@ -131,8 +131,9 @@ impl Filters {
         if !is_delivery {
             check_all(list, side, subject.vmods)?;
             if subject.message.status() == 206 {
-                if let Some(text) = refusal_of_part(list) {
-                    return Err(text.to_owned());
+                if let Some((name, why)) = refusal_of_part(list) {
+                    subject.log.record(Tag::VCLError, why.as_bytes());
+                    return Err(format!("Fetch filter {name} failed to open"));
                 }
                 // Part of a gzip stream can be neither tested nor unpacked, and part of a page must not be compressed.
                 return Ok(Filters::default());

@@ -16,7 +16,6 @@ use crate::logged::{self, BERESP};
 use crate::memory::MEMORY_SHORT;
 use crate::origin::{CutShort, OriginExchange, close_reason};
 use body::Side;
-use body::filter::refusal_of_part;
 use message::Message;
 use std::sync::Arc;
 use store::{Object, ObjectFlags};
@@ -155,11 +154,6 @@ impl Fetch {
             None => default_list(&self.task),
         };
         self.log.record(Tag::Filters, &list);
-        if self.task.attempt.beresp.status() == 206
-            && let Some(refusal) = refusal_of_part(&list)
-        {
-            return Err(refusal.to_owned());
-        }
         let attempt = &mut self.task.attempt;
         let length = attempt.body.size.length();
         let mut subject = Subject {

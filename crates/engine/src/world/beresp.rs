@@ -197,8 +197,9 @@ pub(super) fn pass_for(world: &mut World<'_>, seconds: f64) {
     verdict.ttl = seconds.max(0.0);
     verdict.grace = 0.0;
     verdict.keep = 0.0;
-    let Verdict { origin, ttl, grace, keep, .. } = *verdict;
-    world.log.record_fmt(Tag::TTL, format_args!("HFP {ttl:.0} {grace:.0} {keep:.0} {origin:.0} uncacheable"));
+    let origin = verdict.origin;
+    // Compat: what VCL said, even if it is negative.
+    world.log.record_fmt(Tag::TTL, format_args!("HFP {seconds:.0} 0 0 {origin:.0} uncacheable"));
 }
 
 /// `set beresp.saintmode`: the backend counts as sick for this request for that many seconds.
