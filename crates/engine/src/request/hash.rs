@@ -4,6 +4,7 @@
 
 use super::{Run, Step};
 use crate::ruling::{Failed, HashRuling};
+use surface::tag::Tag;
 
 impl Run<'_> {
     pub(super) async fn hash(&mut self) -> Step {
@@ -17,6 +18,9 @@ impl Run<'_> {
             Ok(HashRuling::Lookup) => {
                 let task = &mut self.request.task;
                 task.life.digest = task.hasher.finish();
+                if let Some(objection) = task.life.objection.take() {
+                    self.log().record(Tag::VCLError, objection.as_bytes());
+                }
                 if self.is_question() {
                     return Box::pin(self.hash_question()).await;
                 }

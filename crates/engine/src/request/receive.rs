@@ -95,7 +95,10 @@ impl Run<'_> {
             RecvRuling::Purge => Step::Purge,
             RecvRuling::Restart => Step::Restart,
             RecvRuling::Synth(line) => self.synth_ruling(line),
-            RecvRuling::Vcl(label) => return self.switch_vcl(label),
+            RecvRuling::Vcl(label) => match self.switch_vcl(label) {
+                Step::Receive => return Step::Receive,
+                refused => refused,
+            },
         };
         if !self.request.task.life.late_continue {
             self.send_pending_continue().await;
@@ -121,8 +124,8 @@ impl Run<'_> {
         let protocol = self.exchange.protocol();
         let what = if self.request.task.life.inclusion.is_some() { "ESI included object" } else { protocol };
         let request = if self.request.task.life.inclusion.is_some() { "" } else { " request" };
-        let text = format_args!("vcl_recv{{}} returns pipe for {what}{request}.  Doing pass.");
-        self.log().record_fmt(Tag::VCLError, text);
+        let text = format!("vcl_recv{{}} returns pipe for {what}{request}.  Doing pass.");
+        self.request.task.life.objection = Some(text.into());
         RecvRuling::Pass
     }
 
@@ -178,7 +181,7 @@ impl Run<'_> {
                 None => "Illegal return(vcl): No such label",
             },
         };
-        self.log().record(Tag::VCLError, refusal.as_bytes());
+        self.request.task.life.objection = Some(refusal.into());
         self.synthesise(503, b"")
     }
 

@@ -277,6 +277,8 @@ pub(crate) struct Life {
     pub(crate) digest: [u8; 32],
     /// The step after vcl_hash.
     pub(crate) after_hash: Step,
+    /// Why that is not what vcl_recv said; logged after vcl_hash.
+    pub(crate) objection: Option<Box<str>>,
     /// The reason of the last decision; none for a plain hit.
     pub(crate) reason: Option<Reason>,
     /// Pieces received of the client's body, for `VfpAcct`.

@@ -69,6 +69,7 @@ fn foreign_life() -> Life {
         restarts: 7,
         digest: [7; 32],
         after_hash: Step::Pipe,
+        objection: Some("foreign".into()),
         reason: Some(Reason::VclFailed),
         received_pieces: 7,
         error_status: 777,
@@ -166,6 +167,7 @@ fn assert_life_is_new(life: Life) {
         restarts,
         digest,
         after_hash,
+        objection,
         reason,
         received_pieces,
         error_status,
@@ -185,7 +187,7 @@ fn assert_life_is_new(life: Life) {
     assert_eq!([started, received_at, previous, responded_at], [0.0; 4]);
     assert_eq!([is_under_label, late_continue, is_length_unsaid, is_head, is_answered], [false; 5]);
     assert!(matches!(body, ClientBody::None) && vmod_wait.is_none());
-    assert_eq!((digest, after_hash), ([0; 32], Step::Accept));
+    assert_eq!((digest, after_hash, objection), ([0; 32], Step::Accept, None));
     assert_eq!((reason, close, account, pipe_account), (None, None, Account::default(), None));
     assert_eq!(held.bytes(), 0);
 }
