@@ -56,6 +56,7 @@ pub(crate) mod client_body;
 pub(crate) mod delivered;
 pub(crate) mod filters;
 pub(crate) mod inclusion;
+pub(crate) mod initial;
 mod key;
 pub(crate) mod pool;
 pub(crate) mod slot;

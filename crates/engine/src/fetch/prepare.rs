@@ -67,6 +67,7 @@ impl Fetch {
                 self.ask_for_slice();
                 self.ask_for_part();
             }
+            self.task.bereq_original.copy_from(&self.task.bereq);
         }
         let mut number = itoa::Buffer::new();
         logged::set(
@@ -76,9 +77,6 @@ impl Fetch {
             "X-Varnish",
             number.format(self.task.life.vxid).as_bytes(),
         );
-        if is_first {
-            self.task.bereq_original.copy_from(&self.task.bereq);
-        }
         match self.run_vcl().await {
             Ok(FetchRuling::Fetch) => Step::Send,
             Ok(FetchRuling::Error(line)) => {

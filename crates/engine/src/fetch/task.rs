@@ -495,7 +495,6 @@ impl FetchTask {
         self.give_up_response(context, log);
         self.attempt.verdict.filters = None;
         self.bereq.copy_from(&self.bereq_original);
-        self.bereq.set("X-Varnish", itoa::Buffer::new().format(self.life.vxid).as_bytes());
     }
 
     /// Closes the connection, if there is one.

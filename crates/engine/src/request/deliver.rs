@@ -3,16 +3,13 @@
 //! Comes from: Hit or Await; in the old dialects from Synth, too. Goes to: Transmit, or where VCL says. The client's conditions
 //! (RFC 9110 §13) are checked after VCL, so that VCL can change what they are compared with.
 
-use super::task::ObjectHead;
-use super::{Run, Step, filters};
-use crate::bodies::codings;
+use super::{Run, Step, filters, initial};
 use crate::fetch::aside::Aside;
 use crate::logged::{self, RESP};
 use crate::ruling::{DeliverRuling, Failed};
 use semantics::date::DateForms;
 use semantics::{conditional, precondition, reason};
 use surface::tag::Tag;
-use surface::version;
 
 impl Run<'_> {
     pub(super) async fn deliver(&mut self) -> Step {
@@ -66,41 +63,10 @@ impl Run<'_> {
             task.life.responded_at = self.context.clock.now();
         }
         task.answer.is_synthetic = false;
-        let Some(object) = &task.found.object else { return false };
-        if task.found.object_head == ObjectHead::Changed {
-            task.response.copy_from(&task.object_head);
-        } else if task.response.decode(object.head()).is_none() {
+        if !initial::of_object(task, log) {
             return false;
         }
         let response = &mut task.response;
-        if let Some(fields) = object.unshared() {
-            fields.headers().for_each(|header| response.append(header.name(), header.value()));
-        }
-        logged::log_response(log, RESP, response);
-
-        if response.protocol() != b"HTTP/1.1" {
-            response.set_protocol(b"HTTP/1.1");
-            log.record(RESP.protocol, b"HTTP/1.1");
-        }
-
-        let (mut own, mut fetch) = (itoa::Buffer::new(), itoa::Buffer::new());
-        let own = own.format(task.life.vxid).as_bytes();
-        if task.found.is_hit {
-            let fetch = fetch.format(object.xid()).as_bytes();
-            logged::append(log, RESP, response, "X-Varnish", &[own, b" ", fetch]);
-        } else {
-            logged::append(log, RESP, response, "X-Varnish", &[own]);
-        }
-        // The time is that of the last timestamp, which may be earlier than the object's. Age is in whole seconds and never
-        // negative.
-        let age = (task.life.previous - object.origin()).max(0.0) as u64;
-        logged::append(log, RESP, response, "Age", &[itoa::Buffer::new().format(age).as_bytes()]);
-        logged::append(log, RESP, response, "Via", &[version::VIA.as_bytes()]);
-
-        let flags = object.flags();
-        if task.settings.gzip_support && flags.is_coded() && !codings::is_accepted(flags, &task.request) {
-            codings::weaken_etag(response, log, RESP);
-        }
         if task.settings.range_support && response.status() == 200 && !task.found.is_passed {
             logged::append(log, RESP, response, "Accept-Ranges", &[b"bytes"]);
         }

@@ -3,7 +3,7 @@
 //! Comes from: anywhere before Transmit. Goes to: Transmit (in the old dialects to Deliver) or Restart; to Finish with a bare
 //! 500 when this VCL fails as well.
 
-use super::{Run, Step};
+use super::{Run, Step, initial};
 use crate::logged::{self, RESP};
 use crate::ruling::{Failed, SynthRuling};
 use surface::close_reason::CloseReason;
@@ -53,22 +53,7 @@ impl Run<'_> {
         task.found.let_go();
         task.answer.is_synthetic = true;
         task.life.responded_at = now;
-        let phrase = semantics::reason::phrase(task.life.error_status % 1000);
-        let reason = if task.error_reason.is_empty() { phrase.as_bytes() } else { &task.error_reason };
-        logged::set_status_line(log, RESP, &mut task.response, b"HTTP/1.1", task.life.error_status, reason);
-        let mut date = [0; 29];
-        semantics::date::format(now, &mut date);
-        logged::append(log, RESP, &mut task.response, "Date", &[&date]);
-        logged::append(log, RESP, &mut task.response, "Server", &[b"Varnish"]);
-        match generation {
-            Generation::V4 => {
-                let mut vxid = itoa::Buffer::new();
-                logged::append(log, RESP, &mut task.response, "X-Varnish", &[vxid.format(task.life.vxid).as_bytes()]);
-            }
-            // The headers of every response are added after vcl_error, see `legacy.rs`.
-            Generation::V1 | Generation::V3 => {}
-            Generation::V20 | Generation::V21 => logged::append(log, RESP, &mut task.response, "Retry-After", &[b"0"]),
-        }
+        initial::of_error(task, log, now, generation);
         self.exchange.describe_synthetic(&mut task.response, log);
         self.add_alt_svc();
     }

@@ -5,6 +5,7 @@ use super::value::int;
 use super::vmod_wait::VmodWait;
 use super::{Side, World, knows_digest, no_request};
 use crate::request::client_body::ClientBody;
+use crate::request::initial;
 use backend::{Directors, Notes, ResolveContext, TestableRandom};
 use http2::Resets;
 use message::Message;
@@ -170,9 +171,21 @@ impl VmodContext for World<'_> {
 
     fn rollback(&mut self, http: HttpObject) -> Result<(), Failure> {
         match (&mut self.side, http) {
+            (Side::Client(_), HttpObject::Req) if self.method == Method::Pipe => {
+                Err(Failure("Cannot rollback in vcl_pipe {}".to_owned()))
+            }
             (Side::Client(client), HttpObject::Req) => {
                 let task = &mut *client.task;
                 task.request.copy_from(&task.original);
+                match self.method {
+                    _ if self.vcl.is_legacy() => {}
+                    Method::Deliver => {
+                        task.answer.filters = None;
+                        initial::of_object(task, self.log);
+                    }
+                    Method::Synth => initial::of_error(task, self.log, self.now, self.vcl.generation),
+                    _ => {}
+                }
                 Ok(())
             }
             (Side::Client(_), _) => Err(Failure("Only req can be rolled back here".to_owned())),
