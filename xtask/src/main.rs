@@ -125,6 +125,7 @@ const TASKS: &[Task] = &[
             "--objects N",
             "--bytes N",
             "--turns N",
+            "--loops N",
             "--only size|death|purges|mixture|kinds",
             "--files",
             "--kills N",

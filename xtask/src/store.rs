@@ -46,6 +46,7 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
         return Err(format!("there is no '{only}' to measure"));
     }
     let turns = crate::number(arguments, "--turns", TURNS)?;
+    let loops = usize::try_from(crate::number(arguments, "--loops", 1)?.max(1)).unwrap_or(1);
     let (folder, origin) = (folder()?, sized_origin()?);
     let mut report = String::new();
     for kind in [Kind::Copal, Kind::Varnish] {
@@ -53,7 +54,7 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
             println!("skipped: {}", kind.name());
             continue;
         }
-        let scene = Scene { kind, origin, folder: folder.path().to_owned(), objects, bytes, turns };
+        let scene = Scene { kind, origin, folder: folder.path().to_owned(), loops, objects, bytes, turns };
         let what = if has("--files") { "files".to_owned() } else { format!("{objects} objects of {bytes} bytes") };
         let _ = writeln!(report, "\n{}, {what}", kind.name());
         // What a peer cannot do is told, and the rest measured.
@@ -101,6 +102,8 @@ struct Scene {
     kind: Kind,
     origin: u16,
     folder: PathBuf,
+    /// How many event loops it has, each with a core; the last one is also that of the load.
+    loops: usize,
     /// How many small objects.
     objects: u64,
     /// Body of each, in bytes.
@@ -122,11 +125,11 @@ impl Scene {
         let port = free_port()?;
         let folder = self.folder.join(format!("store-{}-{name}", self.kind.name()));
         std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-        let setting = Setting { cache_mebibytes: mebibytes, vcl, ..Setting::default() };
+        let setting = Setting { cache_mebibytes: mebibytes, loops: self.loops, vcl, ..Setting::default() };
         let mut launch = self.kind.launch_with(port, self.origin, &folder, &setting)?;
         launch.arguments.extend(["-l".to_owned(), "2m".to_owned()]);
         let log = folder.join("log");
-        let mut server = Server::start("0", &launch.program, &launch.arguments, &log)?;
+        let mut server = Server::start(&format!("0-{}", self.loops - 1), &launch.program, &launch.arguments, &log)?;
         server.wait_for_port(port, &log)?;
         Ok((server, port))
     }

@@ -18,7 +18,10 @@ use store::Object;
 use surface::reason::Departure;
 
 /// How many objects are sorted by shard at a time: their records should still be near the processor when they go in.
-const BATCH: usize = 1 << 13;
+const BATCH: usize = 1 << 11;
+
+/// How many objects are on their way from memory while one is looked at.
+const AHEAD: usize = 16;
 
 /// An object about to enter.
 struct Arrival {
@@ -40,6 +43,17 @@ impl Entered {
     fn new(stores: usize) -> Entered {
         Entered { objects: vec![0; stores].into(), keys: 0 }
     }
+}
+
+/// The objects in their order, each when it had time to come near the processor.
+fn fetched(objects: &[Arc<Object>]) -> impl Iterator<Item = &Arc<Object>> {
+    objects.iter().take(AHEAD).for_each(|object| object.prefetch());
+    objects.iter().enumerate().map(|(at, object)| {
+        if let Some(next) = objects.get(at + AHEAD) {
+            next.prefetch();
+        }
+        object
+    })
 }
 
 /// Does the same with each part, with as many threads as there are parts, this one among them; with fewer where the system has no more.
@@ -73,7 +87,7 @@ impl Cache {
     pub fn adopt(&self, objects: Vec<Arc<Object>>, now: f64, hands: usize) -> usize {
         let inner = &*self.inner;
         inner.see(now);
-        let oldest_of = |objects: &[Arc<Object>]| objects.iter().map(|object| object.ban()).min();
+        let oldest_of = |objects: &[Arc<Object>]| fetched(objects).map(|object| object.ban()).min();
         let parts = objects.chunks(objects.len().div_ceil(hands.max(1)).max(1)).collect();
         if let Some(oldest) = with_hands(parts, oldest_of).into_iter().flatten().min() {
             inner.bans.reach_back_to(oldest);
@@ -115,19 +129,22 @@ impl Cache {
         now: f64,
         mut sort: impl FnMut(Arc<Object>) -> Option<Arc<Object>>,
     ) -> usize {
-        let (mut arrivals, mut ends) = (Vec::with_capacity(BATCH.min(objects.len())), Vec::with_capacity(BATCH));
+        let mut arrivals = Vec::with_capacity(BATCH.min(objects.len()));
         let (mut objects, mut entered) = (objects.into_iter(), Entered::new(self.inner.stores.len()));
+        objects.as_slice().iter().take(AHEAD).for_each(|object| object.prefetch());
         while objects.len() > 0 {
-            // Loads that do not wait for each other: they bring the batch near the processor.
-            ends.extend(objects.as_slice().iter().take(BATCH).map(|object| dies_at(object)));
-            for (dies_at, object) in ends.drain(..).zip(objects.by_ref()) {
-                arrivals.extend(sort(object).and_then(|object| self.arrival(object, dies_at, now)));
+            for _ in 0..BATCH {
+                let Some(object) = objects.next() else { break };
+                if let Some(next) = objects.as_slice().get(AHEAD - 1) {
+                    next.prefetch();
+                }
+                arrivals.extend(sort(object).and_then(|object| self.arrival(object, now)));
             }
             self.inner.bans.adopt(arrivals.iter().map(|arrival: &Arrival| &*arrival.object));
             arrivals.sort_unstable_by_key(|arrival| arrival.shard);
-            let mut left = arrivals.drain(..).peekable();
-            while let Some(shard) = left.peek().map(|arrival| arrival.shard) {
-                self.enter(shard, std::iter::from_fn(|| left.next_if(|arrival| arrival.shard == shard)), &mut entered);
+            while let Some(last) = arrivals.last() {
+                let of_shard = arrivals.partition_point(|arrival| arrival.shard < last.shard);
+                self.enter(arrivals.drain(of_shard..), &mut entered);
             }
         }
         let objects = entered.objects.iter().sum();
@@ -138,10 +155,10 @@ impl Cache {
         objects as usize
     }
 
-    /// What has to be known of a recovered object that dies at `dies_at`; one whose life has ended meanwhile is removed.
-    fn arrival(&self, object: Arc<Object>, dies_at: f64, now: f64) -> Option<Arrival> {
+    /// What has to be known of a recovered object; one whose life has ended meanwhile is removed.
+    fn arrival(&self, object: Arc<Object>, now: f64) -> Option<Arrival> {
         let inner = &*self.inner;
-        let digest = inner.digest_of_object(&object);
+        let (digest, dies_at) = (inner.digest_of_object(&object), dies_at(&object));
         if dies_at <= now {
             object.remove();
             inner.lock(&digest).departures.note(&digest, Leaving::As(Departure::Expired), dies_at);
@@ -152,9 +169,11 @@ impl Cache {
     }
 
     /// Puts objects of one shard into it.
-    fn enter(&self, number: usize, arrivals: impl Iterator<Item = Arrival>, entered: &mut Entered) {
+    fn enter(&self, arrivals: std::vec::Drain<'_, Arrival>, entered: &mut Entered) {
         let inner = &*self.inner;
+        let Some(number) = arrivals.as_slice().first().map(|arrival| arrival.shard) else { return };
         let mut shard = inner.shards[number].lock();
+        shard.fetch_places(arrivals.as_slice().iter().map(|arrival| &arrival.digest));
         for Arrival { object, digest, due, is_tagged, .. } in arrivals {
             inner.log_arrival(&object);
             entered.objects[usize::from(object.store_number().unwrap_or(0))] += 1;

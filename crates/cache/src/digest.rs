@@ -20,8 +20,10 @@ impl Digest {
         Digest { key, hash }
     }
 
+    /// The bits that no table of a shard looks at: a table takes the lowest for the place, as many as it is long, and the uppermost
+    /// seven for a first comparison.
     pub(crate) fn shard(&self, shards: usize) -> usize {
-        (self.hash >> 16) as usize % shards
+        (self.hash >> 40) as usize % shards
     }
 }
 

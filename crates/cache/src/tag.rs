@@ -98,9 +98,13 @@ fn names_of(object: &Object) -> impl Iterator<Item = &[u8]> {
         .chain(message::stored_notes(object.head()).filter(|note| note[1..] != PINNED_NOTE))
 }
 
-/// Whether an object has any tag or group.
+/// Whether an object may have a tag or a group.
 pub(crate) fn is_tagged(object: &Object) -> bool {
-    names_of(object).next().is_some()
+    let mut has_list = false;
+    let is_list = |header: &[u8]| TAG_HEADERS.iter().any(|name| header.eq_ignore_ascii_case(name.as_bytes()));
+    let has_group = message::visit_stored_names(object.head(), |header| has_list |= is_list(header))
+        .any(|note| note[1..] != PINNED_NOTE);
+    has_list || has_group
 }
 
 impl Tags {

@@ -1,6 +1,6 @@
 //! Arbitrary bytes as a stored message.
 
-use message::{Message, stored_headers, stored_notes};
+use message::{Message, stored_headers, stored_notes, visit_stored_names};
 
 /// Reads `bytes` as the store does.
 ///
@@ -9,6 +9,9 @@ use message::{Message, stored_headers, stored_notes};
 pub fn stored(bytes: &[u8]) {
     let mut message = Message::new();
     let listed = stored_headers(bytes).count();
+    let mut names = Vec::new();
+    let _ = visit_stored_names(bytes, |name| names.push(name));
+    assert!(names.iter().copied().eq(stored_headers(bytes).map(|header| header.name())));
     if message.decode(bytes).is_none() {
         return;
     }

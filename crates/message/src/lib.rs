@@ -18,7 +18,7 @@ mod vocabulary;
 
 use buffer::Buffer;
 use std::ops::Range;
-pub use stored::{NOTE_BYTES, StoredHeader, encode_note, stored_headers, stored_notes};
+pub use stored::{NOTE_BYTES, StoredHeader, encode_note, stored_headers, stored_notes, visit_stored_names};
 
 /// A piece of a message's buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -153,27 +153,23 @@ impl Heap {
         heap
     }
 
-    /// Builds the heap of a used arena: blocks for which `keep` returns true stay, all others become free. Everything
-    /// after a damaged head is free, too. After a kill in between, a repeated call gives the same result.
-    pub(crate) fn rebuild(memory: &Memory, geometry: Geometry, mut keep: impl FnMut(u32) -> bool) -> Heap {
+    /// Builds the heap of a used arena: these blocks stay, whose PREVIOUS_FREE is not set, and what lies between them becomes free.
+    /// They come in the order in which they lie. After a kill in between, a repeated call gives the same result.
+    pub(crate) fn rebuild(memory: &Memory, geometry: Geometry, kept: impl Iterator<Item = Block>) -> Heap {
         let mut heap = Heap::empty(geometry);
         heap.touch(0, crate::layout::FIRST_BLOCK);
-        let mut free_from: Option<u32> = None;
+        let mut free_from = geometry.first;
         let mut free_runs = Vec::new();
-        let walked = geometry.walk(memory, |at, head| {
-            if keep(at) {
-                if let Some(start) = free_from.take() {
-                    free_runs.push((start, at - start));
-                }
-                memory.update(geometry.byte(at), |head| head & !PREVIOUS_FREE);
-                heap.touch(geometry.byte(at), geometry.byte(head.units()));
-                heap.used_units += u64::from(head.units());
-            } else if free_from.is_none() {
-                free_from = Some(at);
+        for Block { at, units } in kept {
+            if free_from < at {
+                free_runs.push((free_from, at - free_from));
             }
-        });
-        if let Some(start) = free_from.or(walked.err()) {
-            free_runs.push((start, geometry.end - start));
+            free_from = at + units;
+            heap.touch(geometry.byte(at), geometry.byte(units));
+            heap.used_units += u64::from(units);
+        }
+        if free_from < geometry.end {
+            free_runs.push((free_from, geometry.end - free_from));
         }
         for (at, units) in free_runs {
             // Nothing is known about a free block; assume that the kernel holds its pages, then give back the large
@@ -558,7 +554,7 @@ mod tests {
         for units in [1, geometry.units_min() - 1, whole - 1, whole - geometry.units_min() + 1, whole + 1] {
             memory.store(geometry.byte(geometry.first), Head::new(units, KIND_RECORD).0);
             assert_eq!(geometry.walk(&memory, |_, _| {}), Err(geometry.first), "{units}");
-            Heap::rebuild(&memory, geometry, |_| true).check(&memory);
+            Heap::rebuild(&memory, geometry, std::iter::empty()).check(&memory);
         }
     }
     use rand::{RngExt, SeedableRng, rngs::SmallRng};

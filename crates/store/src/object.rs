@@ -30,6 +30,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub(crate) const HANDLE_BYTES: i64 = (size_of::<Object>() + 16 + 8) as i64;
 const _: () = assert!(size_of::<Object>() == 24);
 
+/// The words, the key, and a head as it usually is.
+const PREFETCHED_LINES: u64 = 4;
+
 enum Kind {
     Stored(Place),
     Passing(Box<Passing>),
@@ -191,6 +194,15 @@ impl Object {
     #[must_use]
     pub fn is_passing(&self) -> bool {
         self.pass().is_some()
+    }
+
+    /// Brings what the index and the beginning of the head say near the processor: for those who are about to look at many
+    /// objects, one after the other.
+    #[inline]
+    pub fn prefetch(&self) {
+        if let Some(place) = self.stored() {
+            place.store.memory.prefetch(place.at(0), PREFETCHED_LINES);
+        }
     }
 
     /// The first 24 bytes of the digest that it was created with; the rest is not kept.

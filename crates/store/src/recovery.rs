@@ -6,10 +6,10 @@
 
 use crate::arena::{Inner, PRIVATE_FREE_BYTES, RESIDENT_SLACK};
 use crate::filed::map_bytes;
-use crate::heap::{Geometry, Heap};
+use crate::heap::{Block, Geometry, Heap};
 use crate::layout::{
     ANNEX_LENGTH_BYTES, EXTENT_HEADER_BYTES, HAS_NEXT, Head, KIND_EXTENT, KIND_FILED, KIND_RECORD, LENGTHS, LINK_BYTES,
-    ORIGIN, RECORD_HEADER_BYTES, REMOVED, UNCHECKED, body_length, head_length, vary_length,
+    ORIGIN, PREVIOUS_FREE, RECORD_HEADER_BYTES, REMOVED, UNCHECKED, body_length, head_length, vary_length,
 };
 use crate::memory::Memory;
 use crate::object::{HANDLE_BYTES, Object};
@@ -52,7 +52,7 @@ pub(crate) fn recover(
     let walked = geometry.walk(&memory, |at, head| match head.kind() {
         KIND_RECORD | KIND_FILED if head.is_committed() => {
             if head.has(HAS_NEXT) || chain(&memory, geometry, at, &mut HashSet::new()).is_some() {
-                memory.update(geometry.byte(at), |head| head | UNCHECKED);
+                memory.update(geometry.byte(at), |head| head & !PREVIOUS_FREE | UNCHECKED);
                 candidates.push(Candidate { head, record: at });
             } else {
                 torn += 1;
@@ -60,6 +60,7 @@ pub(crate) fn recover(
         }
         KIND_RECORD | KIND_FILED if head.0 & REMOVED == 0 => torn += 1,
         KIND_EXTENT => {
+            memory.update(geometry.byte(at), |head| head & !PREVIOUS_FREE);
             extents.insert(at);
         }
         _ => {}
@@ -76,20 +77,26 @@ pub(crate) fn recover(
     });
     torn += before - candidates.len();
     let evicted = keep_to_limit(&memory, geometry, &mut candidates, &mut chains, limit_bytes);
-    // The walk comes by in the same order, and each record goes before those extents of others that follow it.
     let mut kept_extents: Vec<u32> = chains.into_values().flatten().collect();
     kept_extents.sort_unstable();
-    let mut next_record = candidates.iter().map(|candidate| candidate.record).peekable();
-    let mut next_extent = kept_extents.iter().copied().peekable();
-    let mut heap = Heap::rebuild(&memory, geometry, |at| {
-        next_record.next_if_eq(&at).is_some() || next_extent.next_if_eq(&at).is_some()
-    });
+    let extents = kept_extents.iter().map(|at| Block { at: *at, units: Head(memory.load(geometry.byte(*at))).units() });
+    let records = candidates.iter().map(|Candidate { head, record }| Block { at: *record, units: head.units() });
+    let mut heap = Heap::rebuild(&memory, geometry, merged(records, extents));
     heap.give_back(&memory, limit_bytes + limit_bytes / RESIDENT_SLACK);
     let inner = make(memory, heap);
     candidates.iter().for_each(|candidate| inner.count_recovered(candidate.head));
     kept_extents.iter().for_each(|at| inner.count_recovered(Head(inner.memory.load(geometry.byte(*at)))));
     let objects = candidates.iter().map(|candidate| Object::recovered(&inner, candidate.record)).collect();
     (inner, Recovered { objects, torn, evicted, anew: None })
+}
+
+/// The blocks of both in the order in which they lie.
+fn merged(records: impl Iterator<Item = Block>, extents: impl Iterator<Item = Block>) -> impl Iterator<Item = Block> {
+    let (mut records, mut extents) = (records.peekable(), extents.peekable());
+    std::iter::from_fn(move || {
+        let before = extents.peek().map_or(u32::MAX, |extent| extent.at);
+        records.next_if(|record| record.at < before).or_else(|| extents.next())
+    })
 }
 
 /// Drops what exceeds a limit that has become smaller; returns how many objects. Those further back go first: nobody

@@ -155,9 +155,9 @@ fn transient_objects_with_a_limit_of_their_own_make_room_for_each_other_under_ev
 #[test]
 fn hits_from_before_a_restart_count() {
     for policy in KEEPING_QUEUES {
-        let mut bench = bench(1 << 20, EvictionPolicy::Lru);
-        let objects: Vec<_> = (0..600).map(|number| bench.put(number, &page())).collect();
-        for number in 0..300 {
+        let mut bench = bench(4 << 20, EvictionPolicy::Lru);
+        let objects: Vec<_> = (0..2400).map(|number| bench.put(number, &page())).collect();
+        for number in 0..1200 {
             for _ in 0..2 {
                 bench.hit(number);
             }
@@ -166,14 +166,14 @@ fn hits_from_before_a_restart_count() {
         // What another worker would do with these objects: they are ranked anew.
         bench.set(|parameters| parameters.eviction_policy = policy.name().to_owned());
         drop(objects);
-        for number in 10_000..10_800 {
+        for number in 10_000..13_200 {
             ask_or_store(&mut bench, number, &page());
         }
         let kept = |bench: &mut Bench, range: std::ops::Range<u32>| {
             range.filter(|number| matches!(bench.look(*number), Lookup::Hit(_))).count()
         };
-        let (used, unused) = (kept(&mut bench, 0..300), kept(&mut bench, 300..600));
-        assert!(used > unused + 50, "{policy:?}: {used} of the used, {unused} of the others");
+        let (used, unused) = (kept(&mut bench, 0..1200), kept(&mut bench, 1200..2400));
+        assert!(used > 1080 && used > unused + 50, "{policy:?}: {used} of the used, {unused} of the others");
     }
 }
 
