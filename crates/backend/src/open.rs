@@ -237,8 +237,10 @@ pub struct OpenRecord<'a> {
 impl fmt::Display for OpenRecord<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let how = if self.reused { "reuse" } else { "connect" };
-        let (remote, local) = (Shown(self.ends.remote), Shown(self.ends.local));
-        write!(f, "{} {} {remote} {local} {how}", self.ends.fd, self.backend.name())
+        put_start(f, &self.ends, self.backend)?;
+        put_address(f, self.ends.remote)?;
+        put_address(f, self.ends.local)?;
+        f.write_str(how)
     }
 }
 
@@ -257,21 +259,38 @@ pub struct CloseRecord<'a> {
 impl fmt::Display for CloseRecord<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let how = if self.recycled { "recycle" } else { "close" };
-        write!(f, "{} {} {how}", self.ends.fd, self.backend.name())?;
-        self.reason.map_or(Ok(()), |reason| write!(f, " {reason}"))
+        put_start(f, &self.ends, self.backend)?;
+        f.write_str(how)?;
+        let Some(reason) = self.reason else { return Ok(()) };
+        f.write_str(" ")?;
+        f.write_str(reason)
     }
 }
 
-/// Address and port as records have them.
-struct Shown(Option<SocketAddr>);
+/// How both records begin. There is one for each fetch, so nothing here is formatted that can be written as it is.
+fn put_start(f: &mut fmt::Formatter<'_>, ends: &Ends, backend: &Backend) -> fmt::Result {
+    f.write_str(itoa::Buffer::new().format(ends.fd))?;
+    f.write_str(" ")?;
+    f.write_str(backend.name())?;
+    f.write_str(" ")
+}
 
-impl fmt::Display for Shown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(address) => write!(f, "{} {}", address.ip(), address.port()),
-            None => f.write_str("0.0.0.0 0"),
+/// Address and port as records have them, and a blank.
+fn put_address(f: &mut fmt::Formatter<'_>, address: Option<SocketAddr>) -> fmt::Result {
+    let mut number = itoa::Buffer::new();
+    match address {
+        Some(SocketAddr::V4(address)) => {
+            let octets = address.ip().octets();
+            for (octet, behind) in octets.iter().zip([".", ".", ".", " "]) {
+                f.write_str(number.format(*octet))?;
+                f.write_str(behind)?;
+            }
         }
+        Some(SocketAddr::V6(address)) => write!(f, "{} ", address.ip())?,
+        None => f.write_str("0.0.0.0 ")?,
     }
+    f.write_str(number.format(address.map_or(0, |address| address.port())))?;
+    f.write_str(" ")
 }
 
 /// Gets a connection that nobody else uses. Counts it as in use, and counts the request that will be sent (`VBE.*.req`,

@@ -8,9 +8,9 @@
 //! *Invariant:* at most [`IDLE_BACKEND_CONNECTIONS_MAX`] per key; the connections of a key are ordered by age.
 
 use crate::dial::Stream;
-use crate::pool_key::{Place, PoolKey};
+use crate::pool_key::PoolKey;
 use std::cell::RefCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -34,12 +34,12 @@ impl Idle {
 /// The idle connections of one event loop.
 #[derive(Default)]
 pub struct Pool {
-    idle: RefCell<HashMap<Place, Kept>>,
+    /// By the number of the key.
+    idle: RefCell<BTreeMap<u64, Kept>>,
 }
 
 /// The connections to one place.
 struct Kept {
-    /// The key of the backends that last used this place.
     key: Arc<PoolKey>,
     queue: VecDeque<Idle>,
 }
@@ -54,7 +54,7 @@ impl Pool {
     /// Takes a usable connection; closes those that it finds dead or idle for `idle_timeout` seconds.
     pub fn take(&self, key: &PoolKey, now: f64, idle_timeout: f64) -> Option<Box<dyn Stream>> {
         let mut pools = self.idle.borrow_mut();
-        let queue = &mut pools.get_mut(key.place())?.queue;
+        let queue = &mut pools.get_mut(&key.number())?.queue;
         while let Some(mut idle) = queue.pop_back() {
             if !idle.is_over(now, idle_timeout) && is_quiet(idle.stream.as_mut()) {
                 return Some(idle.stream);
@@ -67,13 +67,7 @@ impl Pool {
     /// `own_timeout`: the idle timeout of its backend, if that has its own, in seconds.
     pub fn put(&self, key: &Arc<PoolKey>, stream: Box<dyn Stream>, now: f64, own_timeout: Option<f64>) {
         let mut pools = self.idle.borrow_mut();
-        let kept = match pools.get_mut(key.place()) {
-            Some(kept) => kept,
-            None => pools
-                .entry(key.place().clone())
-                .or_insert_with(|| Kept { key: Arc::clone(key), queue: VecDeque::new() }),
-        };
-        kept.key.clone_from(key);
+        let kept = pools.entry(key.number()).or_insert_with(|| Kept { key: Arc::clone(key), queue: VecDeque::new() });
         let queue = &mut kept.queue;
         if queue.len() >= IDLE_BACKEND_CONNECTIONS_MAX {
             queue.pop_front();

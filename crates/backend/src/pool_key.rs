@@ -8,7 +8,7 @@ use crate::terms::TlsTerms;
 use parking_lot::{Mutex, MutexGuard};
 use shm::locks;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use surface::counter::LockClass;
 use vcl_run::program::{BackendDefinition, Endpoint, ViaDefinition};
@@ -30,20 +30,27 @@ pub(crate) struct Place {
 #[derive(Debug)]
 pub struct PoolKey {
     place: Place,
+    /// No other key of this process has or had it.
+    number: u64,
     /// Number of backends that lead there; changed under the table's lock.
     users: AtomicUsize,
 }
 
 impl PoolKey {
+    fn new(place: Place) -> PoolKey {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        PoolKey { place, number: NUMBERS.fetch_add(1, Ordering::Relaxed), users: AtomicUsize::new(1) }
+    }
+
     /// Whether a backend still leads there.
     #[must_use]
     pub fn is_used(&self) -> bool {
         self.users.load(Ordering::Acquire) > 0
     }
 
-    /// The place.
-    pub(crate) fn place(&self) -> &Place {
-        &self.place
+    /// What tells it from all others.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 }
 
@@ -85,14 +92,14 @@ impl SharedKey {
         };
         if place.endpoint == Endpoint::None {
             // It leads nowhere, so there is nothing to keep.
-            return SharedKey(Arc::new(PoolKey { place, users: AtomicUsize::new(1) }));
+            return SharedKey(Arc::new(PoolKey::new(place)));
         }
         let mut keys = keys();
         if let Some(known) = keys.get(&place) {
             known.users.fetch_add(1, Ordering::Release);
             return SharedKey(Arc::clone(known));
         }
-        let key = Arc::new(PoolKey { place: place.clone(), users: AtomicUsize::new(1) });
+        let key = Arc::new(PoolKey::new(place.clone()));
         keys.insert(place, Arc::clone(&key));
         locks::note_created(LockClass::ConnPool);
         SharedKey(key)

@@ -150,7 +150,9 @@ impl Inner {
 
     /// Notes the tags of an object that has just got its slot. The shard's lock is held.
     pub(crate) fn tag(&self, object: &Object, shard: usize) {
-        for name in names_of(object) {
+        // Most have none, and that is told sooner than what they are.
+        let names = is_tagged(object).then(|| names_of(object));
+        for name in names.into_iter().flatten() {
             let hash = self.tag_hash(name);
             self.tags.add(hash, Entry::new(hash, shard, object.slot()), self.store_of(object));
         }

@@ -164,10 +164,9 @@ impl Fetch {
     /// Begins the transaction. The client's side counts the fetch.
     fn begin(&mut self) {
         self.log.start(LogId::backend(self.task.life.vxid), self.task.life.started);
-        self.log.record_fmt(
-            Tag::Begin,
-            format_args!("bereq {} {}", self.task.order.parent_vxid, self.task.order.mode.word()),
-        );
+        let mut parent = itoa::Buffer::new();
+        let parent = parent.format(self.task.order.parent_vxid).as_bytes();
+        self.log.record_parts(Tag::Begin, &[b"bereq ", parent, b" ", self.task.order.mode.word().as_bytes()]);
         self.log.record(Tag::VCLUse, self.task.order.vcl.name.as_bytes());
     }
 
@@ -205,18 +204,10 @@ impl Fetch {
         self.task.life.account.request_body += uploaded_bytes;
         self.count_backend(Vbe::BereqBodybytes, uploaded_bytes);
         let account = self.task.life.account;
-        self.log.record_fmt(
-            Tag::BereqAcct,
-            format_args!(
-                "{} {} {} {} {} {}",
-                account.request_head,
-                account.request_body,
-                account.request_head + account.request_body,
-                account.response_head,
-                account.response_body,
-                account.response_head + account.response_body
-            ),
-        );
+        let sums = (account.request_head + account.request_body, account.response_head + account.response_body);
+        let numbers =
+            [account.request_head, account.request_body, sums.0, account.response_head, account.response_body, sums.1];
+        self.log.record_numbers(Tag::BereqAcct, numbers);
         self.log.end();
     }
 

@@ -4,7 +4,27 @@
 
 use message::{HeaderLine, Message};
 use shm::log::LogBuffer;
+use std::fmt;
 use surface::tag::Tag;
+
+/// Seconds with three decimals. Formatting a float is long work, and the reason of each miss and of each stored object has some.
+pub(crate) struct Thousandths(pub(crate) f64);
+
+impl fmt::Display for Thousandths {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Thousandths(seconds) = *self;
+        if !(0.0..1e12).contains(&seconds) {
+            return write!(f, "{seconds:.3}");
+        }
+        let thousandths = (seconds * 1000.0).round_ties_even() as u64;
+        f.write_str(itoa::Buffer::new().format(thousandths / 1000))?;
+        // Four digits, of which the first one gives way to the point.
+        let mut digits = itoa::Buffer::new();
+        let digits = digits.format(1000 + thousandths % 1000);
+        f.write_str(".")?;
+        f.write_str(&digits[1..])
+    }
+}
 
 /// The tags of one message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -166,5 +186,18 @@ pub fn set(log: &mut LogBuffer, tags: MessageTags, message: &mut Message, name: 
 pub fn force(log: &mut LogBuffer, tags: MessageTags, message: &mut Message, name: &str, value: &[u8]) {
     if message.get(name) != Some(value) {
         set(log, tags, message, name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Thousandths;
+
+    #[test]
+    fn thousandths_are_written_as_they_are_formatted() {
+        let usual = (0..5000).map(|number| f64::from(number) / 16.0);
+        for value in usual.chain([0.0004, 0.9996, 1e12, 1e300, -1.5, f64::NAN, f64::INFINITY, 1_700_000_000.25]) {
+            assert_eq!(Thousandths(value).to_string(), format!("{value:.3}"));
+        }
     }
 }

@@ -26,6 +26,10 @@ pub fn stored(bytes: &[u8]) {
     let (mut written, mut again) = (Vec::new(), Message::new());
     message.encode(&mut written);
     // There is more than one way to write a head.
+    let mut longer = Vec::new();
+    message.encode_as_it_is(&mut longer);
+    assert!(again.decode(&longer).is_some() && again.headers().eq(message.headers()));
+    assert_eq!((again.status(), again.protocol()), (message.status(), message.protocol()));
     stored_notes(bytes).for_each(|note| written.extend_from_slice(note));
     assert!(again.decode(&written).is_some());
     assert_eq!(

@@ -218,8 +218,37 @@ fn delta_seconds(value: &[u8]) -> u64 {
 /// max-age, and whether it is stored.
 pub fn log_ttl_rfc(lifetime: &Lifetime, now: f64, cacheable: bool, out: &mut Vec<u8>) {
     let Lifetime { origin, ttl, grace, keep, date, expires, max_age, .. } = *lifetime;
-    let word = if cacheable { "cacheable" } else { "uncacheable" };
+    out.extend_from_slice(b"RFC ");
+    for seconds in [ttl, grace, keep, now, origin, date, expires] {
+        put_whole(seconds, out);
+        out.push(b' ');
+    }
+    out.extend_from_slice(itoa::Buffer::new().format(max_age).as_bytes());
+    out.extend_from_slice(if cacheable { b" cacheable" } else { b" uncacheable" });
+}
+
+/// Appends a number as `%.0f` writes it. There are seven in the record of each fetch, and formatting a float is long work.
+fn put_whole(value: f64, out: &mut Vec<u8>) {
+    let rounded = value.round_ties_even();
+    if rounded.abs() < 1e15 && (rounded != 0.0 || value.is_sign_positive()) {
+        return out.extend_from_slice(itoa::Buffer::new().format(rounded as i64).as_bytes());
+    }
     // Writing to a Vec cannot fail.
-    let _ =
-        write!(out, "RFC {ttl:.0} {grace:.0} {keep:.0} {now:.0} {origin:.0} {date:.0} {expires:.0} {max_age} {word}");
+    let _ = write!(out, "{value:.0}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::put_whole;
+
+    #[test]
+    fn whole_seconds_are_written_as_they_are_formatted() {
+        let sums = (0..4000).map(|number| f64::from(number - 2000) / 8.0);
+        let large = [1e15, -1e15, 1e300, 999_999_999_999_999.5, 4_294_967_295.5, 1_700_000_000.25];
+        for value in sums.chain(large).chain([f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, -0.5, 0.5, 1.5]) {
+            let mut out = Vec::new();
+            put_whole(value, &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), format!("{value:.0}"));
+        }
+    }
 }

@@ -107,12 +107,12 @@ impl Fetch {
 
     /// Hands those that have come to the client's side.
     fn hand_over_trailers(&mut self) {
-        let limits = self.receive_limits();
         let Some(aside) = &self.task.life.aside else { return };
         let announced = aside.announced();
         if announced.is_none() && !aside.passes_all() {
             return;
         }
+        let limits = self.receive_limits();
         let Some(received) = self.task.attempt.exchange.as_mut().and_then(|exchange| exchange.take_trailers(&limits))
         else {
             return;
@@ -136,14 +136,16 @@ impl Fetch {
         let Some(carriage) = self.task.attempt.body.carriage else { return };
         let (name, pieces, bytes) =
             (carriage.account, self.task.attempt.received_pieces, self.task.life.account.response_body);
-        self.log.record_fmt(Tag::VfpAcct, format_args!("{name} {pieces} {bytes}"));
+        let (mut of_pieces, mut of_bytes) = (itoa::Buffer::new(), itoa::Buffer::new());
+        let (pieces, bytes) = (of_pieces.format(pieces), of_bytes.format(bytes));
+        self.log.record_parts(Tag::VfpAcct, &[name, " ", pieces, " ", bytes].map(str::as_bytes));
     }
 
     pub(super) fn log_fetch_body(&mut self, is_empty: bool, is_streamed: bool) {
         let carriage = self.task.attempt.body.carriage.filter(|_| !is_empty);
         let name = carriage.map_or("0 none", |carriage| carriage.fetch_body);
         let how = if is_streamed { "stream" } else { "-" };
-        self.log.record_fmt(Tag::FetchBody, format_args!("{name} {how}"));
+        self.log.record_parts(Tag::FetchBody, &[name, " ", how].map(str::as_bytes));
     }
 
     /// Opens the filters that VCL named, or those that follow from the response.

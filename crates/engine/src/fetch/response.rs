@@ -115,9 +115,10 @@ impl Fetch {
     pub(super) fn receive_limits(&self) -> ReceiveLimits {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let parameters = &self.task.order.parameters;
+        let first_byte = self.first_byte_limit();
         ReceiveLimits {
-            first_byte_by: Instant::now() + self.first_byte_limit(),
-            first_byte: self.first_byte_limit(),
+            first_byte_by: Instant::now() + first_byte,
+            first_byte,
             between_bytes: self.between_bytes_limit(),
             last_byte_by: self.task.attempt.last_byte_by,
             at_once_bytes: size(self.context.engine.fragment_fetch_bytes.load(Ordering::Relaxed)),

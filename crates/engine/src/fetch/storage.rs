@@ -87,12 +87,13 @@ impl Fetch {
             attributes.flags |= ObjectFlags::PRIVATE;
         }
         self.log_storage(storage);
-        let head = self.stored_head(length, storage);
         let mut is_stored = !is_private && lives && self.task.life.busy.is_some() && !is_known_too_large;
         let mut is_full = false;
         let is_parsed = flags.has(ObjectFlags::ESI);
         let may_pass_by = !is_parsed && (is_streamed || length == Some(0) || is_known_too_large);
-        let object = if !is_stored && may_pass_by {
+        let passes_by = !is_stored && may_pass_by;
+        let head = self.stored_head(length, storage, passes_by);
+        let object = if passes_by {
             Object::passing(&attributes, &head, self.in_flight_bytes())
         } else {
             match self.context.engine.storages.store(storage).create(&attributes, &head) {
@@ -178,12 +179,13 @@ impl Fetch {
             self.context.count(Main::BerespShortlived);
         }
         if let Some(storage) = engine.storages.name(storage) {
-            self.log.record_fmt(Tag::Storage, format_args!("{} {}", storage.kind, storage.name));
+            self.log.record_parts(Tag::Storage, &[storage.kind.as_bytes(), b" ", storage.name.as_bytes()]);
         }
     }
 
-    /// The encoded head of the object. Whatever VCL wrote, `Content-Length` is the length of the body, or absent.
-    pub(super) fn stored_head(&mut self, length: Option<u64>, storage: u32) -> Vec<u8> {
+    /// The encoded head of the object; one that passes by is read once, and need not be short. Whatever VCL wrote, `Content-Length`
+    /// is the length of the body, or absent.
+    pub(super) fn stored_head(&mut self, length: Option<u64>, storage: u32, passes_by: bool) -> Vec<u8> {
         let class = self.stored_class();
         let beresp = &self.task.attempt.beresp;
         let mut stored = Message::new();
@@ -208,7 +210,11 @@ impl Fetch {
         }
         logged::log_object(&mut self.log, &stored);
         let mut head = Vec::with_capacity(stored.memory_bytes() + 64);
-        stored.encode(&mut head);
+        if passes_by {
+            stored.encode_as_it_is(&mut head)
+        } else {
+            stored.encode(&mut head)
+        }
         if class == Class::InsertRfc {
             head.extend_from_slice(&groups::notes(&stored, CACHE_GROUPS, self.task.bereq_original.get("Host")));
         }

@@ -3,6 +3,7 @@
 //! Next file: `surface::reason`, which has the words for each reason.
 
 use super::Fetch;
+use crate::logged::Thousandths;
 use crate::world::Decision;
 use surface::reason::{self, RECORD, Reason, STALE_PIECE};
 
@@ -58,7 +59,7 @@ impl Fetch {
             (false, true) => {
                 let seconds = self.task.attempt.verdict.ttl;
                 let reason = if self.task.attempt.is_synthetic { Reason::StoredError } else { Reason::Stored };
-                self.why(reason, &format!("seconds={seconds:.3}"));
+                self.why(reason, &format!("seconds={}", Thousandths(seconds)));
             }
             (false, false) if is_pass => self.why(Reason::NotStoredPass, ""),
             (false, false) if self.task.life.is_vary_unusable => self.why(Reason::NotStoredVary, ""),

@@ -4,6 +4,7 @@
 //! its counterpart in `fetch/why.rs`. Off under debug bit `vtc_mode`, whose scripts count records.
 
 use super::Run;
+use crate::logged::Thousandths;
 use crate::world::Decision;
 use cache::{Absence, MissCause};
 use message::Message;
@@ -101,10 +102,10 @@ impl Run<'_> {
     fn why_absent(&mut self, absence: &Absence) {
         let since = |time: f64| (self.request.task.life.received_at - time).max(0.0);
         let Some(gone) = &absence.gone else {
-            let details = format!("gone={NEVER} seconds={:.3}", since(absence.known_since));
+            let details = format!("gone={NEVER} seconds={}", Thousandths(since(absence.known_since)));
             return self.why(Reason::MissAbsent, details.as_bytes());
         };
-        let mut details = format!("gone={} seconds={:.3}", gone.how.word(), since(gone.at));
+        let mut details = format!("gone={} seconds={}", gone.how.word(), Thousandths(since(gone.at)));
         if let Some(ban) = &gone.ban {
             let _ = write!(details, " ban-time={:.3}", ban.time);
         }

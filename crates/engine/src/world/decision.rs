@@ -70,12 +70,14 @@ impl<'a> Decision<'a> {
 impl std::fmt::Display for Decision<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if !self.source.is_empty() {
-            write!(f, "at={}:{} ", self.source, self.line)?;
+            for text in ["at=", self.source, ":", itoa::Buffer::new().format(self.line), " "] {
+                f.write_str(text)?;
+            }
         }
         f.write_str("in=")?;
         self.subs.iter().enumerate().try_for_each(|(at, sub)| {
-            let between = if at > 0 { ">" } else { "" };
-            write!(f, "{between}{sub}")
+            f.write_str(if at > 0 { ">" } else { "" })?;
+            f.write_str(sub)
         })
     }
 }
