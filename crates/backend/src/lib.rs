@@ -58,7 +58,7 @@ pub use dns_names::DnsNames;
 pub use follow::{FollowTerms, follow_name};
 pub use open::{BackendConnection, OpenError, OpenRequest, open};
 pub use pool::Pool;
-pub use probing::run_probe;
+pub use probing::{rest_probe, run_probe};
 pub use random::TestableRandom;
 pub use saint_mode::TroubleList;
 pub use terms::TlsTerms;

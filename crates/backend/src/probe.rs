@@ -55,6 +55,13 @@ impl ProbeState {
         *window
     }
 
+    /// Forgets all results; returns the new window.
+    pub(crate) fn restart(&self) -> Window {
+        let mut window = self.window.lock();
+        *window = Window::new(&self.definition);
+        *window
+    }
+
     /// Marks the probe as known to the log; returns true the first time.
     pub(crate) fn announce(&self) -> bool {
         !self.is_announced.swap(true, Relaxed)

@@ -1,8 +1,8 @@
 //! Running health probes: regular requests, and a window of the last results that decides.
 //!
 //! [`crate::probe`] keeps the results, [`check`] does one check over a [`Dial`], and [`run_probe`] here is the task that
-//! repeats it for as long as the VCL is warm. Dropping the task stops the probe; the window stays, and a later task goes on
-//! with it. Every check leaves a `Backend_health` record outside any transaction.
+//! repeats it for as long as the VCL is warm. Dropping the task stops the probe; a later task begins with an empty window.
+//! Every check leaves a `Backend_health` record outside any transaction.
 //!
 //! The next check starts one interval after the start of the last, but never before that one is done.
 //! Compat: record and rules as observed in Varnish 7.1.1.
@@ -33,10 +33,14 @@ pub async fn run_probe(
     ring: LogRing,
 ) {
     let Some(probe) = backend.probe() else { return };
-    if probe.announce() {
-        log(&backend, probe, true, "", &ring);
-    }
-    log(&backend, probe, false, "", &ring);
+    let is_news = if probe.announce() {
+        // A backend counts as healthy until something else is known.
+        log(&backend, probe, !backend.health().probed(), "", &ring);
+        false
+    } else {
+        restart(&backend, probe, clock())
+    };
+    log(&backend, probe, is_news, "", &ring);
     let interval = bounded(probe.definition().interval);
     loop {
         let start = Instant::now();
@@ -44,6 +48,23 @@ pub async fn run_probe(
         note(&backend, probe, &outcome, clock(), &ring);
         tokio::time::sleep_until(start + interval).await;
     }
+}
+
+/// The probe of a backend has ended, since its VCL went cold: what it found is out of date by the time the VCL is used again, so
+/// that the window begins anew. Compat: Varnish 7.1 does so when the VCL goes cold.
+pub fn rest_probe(backend: &Backend, now: f64, ring: &LogRing) {
+    if let Some(probe) = backend.probe() {
+        let is_news = restart(backend, probe, now);
+        log(backend, probe, is_news, "", ring);
+    }
+}
+
+/// Forgets all results. The checks that are pretended at the beginning decide on the health at once; without any it stays until the
+/// next check. Returns whether the health changed.
+fn restart(backend: &Backend, probe: &ProbeState, now: f64) -> bool {
+    let window = probe.restart();
+    backend.counters().set(Vbe::Happy as usize, window.happy());
+    window.happy() != 0 && backend.health().set_probed(window.is_healthy(), now)
 }
 
 /// Enters a result into the window, the counters, the backend's health and the log.
@@ -63,7 +84,7 @@ fn log(backend: &Backend, probe: &ProbeState, is_news: bool, text: &str, ring: &
             "{} {} {} {} {} {} {} {:.6} {:.6} \"{text}\"",
             backend.name(),
             if is_news { "Went" } else { "Still" },
-            health_word(window.is_healthy()),
+            health_word(backend.health().probed()),
             window.newest_flags(),
             window.good(),
             window.threshold(),

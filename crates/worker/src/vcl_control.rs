@@ -91,8 +91,10 @@ fn follow_warmth(worker: &Worker, vcl: &Arc<LoadedVcl>) {
     follow_lookups(worker, vcl, is_warm);
     let mut probes = worker.probes.borrow_mut();
     if !is_warm {
-        for probe in probes.remove(&vcl.name).into_iter().flatten() {
-            probe.abort();
+        let Some(running) = probes.remove(&vcl.name) else { return };
+        running.iter().for_each(JoinHandle::abort);
+        for backend in vcl.probed_backends() {
+            backend::rest_probe(&backend, worker.own.clock.now(), &worker.engine.ring);
         }
     } else if !probes.contains_key(&vcl.name) {
         let running = vcl

@@ -58,14 +58,16 @@ impl Window {
     #[must_use]
     pub fn new(definition: &ProbeDefinition) -> Window {
         let mut masks = [0; FLAGS.len()];
-        masks[HAPPY] = low_bits(definition.initial.min(definition.threshold));
+        let pretended = definition.initial.min(definition.threshold);
+        masks[HAPPY] = low_bits(pretended);
         Window {
             masks,
             size: definition.window.min(BITS),
             threshold: definition.threshold,
             last_seconds: 0.0,
             average_seconds: 0.0,
-            rate: 0.0,
+            // They count as checks that took no time. Compat: Varnish 7.1.
+            rate: f64::from(pretended).min(AVERAGE_RATE_MAX),
         }
     }
 
@@ -193,6 +195,15 @@ mod tests {
     fn pretended_checks_are_no_more_than_the_threshold() {
         assert_eq!(Window::new(&definition(8, 8, 3)).happy(), 0b111);
         assert_eq!(Window::new(&definition(64, 64, 64)).good(), 64);
+    }
+
+    #[test]
+    fn pretended_checks_took_no_time() {
+        for (initial, average) in [(1, 0.6), (2, 0.4), (3, 0.3), (8, 0.3)] {
+            let mut window = Window::new(&definition(initial, 8, 3));
+            window.note(&outcome(true, 1.2));
+            assert!((window.average_seconds() - average).abs() < 1e-9, "{initial}: {}", window.average_seconds());
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::probe::{DURATION_MAX, DURATION_MIN};
 use std::io::ErrorKind;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
-use tokio::task::LocalSet;
+use tokio::task::{JoinHandle, LocalSet};
 use vcl_run::program::{BackendDefinition, Endpoint, ProbeDefinition, ViaDefinition};
 
 /// A running probe.
@@ -27,12 +27,12 @@ impl Scene {
         Scene { backend, dial: Rc::new(MemoryDial::new(script)), ring: LogRing::in_memory(1 << 16) }
     }
 
-    fn start(&self) {
+    fn start(&self) -> JoinHandle<()> {
         let start = Instant::now();
         let clock = move || 1000.0 + start.elapsed().as_secs_f64();
         let dial: Rc<dyn Dial> = Rc::clone(&self.dial) as Rc<dyn Dial>;
         let run = run_probe(Arc::clone(&self.backend), dial, clock, || false, self.ring.clone());
-        tokio::task::spawn_local(run);
+        tokio::task::spawn_local(run)
     }
 
     /// The origin's end of the next connection, once the probe opens it.
@@ -103,6 +103,56 @@ async fn a_backend_becomes_healthy_and_sick_with_its_answers() {
             );
             assert_eq!(scene.backend.counters().get(Vbe::Happy as usize), 0b11100);
             assert!(scene.backend.health().changed() > 1009.0);
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_rested_begins_anew() {
+    LocalSet::new()
+        .run_until(async {
+            let scene = Scene::with(definition("b"), probe(2, 4, 2), []);
+            let running = scene.start();
+            for _ in 0..3 {
+                scene.answer(b"HTTP/1.1 503 Down\r\n\r\n").await;
+            }
+            assert!(!scene.backend.is_healthy());
+            running.abort();
+            rest_probe(&scene.backend, 2000.0, &scene.ring);
+            assert_eq!((scene.backend.is_healthy(), scene.backend.health().changed()), (true, 2000.0));
+            scene.start();
+            scene.answer(b"HTTP/1.1 200 OK\r\n\r\n").await;
+            assert_eq!(
+                scene.records(),
+                [
+                    "b Still healthy -------H 2 2 4 \"\"",
+                    "b Still healthy -------H 2 2 4 \"\"",
+                    "b Still healthy 4---X-R- 2 2 4 \"HTTP/1.1 503 Down\"",
+                    "b Still healthy 4---X-R- 2 2 4 \"HTTP/1.1 503 Down\"",
+                    "b Went sick 4---X-R- 1 2 4 \"HTTP/1.1 503 Down\"",
+                    "b Went healthy -------H 2 2 4 \"\"",
+                    "b Still healthy -------H 2 2 4 \"\"",
+                    "b Still healthy 4---X-RH 3 2 4 \"HTTP/1.1 200 OK\"",
+                ]
+            );
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_pretends_nothing_leaves_the_health_to_its_next_check() {
+    LocalSet::new()
+        .run_until(async {
+            let scene = Scene::with(definition("b"), probe(0, 4, 1), []);
+            let running = scene.start();
+            scene.answer(b"HTTP/1.1 200 OK\r\n\r\n").await;
+            running.abort();
+            rest_probe(&scene.backend, 2000.0, &scene.ring);
+            assert!(scene.backend.is_healthy());
+            assert_eq!(scene.backend.probe().unwrap().window().good(), 0);
+            scene.start();
+            scene.answer(b"HTTP/1.1 503 Down\r\n\r\n").await;
+            assert!(!scene.backend.is_healthy());
         })
         .await;
 }
@@ -192,7 +242,7 @@ async fn a_probe_goes_through_the_proxy_of_its_backend() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stopped_probe_goes_on_where_it_was() {
+async fn a_probe_that_ended_without_a_word_begins_anew_too() {
     let scene = Scene::new([]);
     let first = LocalSet::new();
     first
@@ -211,7 +261,7 @@ async fn a_stopped_probe_goes_on_where_it_was() {
         .await;
     assert_eq!(
         scene.records()[3..],
-        ["b Still healthy 4---X-RH 3 3 4 \"\"", "b Still healthy 4---X-RH 4 3 4 \"HTTP/1.1 200 OK\""]
+        ["b Went sick -------H 2 3 4 \"\"", "b Went healthy 4---X-RH 3 3 4 \"HTTP/1.1 200 OK\""]
     );
 }
 
