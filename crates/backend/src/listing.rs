@@ -245,7 +245,7 @@ impl<'a> Item<'a> {
             },
             Some(kind @ (DirectorKind::Random(_) | DirectorKind::LeastConnections(_))) => {
                 let members = self.members(&kind.members());
-                Details::Weighted { total: members.iter().map(|member| member.weight).sum(), members }
+                Details::Weighted { total: members.iter().fold(0.0, |total, member| total + member.weight), members }
             }
             Some(DirectorKind::Shard(shard)) => Details::Shard {
                 warmup: shard.warmup(),
