@@ -354,7 +354,9 @@ fn proxied_session_says_who_the_client_is() {
         assert_eq!((session[0].as_str(), session[2].as_str()), ("Begin sess 0 PROXY", "Proxy 1 1.2.3.4 5 6.7.8.9 80"));
         world.expect_log("ReqStart 1.2.3.4 5 a0");
         let session = OpeningSession::open(&world.context, world.peer(), "PROXY");
+        session.name_ends(&world.context, 2, ("1.2.3.4:5".parse().unwrap(), "[::1]:80".parse().unwrap()));
         session.refuse(&world.context, CloseReason::RxJunk, "PROXY2: CRC error");
+        world.expect_log("Proxy 2 1.2.3.4 5 ::1 80");
         world.expect_log("ProxyGarbage PROXY2: CRC error");
         world.expect_log("SessClose RX_JUNK 0.000");
     });

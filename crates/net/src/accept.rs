@@ -242,6 +242,10 @@ async fn read_proxy<S: AsyncRead + Unpin>(
             match proxy_protocol::parse(&received) {
                 Parsed::Complete { header, consumed } => return Ok((header, consumed)),
                 Parsed::Bad(text) => return Err((CloseReason::RxJunk, text)),
+                Parsed::BadElements { addresses, text } => {
+                    session.name_ends(context, 2, addresses);
+                    return Err((CloseReason::RxJunk, text));
+                }
                 Parsed::Overflow => return Err((CloseReason::RxOverflow, String::new())),
                 Parsed::Partial => match stream.read_buf(&mut received).await {
                     Ok(0) | Err(_) => return Err((CloseReason::RemClose, String::new())),

@@ -59,7 +59,7 @@ pub(crate) fn check(elements: &[u8], header: &[u8]) -> Result<(), &'static str> 
                 while next_element(&mut within)?.is_some() {}
             }
             CHECKSUM => {
-                let expected: [u8; 4] = value.try_into().map_err(|_| "TLV Length Error")?;
+                let expected: [u8; 4] = value.try_into().map_err(|_| "CRC error")?;
                 let end = header.len() - rest.len();
                 let zeroed = [&header[..end - 4], &[0; 4], &header[end..]].concat();
                 if crc32c(&zeroed) != u32::from_be_bytes(expected) {

@@ -39,6 +39,13 @@ pub enum Parsed {
     },
     /// Not a PROXY header; the text is for `ProxyGarbage`, empty if there is nothing to log.
     Bad(String),
+    /// A version 2 header whose elements are malformed: not to be used, but the log names its addresses.
+    BadElements {
+        /// Client and server address.
+        addresses: (SocketAddr, SocketAddr),
+        /// For `ProxyGarbage`.
+        text: String,
+    },
     /// Longer than we accept, by its own length field or by the bytes so far.
     Overflow,
 }
@@ -145,10 +152,10 @@ fn version_2(bytes: &[u8]) -> Parsed {
             other => header.ignored = Some(format!("PROXY2: Ignoring unsupported protocol (0x{other:02x})")),
         }
     }
-    if header.addresses.is_some() {
+    if let Some(addresses) = header.addresses {
         let elements = &body[if bytes[13] == FAMILY_TCP4 { TCP4_BYTES } else { TCP6_BYTES }..];
         if let Err(text) = element::check(elements, &bytes[..consumed]) {
-            return Parsed::Bad(format!("PROXY2: {text}"));
+            return Parsed::BadElements { addresses, text: format!("PROXY2: {text}") };
         }
         header.elements = elements.to_vec();
     }
@@ -199,6 +206,17 @@ mod tests {
         bytes
     }
 
+    /// What is said of a header whose elements are malformed. Its addresses are told too.
+    fn refused(bytes: &[u8]) -> String {
+        match parse(bytes) {
+            Parsed::BadElements { addresses, text } => {
+                assert_eq!(addresses.0.port(), 1234);
+                text
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn elements_are_kept_when_they_are_well_formed() {
         assert_eq!(element::crc32c(b"123456789"), 0xe306_9283, "the check value of CRC-32C");
@@ -211,11 +229,11 @@ mod tests {
             (&[0x20, 0, 4, 1, 0, 0, 0], Err("PROXY2: TLV Length Error")),
             (&[0x20, 0, 6, 1, 0, 0, 0, 0, 0x21], Err("PROXY2: TLV Dribble bytes")),
             (&[3, 0, 4, 0, 0, 0, 0], Err("PROXY2: CRC error")),
-            (&[3, 0, 3, 0, 0, 0], Err("PROXY2: TLV Length Error")),
+            (&[3, 0, 3, 0, 0, 0], Err("PROXY2: CRC error")),
         ] {
             match expected {
                 Ok(()) => assert_eq!(complete(&with_elements(elements)).0.elements, elements),
-                Err(text) => assert_eq!(parse(&with_elements(elements)), Parsed::Bad(text.into())),
+                Err(expected) => assert_eq!(refused(&with_elements(elements)), expected),
             }
         }
         let mut checked = with_elements(&[3, 0, 4, 0, 0, 0, 0]);
@@ -224,7 +242,7 @@ mod tests {
         checked[at..].copy_from_slice(&sum.to_be_bytes());
         assert_eq!(complete(&checked).0.elements.len(), 7);
         checked[20] ^= 1;
-        assert_eq!(parse(&checked), Parsed::Bad("PROXY2: CRC error".into()));
+        assert_eq!(refused(&checked), "PROXY2: CRC error");
     }
 
     #[test]

@@ -66,16 +66,20 @@ impl OpeningSession {
         self.session.close(context, SessionEnd::waiting(reason));
     }
 
+    /// Logs what a header names as client and server.
+    pub fn name_ends(&self, context: &Loop, version: u8, (client, server): (SocketAddr, SocketAddr)) {
+        let (from, to) = ((client.ip(), client.port()), (server.ip(), server.port()));
+        let text = format_args!("{version} {} {} {} {}", from.0, from.1, to.0, to.1);
+        self.session.view.log(context, Tag::Proxy, text);
+    }
+
     /// The header has arrived: the session goes on with the client that it names.
     pub fn hear_proxy(&mut self, context: &Loop, facts: ProxyFacts) {
         let version = facts.version;
         let log = |tag, text: std::fmt::Arguments<'_>| self.session.view.log(context, tag, text);
         match (facts.ignored, facts.addresses) {
             (Some(text), _) => log(Tag::ProxyGarbage, format_args!("{text}")),
-            (None, Some((client, server))) => {
-                let (from, to) = ((client.ip(), client.port()), (server.ip(), server.port()));
-                log(Tag::Proxy, format_args!("{version} {} {} {} {}", from.0, from.1, to.0, to.1));
-            }
+            (None, Some(addresses)) => self.name_ends(context, version, addresses),
             (None, None) => log(Tag::Proxy, format_args!("{version} local local local local")),
         }
         let mut peer = self.session.view.peer.clone();

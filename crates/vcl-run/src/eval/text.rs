@@ -64,7 +64,8 @@ pub(super) fn of<H: Host + ?Sized>(value: Value, program: &LinkedProgram, host: 
             let encoded = base64(scratch.get(blob));
             scratch.put(encoded.as_bytes())
         }
-        Value::Ip(Some((address, _))) => formatted(scratch, format_args!("{address}")),
+        // An IPv4 address that is written as an IPv6 one reads as what it is. Compat: Varnish 7.1.
+        Value::Ip(Some((address, _))) => formatted(scratch, format_args!("{}", address.to_canonical())),
         Value::Backend(Some(director)) => scratch.put(host.director_name(director).as_bytes()),
         Value::Stevedore(Some(storage)) => {
             formatted(scratch, format_args!("storage.{}", host.storage_name(Some(storage))))
