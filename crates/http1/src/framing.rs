@@ -117,8 +117,10 @@ fn parse_length(value: &[u8]) -> Result<u64, FramingError> {
         .ok_or(FramingError::LengthSyntax)
 }
 
+/// Whether the message is of HTTP/1.0.
 #[inline]
-pub(crate) fn is_http10(message: &Message) -> bool {
+#[must_use]
+pub fn is_http10(message: &Message) -> bool {
     let protocol = message.protocol();
     protocol != b"HTTP/1.1" && protocol.eq_ignore_ascii_case(b"HTTP/1.0")
 }

@@ -227,6 +227,15 @@ impl Http1Exchange {
         };
         match http1::connection_options(beresp) {
             Err(_) => self.must_close(close_reason::BAD),
+            // Compat: a body that ends with the connection is a wish to close it.
+            Ok(options)
+                if options.close
+                    && length != BodyLength::UntilClose
+                    && http1::is_http10(beresp)
+                    && !http1::lists_close(beresp) =>
+            {
+                self.must_close(close_reason::PROTOCOL);
+            }
             Ok(options) if options.close => self.must_close(close_reason::REQUESTED),
             Ok(_) => {}
         }
@@ -356,7 +365,8 @@ impl Http1Exchange {
         let leftover = (!self.wire.received().is_empty()).then_some(close_reason::JUNK);
         let why = self.must_close.or(leftover);
         let connection = self.wire.into_connection();
-        let is_kept = why.is_none() && connection.is_recyclable();
+        let why = why.or((!connection.is_recyclable()).then_some(close_reason::SINGLE));
+        let is_kept = why.is_none();
         log.record_fmt(Tag::BackendClose, format_args!("{}", connection.close_record(is_kept, why)));
         if is_kept {
             connection.recycle(&context.pool, &context.counters, context.clock.now());

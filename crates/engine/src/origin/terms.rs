@@ -10,6 +10,11 @@ use tokio::time::Instant;
 pub(crate) mod close_reason {
     /// The origin or VCL asked for it.
     pub(crate) const REQUESTED: &str = "Backend/VCL requested close";
+    /// The response is of HTTP/1.0, and does not say that the connection stays.
+    pub(crate) const PROTOCOL: &str = "Proto < HTTP/1.1";
+    /// Nobody asked for it, but the connection serves no other request: it began with a PROXY header, or its address is no longer
+    /// the backend's.
+    pub(crate) const SINGLE: &str = "Not Closing";
     /// The request asked for it.
     pub(crate) const REQUEST: &str = "Client requested close";
     /// The response is invalid.

@@ -233,6 +233,12 @@ async fn what_follows_a_body_or_says_close_costs_the_connection() {
     scene.head().await;
     scene.beresp.unset("Connection");
     assert_eq!(scene.released(), format!("-1 default close {}", close_reason::REQUESTED));
+
+    for (connection, why) in [("", close_reason::PROTOCOL), ("Connection: close\r\n", close_reason::REQUESTED)] {
+        let mut scene = Scene::new(&format!("HTTP/1.0 204 No Content\r\n{connection}\r\n")).await;
+        scene.head().await;
+        assert_eq!(scene.released(), format!("-1 default close {why}"));
+    }
 }
 
 #[tokio::test]
