@@ -135,6 +135,11 @@ pub trait Host {
     fn ban(&mut self, expression: &[u8]) -> Result<(), String>;
     /// Writes a log record for the running task.
     fn log(&mut self, tag: Tag, payload: &[u8]);
+
+    /// Whether records with this tag are left out, so that none need be made.
+    fn is_masked(&self, _tag: Tag) -> bool {
+        false
+    }
     /// Writes a record about the run itself: a method begins, returns, or fails. May be left out where there is no
     /// transaction.
     fn log_run(&mut self, tag: Tag, payload: &[u8]) {

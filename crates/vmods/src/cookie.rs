@@ -30,17 +30,21 @@ impl Cookies {
         self.0.clear();
     }
 
+    /// Returns how many cookies there are, with those that are not kept and each of several with one name.
+    ///
     /// # Errors
     /// The cookies take more than `limit_bytes`; then none are kept.
-    fn parse(&mut self, header: &[u8], limit_bytes: usize) -> Result<(), Failure> {
+    fn parse(&mut self, header: &[u8], limit_bytes: usize) -> Result<usize, Failure> {
         self.clear();
         let mut bytes = 0;
+        let mut count = 0;
         // A client may send thousands of cookies: this table finds the position of each by name in constant time.
         let mut places: HashMap<&[u8], usize> = HashMap::new();
         let mut rest = header;
         loop {
             rest = skip_blanks(rest);
-            let Some(equals) = rest.iter().position(|byte| *byte == b'=') else { return Ok(()) };
+            let Some(equals) = rest.iter().position(|byte| *byte == b'=') else { return Ok(count) };
+            count += 1;
             let (name, after) = (&rest[..equals], &rest[equals + 1..]);
             let end = after.iter().position(|byte| *byte == b';').unwrap_or(after.len());
             let value = &after[..end];
@@ -121,7 +125,10 @@ pub(crate) fn parse(
         context.log(Tag::Debug, b"cookie: nothing to parse");
     } else {
         let limit_bytes = context.task().room_bytes(scratch);
-        context.task().kept().cookies.parse(header, limit_bytes)?;
+        let count = context.task().kept().cookies.parse(header, limit_bytes)?;
+        if !context.is_masked(Tag::Debug) {
+            context.log(Tag::Debug, format!("cookie: parsed {count} cookies.").as_bytes());
+        }
     }
     crate::done(Value::Void)
 }
@@ -168,7 +175,14 @@ pub(crate) fn filter_re(
     let mut cookies = std::mem::take(&mut context.task().kept().cookies.0);
     let mut failure = None;
     cookies.retain(|cookie| match matches(context, arguments, 0, &cookie.name) {
-        Ok(matched) => matched == keep,
+        Ok(matched) if matched == keep => true,
+        Ok(_) => {
+            if !context.is_masked(Tag::Debug) {
+                let how: &[u8] = if keep { b"Removing cookie " } else { b"Removing matching cookie " };
+                context.log(Tag::Debug, &[how, &cookie.name, b" (value: ", &cookie.value, b")"].concat());
+            }
+            false
+        }
         Err(error) => {
             failure = Some(error);
             true
@@ -196,6 +210,9 @@ pub(crate) fn get_re(
     let cookies = std::mem::take(&mut context.task().kept().cookies.0);
     let mut found = Ok(Text::UNSET);
     for cookie in &cookies {
+        if !context.is_masked(Tag::Debug) {
+            context.log(Tag::Debug, &[b"cookie: checking ", cookie.name.as_slice()].concat());
+        }
         match matches(context, arguments, 0, &cookie.name) {
             Ok(false) => continue,
             Ok(true) => found = Ok(scratch.put(&cookie.value)),

@@ -192,6 +192,10 @@ impl Host for World<'_> {
         self.log.record(tag, payload);
     }
 
+    fn is_masked(&self, tag: Tag) -> bool {
+        self.log.is_masked(tag)
+    }
+
     /// Without a transaction only VCL's own log records are written, not that its methods run. Why vcl_init failed is reported
     /// to the operator who loads the VCL; for vcl_fini there is only the log. Compat: Varnish 7.1, both records.
     fn log_run(&mut self, tag: Tag, payload: &[u8]) {

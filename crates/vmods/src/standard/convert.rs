@@ -92,9 +92,10 @@ pub(crate) fn time(dates: DateForms, arguments: Arguments<'_>, scratch: &Scratch
     settle("time", arguments, converted.map(Value::Time))
 }
 
-/// A date, or seconds since 1970; zero and negative numbers are not a time.
+/// A date, perhaps with blanks before it and spaces after it, or seconds since 1970; zero and negative numbers are not a time.
 fn parse_time(text: &[u8], forms: DateForms) -> Option<f64> {
-    let date = semantics::date::parse(text.trim_ascii_start(), forms);
+    let end = text.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
+    let date = semantics::date::parse(text[..end].trim_ascii_start(), forms);
     let seconds =
         date.or_else(|| number::real(text).ok()).or_else(|| number::integer(text).ok().map(|whole| whole as f64));
     seconds.filter(|seconds| *seconds > 0.0)

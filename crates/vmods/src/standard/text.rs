@@ -108,7 +108,8 @@ pub(crate) fn querysort(arguments: Arguments<'_>, scratch: &mut Scratch) -> Resu
 }
 
 /// Sorts as Varnish does: if one parameter is the start of another, the two count as equal, so the result depends on the
-/// algorithm, which is a merge sort that splits at half the length, rounded down.
+/// algorithm, which is a merge sort that splits at half the length, rounded down. Bytes count as signed numbers: those above 127
+/// come first.
 /// Compat: agrees with Varnish 7.1.1 on 150 random queries.
 fn merge_sort<'a>(parameters: &[&'a [u8]]) -> Vec<&'a [u8]> {
     if parameters.len() < 2 {
@@ -120,7 +121,9 @@ fn merge_sort<'a>(parameters: &[&'a [u8]]) -> Vec<&'a [u8]> {
     let (mut left, mut right) = (left.into_iter().peekable(), right.into_iter().peekable());
     while let (Some(first), Some(second)) = (left.peek(), right.peek()) {
         let shared = first.len().min(second.len());
-        let next = if first[..shared] <= second[..shared] { left.next() } else { right.next() };
+        let (first, second) = (first[..shared].iter(), second[..shared].iter());
+        let is_ordered = first.map(|byte| byte.cast_signed()).le(second.map(|byte| byte.cast_signed()));
+        let next = if is_ordered { left.next() } else { right.next() };
         merged.extend(next);
     }
     merged.extend(left);

@@ -17,7 +17,9 @@ fn record(
     is_backend: bool,
     payload: &[u8],
 ) -> Result<(), Failure> {
-    let tag = Tag::from_name(tag).ok_or_else(|| Failure(format!("No such tag: {tag}")))?;
+    // Compat: unlike in a query, upper and lower case differ.
+    let known = Tag::from_name(tag).filter(|known| known.name() == tag);
+    let tag = known.ok_or_else(|| Failure(format!("No such tag: {tag}")))?;
     let number = u32::try_from(number).ok().filter(|number| i64::from(*number) <= NUMBER_MAX);
     let number = number.ok_or_else(|| Failure("id out of bounds".to_owned()))?;
     let transaction = if is_backend { Transaction::Backend(number) } else { Transaction::Client(number) };
