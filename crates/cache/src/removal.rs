@@ -19,7 +19,7 @@ use surface::reason::Departure;
 pub enum Purge {
     /// Remove.
     Hard,
-    /// Shorten lives; never lengthens them.
+    /// Give other lives, from now on. Mostly shorter ones, but VCL may ask for longer ones too.
     Soft {
         /// Seconds of freshness left.
         ttl: f64,
@@ -67,7 +67,7 @@ impl Cache {
         }
     }
 
-    /// Removes every variant under a key, or shortens their lives. Returns how many objects; the caller counts
+    /// Removes every variant under a key, or changes their lives. Returns how many objects; the caller counts
     /// `n_purges` and `n_obj_purged`. A fetch under way is not touched.
     pub fn purge(&self, key: &[u8; 32], purge: Purge, now: f64) -> usize {
         let inner = &*self.inner;
@@ -81,7 +81,7 @@ impl Cache {
                 Purge::Hard => {
                     removed.extend(inner.discard(&mut shard, &digest, *slot, Leaving::As(Departure::Purged)));
                 }
-                Purge::Soft { .. } => inner.shorten(&mut shard, *slot, purge, now),
+                Purge::Soft { .. } => inner.set_life(&mut shard, *slot, purge, now),
             }
         }
         shard.settle(&inner.stores);
@@ -122,16 +122,12 @@ impl Cache {
 }
 
 impl Inner {
-    /// Shortens the life of the object in a slot, as for a soft purge.
-    pub(crate) fn shorten(&self, shard: &mut Shard, slot: u32, purge: Purge, now: f64) {
+    /// Changes the life of the object in a slot, as for a soft purge.
+    pub(crate) fn set_life(&self, shard: &mut Shard, slot: u32, purge: Purge, now: f64) {
         let (Some(object), Purge::Soft { ttl, grace, keep }) = (shard.slots.get(slot), purge) else { return };
-        let shorter = |old: f64, new: f64| if new < 0.0 { old } else { old.min(new) };
+        let chosen = |old: f64, new: f64| if new < 0.0 { old } else { new };
         let died_at = dies_at(object);
-        object.set_lifetime(
-            object.ttl().min(now - object.origin() + ttl),
-            shorter(object.grace(), grace),
-            shorter(object.keep(), keep),
-        );
+        object.set_lifetime(now - object.origin() + ttl, chosen(object.grace(), grace), chosen(object.keep(), keep));
         self.log_change(object, died_at);
         let due = self.tick_of(dies_at(object));
         shard.reschedule(slot, due);

@@ -317,7 +317,7 @@ impl TagPurge {
                     }
                     Purge::Soft { ttl, .. } => {
                         if object.ttl() > self.now - object.origin() + ttl {
-                            inner.shorten(&mut shard, entry.slot, self.purge, self.now);
+                            inner.set_life(&mut shard, entry.slot, self.purge, self.now);
                             self.count += 1;
                             self.objects += 1;
                         }

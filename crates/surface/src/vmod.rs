@@ -382,7 +382,7 @@ functions! {
             with_default("ttl", Type::Duration, "0s"), with_default("grace", Type::Duration, "-1s"),
             with_default("keep", Type::Duration, "-1s"),
         ], at::ALL,
-        "Shortens the life of all variants; a negative argument leaves that time alone. Returns how many there were.";
+        "Sets how long all variants are fresh from now on, and their grace and keep; a negative grace or keep leaves that time alone. Returns how many there were.";
 
     BlobDecode: "blob", "", "decode", Blob, [
             word("decoding", ENCODINGS, Some("IDENTITY"), false), with_default("length", Type::Int, "0"),
