@@ -108,12 +108,15 @@ impl Run<'_> {
             connect_timeout: None,
             task_deadline: None,
             started: now,
+            proxy_header_bytes: 0,
         }));
     }
 
     fn end_pipe_request(&mut self) {
         if let Some(mut pipe) = self.request.task.found.pipe.take() {
-            pipe.log.record(Tag::BereqAcct, b"0 0 0 0 0 0");
+            // What is piped is counted in PipeAcct.
+            let sent = pipe.proxy_header_bytes;
+            pipe.log.record_fmt(Tag::BereqAcct, format_args!("{sent} 0 {sent} 0 0 0"));
             pipe.log.end();
         }
     }
@@ -255,6 +258,7 @@ impl Run<'_> {
                 Err(error) => return Err((reason_of(&error), error.text())),
             }
         };
+        pipe.proxy_header_bytes = origin.proxy_header_bytes;
         pipe.log.timestamp("Connected", self.context.clock.now());
         pipe.log.record_fmt(Tag::BackendOpen, format_args!("{}", origin.open_record()));
         if let Some(record) = origin.tls_record() {

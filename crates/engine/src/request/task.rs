@@ -208,6 +208,8 @@ pub(crate) struct PipeRequest {
     /// `bereq.task_deadline` when VCL set it, seconds.
     pub(crate) task_deadline: Option<f64>,
     pub(crate) started: f64,
+    /// Length of the PROXY header that the origin was sent.
+    pub(crate) proxy_header_bytes: u64,
 }
 
 /// The state of one request. What belongs to one request, or a part of its life, is in structures that are reset as a whole, so

@@ -99,6 +99,7 @@ fn piped(context: &Loop) -> PipeRequest {
         connect_timeout: None,
         task_deadline: None,
         started: 1.0,
+        proxy_header_bytes: 0,
     }
 }
 

@@ -146,6 +146,7 @@ fn foreign_found(cache: &Cache, ring: &LogRing) -> Found {
             connect_timeout: None,
             task_deadline: None,
             started: 7.0,
+            proxy_header_bytes: 0,
         })),
         prepared: Some(Box::new(prepared)),
     }
