@@ -10,6 +10,7 @@ use crate::daemon::{Origin, eventually, needs, ok};
 use crate::layers::root as source;
 use root::{Root, Service};
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
@@ -308,11 +309,38 @@ fn a_purge_leaves_alone_what_was_there_before() {
     let root = Root::new();
     root.write("etc/varnish/default.vcl", "theirs");
     root.write("etc/varnish/secret", "theirs");
+    root.write("etc/logrotate.d/varnish", "theirs");
     root.write("var/log/varnish/varnishncsa.log", "theirs");
     root.install(&[PACKAGES.file("copal", OLD), PACKAGES.file("copal-varnish", OLD)]);
+    // logrotate fails if two files name one log, and Debian's stays behind when varnish is removed.
+    let rotations = std::fs::read_dir(root.path("etc/logrotate.d")).unwrap().flatten();
+    assert_eq!(rotations.map(|entry| entry.file_name()).collect::<Vec<_>>(), ["varnish"]);
     root.dpkg(&["--purge", "copal-varnish", "copal"]);
-    assert_eq!(root.left_over(), ["etc/varnish/default.vcl", "etc/varnish/secret", "var/log/varnish/varnishncsa.log"]);
+    let before =
+        ["etc/logrotate.d/varnish", "etc/varnish/default.vcl", "etc/varnish/secret", "var/log/varnish/varnishncsa.log"];
+    assert_eq!(root.left_over(), before);
     assert_eq!(root.read("etc/varnish/default.vcl"), "theirs");
+}
+
+#[test]
+fn what_was_made_stays_when_varnish_uses_it_by_the_time_of_the_purge() {
+    let (Some(_), Some(_)) = (needs("dpkg-deb"), needs("dpkg")) else { return };
+    let root = Root::new();
+    root.install(&[PACKAGES.file("copal", OLD), PACKAGES.file("copal-varnish", OLD)]);
+    root.dpkg(&["--remove", "copal-varnish"]);
+    // Debian's varnish is installed, and writes its log.
+    root.write("usr/sbin/varnishd", "#!/bin/sh\n");
+    std::fs::set_permissions(root.path("usr/sbin/varnishd"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    root.write("var/log/varnish/varnishncsa.log", "theirs");
+    root.dpkg(&["--purge", "copal-varnish", "copal"]);
+    let theirs = [
+        "etc/logrotate.d/varnish",
+        "etc/varnish/default.vcl",
+        "etc/varnish/secret",
+        "usr/sbin/varnishd",
+        "var/log/varnish/varnishncsa.log",
+    ];
+    assert_eq!(root.left_over(), theirs);
 }
 
 #[test]
