@@ -146,6 +146,7 @@ fn of_unit(path: &Path, root: &Root, report: &mut Report) -> Result<Option<Vec<W
     let unit = unit::read(root, path, report)?;
     let variables = unit.variables(root, report);
     let (program, mut words) = unit.command(&variables)?;
+    unit.judge_commands(report);
     if !daemon::is_varnishd(&program.text) {
         let what = format!("{}: not varnishd, so what it starts was not looked at", program.shown());
         unit.judge(report);

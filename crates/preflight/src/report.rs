@@ -120,7 +120,9 @@ impl Report {
     /// For people; with `problems` without what works.
     pub(crate) fn write_text(&self, output: &mut dyn Write, problems: bool) -> io::Result<()> {
         let files: Vec<_> = self.read.iter().map(|file| legible::line(file.as_bytes())).collect();
-        writeln!(output, "read: {}", files.join(", "))?;
+        if !files.is_empty() {
+            writeln!(output, "read: {}", files.join(", "))?;
+        }
         for verdict in Verdict::ALL {
             if self.of(verdict).next().is_none() || problems && verdict == Verdict::Works {
                 continue;
@@ -137,7 +139,10 @@ impl Report {
             }
         }
         if !self.command.is_empty() {
-            writeln!(output, "\nto start:\n  {}", legible::line(self.command.join(" ").as_bytes()))?;
+            // A word that blocks is no part of the line, so nobody should take it as it is.
+            let is_whole = self.of(Verdict::Blocks).next().is_none();
+            let heading = if is_whole { "to start" } else { "to start, without what blocks" };
+            writeln!(output, "\n{heading}:\n  {}", legible::line(self.command.join(" ").as_bytes()))?;
         }
         let count = |verdict| self.of(verdict).count();
         writeln!(

@@ -57,7 +57,8 @@ pub(crate) fn parse(args: &[OsString]) -> Result<Request, String> {
             "params" => request.parameters = Some(value()?.into()),
             "hitch" => request.hitch = Some(value()?.into()),
             "ncsa" => request.ncsa = Some(text(value()?)?),
-            "root" => request.root = Some(value()?.into()),
+            // Paths below it are absolute for the daemon's parsers, wherever the root was named from.
+            "root" => request.root = Some(absolute(value()?)?),
             _ => return Err(format!("invalid option '{option}'")),
         }
     }
@@ -67,6 +68,10 @@ pub(crate) fn parse(args: &[OsString]) -> Result<Request, String> {
         return Err("one of --unit, --environment, --running, --pid and -- at a time".to_owned());
     }
     Ok(request)
+}
+
+fn absolute(path: OsString) -> Result<PathBuf, String> {
+    std::path::absolute(&path).map_err(|error| format!("--root {}: {error}", path.to_string_lossy()))
 }
 
 impl Request {

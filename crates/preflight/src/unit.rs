@@ -178,6 +178,19 @@ impl Unit {
         variables
     }
 
+    /// Says when there is more than one command line, which systemd takes of services with `Type=oneshot` only. A drop-in that does not
+    /// take back the unit's own line before it gives another is how this comes about.
+    pub(crate) fn judge_commands(&self, report: &mut Report) {
+        let lines = self.list("ExecStart");
+        if let [_, .., last] = lines.as_slice() {
+            report.blocks(
+                &Place::new(&last.value.file, last.line),
+                "a second ExecStart=, with which systemd refuses the unit",
+                "an empty ExecStart= on the line before takes back the first one",
+            );
+        }
+    }
+
     /// The program of `ExecStart=` and the words behind it.
     ///
     /// # Errors

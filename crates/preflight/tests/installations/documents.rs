@@ -62,7 +62,7 @@ fn people_see_what_blocks_first_and_may_leave_out_what_works() {
          \x20 /etc/default/varnish:1: -f /x.vcl\n\
          \x20 /etc/default/varnish:1: -s malloc,1m\n\
          \x20 /x.vcl: VCL 4.1\n\
-         \nto start:\n\
+         \nto start, without what blocks:\n\
          \x20 varnishd -f /x.vcl -h critbit -s malloc,1m\n\
          \n1 block, 1 change, 3 work as they are\n"
     );

@@ -190,6 +190,23 @@ fn what_cannot_be_looked_at_is_said() {
     let (status, document) = installation.document(&["--unit", "shell.service"]);
     assert_eq!(status, 1);
     has(&said(&document, "changes"), "shell.service:2 /bin/sh: not varnishd, so what it starts was not looked at");
+    // Paths in it are found from wherever the root is named.
+    installation.write("/etc/varnish/default.vcl", SMALL_VCL.as_bytes());
+    let line = "[Service]\nExecStart=/usr/sbin/varnishd -F -f /etc/varnish/default.vcl\n";
+    installation.write("/etc/systemd/system/first.service", line.as_bytes());
+    let up = "../".repeat(std::env::current_dir().unwrap().components().count());
+    let relative = format!("{up}{}", installation.path("/").display());
+    let (status, output, _) = run(["--root", &relative, "--unit", "first.service"].map(OsString::from).into());
+    assert!(status == 0 && output.contains("\nto start:\n  varnishd -F -f /etc/varnish/default.vcl\n"), "{output}");
+    // A drop-in that forgets to take back the line before.
+    installation.write("/etc/systemd/system/first.service.d/more.conf", line.as_bytes());
+    let (status, document) = installation.document(&["--unit", "first.service"]);
+    assert_eq!(status, 2);
+    has(&said(&document, "blocks"), "more.conf:2 a second ExecStart=, with which systemd refuses the unit -> an empty");
+    let (_, output, _) = installation.preflight(&["--unit", "first.service"]);
+    assert!(output.contains("\nto start, without what blocks:\n"), "{output}");
+    installation.write("/etc/systemd/system/first.service.d/more.conf", line.replace(']', "]\nExecStart=").as_bytes());
+    assert_eq!(installation.preflight(&["--unit", "first.service"]).0, 0);
     for line in [&["--unit", "empty.service"][..], &["--unit", "none.service"], &["--nonsense"], &["x"]] {
         let (status, output, error) = installation.preflight(line);
         assert_eq!((status, output.as_str()), (3, ""), "{line:?}");
