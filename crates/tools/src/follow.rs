@@ -189,7 +189,15 @@ impl Follow {
                 let _ = writeln!(streams.error, "{message}");
                 status
             }
-            Err(Ended::OutputGone) => 1,
+            Err(Ended::OutputGone(error)) => {
+                // Whoever reads the output may end first, which is no news; a full disk is.
+                if error.kind() != io::ErrorKind::BrokenPipe {
+                    let file =
+                        self.write_to.as_ref().map(|path| format!(" {}", path.to_string_lossy())).unwrap_or_default();
+                    let _ = writeln!(streams.error, "Cannot write{file}: {}", reason(&error));
+                }
+                1
+            }
         }
     }
 
@@ -231,13 +239,13 @@ impl Follow {
         }
         let signals = if streams.program { Signals::listen() } else { Signals::deaf() };
         if self.writes && file.is_none() {
-            streams.output.write_all(file_head).map_err(|_| Ended::OutputGone)?;
+            streams.output.write_all(file_head).map_err(Ended::OutputGone)?;
         }
         let ended = {
             let Streams { output, error, .. } = streams;
             match sink.begin(&source.identity(), &signals) {
                 Ok(()) => self.follow(&mut source, sink, &mut file, &mut **output, &mut **error, &signals),
-                Err(_) => Err(Ended::OutputGone),
+                Err(error) => Err(Ended::OutputGone(error)),
             }
         };
         drop(pid_file);
@@ -246,7 +254,7 @@ impl Follow {
             Some(file) => file.flush(),
             None => streams.output.flush(),
         };
-        ended.and(flushed.map_err(|_| Ended::OutputGone))
+        ended.and(flushed.map_err(Ended::OutputGone))
     }
 
     fn follow(
@@ -292,9 +300,9 @@ impl Follow {
                     Some(file) => file,
                     None => output,
                 };
-                sink.group(&group, target).map_err(|_| Ended::OutputGone)?;
+                sink.group(&group, target).map_err(Ended::OutputGone)?;
                 if self.unbuffered {
-                    target.flush().map_err(|_| Ended::OutputGone)?;
+                    target.flush().map_err(Ended::OutputGone)?;
                 }
                 reported += 1;
                 if self.groups_max.is_some_and(|limit| reported >= limit) {
@@ -306,7 +314,7 @@ impl Follow {
             }
             if signals.take_rotate() {
                 match file {
-                    Some(file) if self.daemonize => file.rotate().map_err(|_| Ended::OutputGone)?,
+                    Some(file) if self.daemonize => file.rotate().map_err(Ended::OutputGone)?,
                     _ => return Ok(()),
                 }
             }
@@ -325,7 +333,7 @@ impl Follow {
                     Some(file) => file.flush(),
                     None => output.flush(),
                 }
-                .map_err(|_| Ended::OutputGone)?;
+                .map_err(Ended::OutputGone)?;
                 if next_look <= Instant::now() {
                     if source.look_again(&mut messages) == Look::Gone {
                         grouper.flush();
@@ -339,7 +347,7 @@ impl Follow {
                 }
                 messages.clear();
             }
-            if !sink.turn(state).map_err(|_| Ended::OutputGone)? {
+            if !sink.turn(state).map_err(Ended::OutputGone)? {
                 return Ok(());
             }
         }
@@ -351,7 +359,7 @@ enum Ended {
     /// With an exit status and a message.
     Failed(i32, String),
     /// The reader of our output has gone, or the disk is full.
-    OutputGone,
+    OutputGone(io::Error),
 }
 
 fn failed(message: String) -> Ended {

@@ -83,6 +83,16 @@ fn hostile_directory() -> tempfile::TempDir {
 }
 
 #[test]
+fn a_disk_that_is_full_is_named() {
+    let directory = hostile_directory();
+    let name = directory.path().to_str().unwrap();
+    for tool in [tools::log_to as Tool, tools::ncsa_to] {
+        let ran = run_ours(tool, &["-n", name, "-d", "-w", "/dev/full"], b"");
+        assert_eq!((ran.status, ran.error.as_str()), (1, "Cannot write /dev/full: No space left on device\n"));
+    }
+}
+
+#[test]
 fn no_program_of_the_log_prints_what_commands_a_terminal() {
     let directory = hostile_directory();
     let name = directory.path().to_str().unwrap();
