@@ -35,6 +35,9 @@ fn status(code: u16) -> StatusCode {
 }
 
 /// The fields of a message.
+///
+/// X-Varnish and Cache-Status hardly ever have the same value twice. They are kept out of HPACK's table: there they would push out
+/// what comes again, and `h2` compares a value with all that its name has in the table.
 pub(super) fn fields(message: &Message) -> HeaderMap {
     // One buffer for all values, which the fields share: one allocation instead of one for each.
     let bytes = message.headers().map(|header| header.value().len()).sum();
@@ -42,16 +45,18 @@ pub(super) fn fields(message: &Message) -> HeaderMap {
     message.headers().for_each(|header| values.extend_from_slice(header.value()));
     let mut values = values.freeze();
     let mut fields = HeaderMap::with_capacity(message.header_count());
+    let names_hops = message.has("Connection");
     for header in message.headers() {
         let value: Bytes = values.split_to(header.value().len());
-        let is_named = is_hop(header.name(), message);
+        let is_named = names_hops && is_hop(header.name(), message);
         if header.is_hop() || is_named || is_of_connection(header.name()) || header.name().eq_ignore_ascii_case(b"te") {
             continue;
         }
-        let (Ok(name), Ok(value)) = (HeaderName::from_bytes(header.name()), HeaderValue::from_maybe_shared(value))
+        let (Ok(name), Ok(mut value)) = (HeaderName::from_bytes(header.name()), HeaderValue::from_maybe_shared(value))
         else {
             continue;
         };
+        value.set_sensitive(header.is("X-Varnish") || header.is("Cache-Status"));
         fields.append(name, value);
     }
     fields
@@ -109,6 +114,13 @@ mod tests {
         message.append(b"X-Named", b"1");
         message.append(b"Date", b"today");
         assert_eq!(sent(&message), ["date: today"]);
+    }
+
+    #[test]
+    fn what_is_new_in_each_response_stays_out_of_the_table_of_fields() {
+        let fields = fields(&message(&[("X-Varnish", "3 2"), ("Cache-Status", "copal; hit; ttl=9"), ("Server", "x")]));
+        let kept_out = fields.iter().filter(|(_, value)| value.is_sensitive()).map(|(name, _)| name.as_str());
+        assert_eq!(kept_out.collect::<Vec<_>>(), ["x-varnish", "cache-status"]);
     }
 
     #[test]
