@@ -263,14 +263,73 @@ const VALUE_TEXTS: [&[u8]; 81] = [
     b"image/webp",
 ];
 
+/// Where the search for a text of a list begins: a place plus one in each bucket, or 0; a full bucket overflows into the next. A search
+/// looks at one bucket for most texts, where a walk through the list would read all of it.
+struct Buckets([u8; Buckets::COUNT]);
+
+impl Buckets {
+    const COUNT: usize = 512;
+
+    const fn first(text: &[u8], len: usize) -> usize {
+        if len == 0 {
+            return 0;
+        }
+        let (first, middle, last) = (text[0] as usize, text[len / 2] as usize, text[len - 1] as usize);
+        (len * 31 + first * 7 + middle * 13 + last * 3) % Buckets::COUNT
+    }
+
+    /// Files the text in the first bytes of `room`. Of equal texts the one that comes first is found.
+    const fn file(&mut self, place: usize, room: &[u8], len: usize) {
+        let mut at = Buckets::first(room, len);
+        while self.0[at] != 0 {
+            at = (at + 1) % Buckets::COUNT;
+        }
+        self.0[at] = place as u8 + 1;
+    }
+
+    fn find(&self, text: &[u8], is_at: impl Fn(usize) -> bool) -> Option<usize> {
+        let mut at = Buckets::first(text, text.len());
+        loop {
+            let place = usize::from(self.0[at]).checked_sub(1)?;
+            if is_at(place) {
+                return Some(place);
+            }
+            at = (at + 1) % Buckets::COUNT;
+        }
+    }
+}
+
+static NAME_BUCKETS: Buckets = {
+    let mut buckets = Buckets([0; Buckets::COUNT]);
+    let mut place = 0;
+    while place < OPENINGS.len() {
+        buckets.file(place, &OPENINGS[place].text, OPENINGS[place].name_len as usize);
+        place += 1;
+    }
+    buckets
+};
+
+static VALUE_BUCKETS: Buckets = {
+    let mut buckets = Buckets([0; Buckets::COUNT]);
+    let mut place = 0;
+    while place < VALUES.len() {
+        buckets.file(place, &VALUES[place].text, VALUES[place].len as usize);
+        place += 1;
+    }
+    buckets
+};
+
+// A place and one more fit into a byte, and there is an empty bucket at which a search ends.
+const _: () = assert!(NAME_COUNT * 2 < 255 && VALUE_TEXTS.len() < 255 && Buckets::COUNT > 255);
+
 /// The place of a name that is written in exactly these bytes.
 pub(crate) fn place_of_name(name: &[u8]) -> Option<usize> {
-    OPENINGS.iter().position(|opening| opening.name() == name)
+    NAME_BUCKETS.find(name, |place| OPENINGS[place].name() == name)
 }
 
 /// The place of a value.
 pub(crate) fn place_of_value(value: &[u8]) -> Option<usize> {
-    VALUES.iter().position(|known| known.value() == value)
+    VALUE_BUCKETS.find(value, |place| VALUES[place].value() == value)
 }
 
 #[cfg(test)]
@@ -289,6 +348,7 @@ mod tests {
         }
         assert_eq!(place_of_name(b"content-type"), Some(place_of_name(b"Content-Type").unwrap() + 1));
         assert_eq!((place_of_name(b"content-Type"), place_of_value(b"text/HTML")), (None, None));
+        assert_eq!((place_of_name(b""), place_of_value(b""), place_of_name(&[b'x'; 300])), (None, None, None));
     }
 
     #[test]
