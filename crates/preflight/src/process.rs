@@ -5,38 +5,59 @@ use crate::words::Word;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use surface::limits::{PREFLIGHT_FILE_BYTES_MAX, PREFLIGHT_WORDS_MAX};
 
 /// The number of the manager process of a running varnishd.
+///
+/// A Copal beside it is no candidate, though its manager has the same name: there is nothing to be asked about that.
 ///
 /// # Errors
 /// There is none, or there are several.
 pub(crate) fn find() -> Result<u32, String> {
     let entries = fs::read_dir("/proc").map_err(|error| format!("/proc: {error}"))?;
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let all: Vec<(u32, u32)> = numbers.filter_map(|number| Some((number, parent_of_varnishd(number)?))).collect();
+    choose(&numbers.filter_map(varnishd).collect::<Vec<_>>())
+}
+
+/// A process that is called varnishd.
+struct Candidate {
+    number: u32,
+    parent: u32,
+    is_copal: bool,
+}
+
+fn choose(all: &[Candidate]) -> Result<u32, String> {
     // A worker that has not taken another name yet is the child of one.
-    let managers: Vec<u32> = all
-        .iter()
-        .filter(|(_, parent)| !all.iter().any(|(number, _)| number == parent))
-        .map(|(number, _)| *number)
-        .collect();
+    let is_worker = |one: &Candidate| all.iter().any(|other| other.number == one.parent);
+    let (copals, managers): (Vec<&Candidate>, Vec<_>) =
+        all.iter().filter(|one| !is_worker(one)).partition(|one| one.is_copal);
+    let list = |of: &[&Candidate]| of.iter().map(|one| one.number.to_string()).collect::<Vec<_>>().join(", ");
     match managers[..] {
-        [] => Err("no varnishd runs here".to_owned()),
-        [one] => Ok(one),
-        _ => Err(format!("several varnishd run here: --pid {managers:?}")),
+        [] if copals.is_empty() => Err("no varnishd runs here".to_owned()),
+        [] => Err(format!("no varnishd runs here but Copal's own; --pid looks at one all the same: {}", list(&copals))),
+        [one] => Ok(one.number),
+        _ => Err(format!("several varnishd run here; choose one with --pid: {}", list(&managers))),
     }
 }
 
-/// The parent of a process, if that is a varnishd.
-fn parent_of_varnishd(number: u32) -> Option<u32> {
+/// What a process is, if it is called varnishd.
+fn varnishd(number: u32) -> Option<Candidate> {
     let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
     // The name stands in parentheses, and may contain some.
     let (head, tail) = stat.rsplit_once(')')?;
     let name = head.split_once('(')?.1;
     let parent = tail.split_whitespace().nth(1)?.parse().ok()?;
-    (name == "varnishd").then_some(parent)
+    (name == "varnishd").then(|| Candidate { number, parent, is_copal: is_copal(number) })
+}
+
+/// Whether the file that a process was started from is called copal, whatever link led to it. Without the right to see
+/// that, it is not.
+fn is_copal(number: u32) -> bool {
+    let Ok(program) = fs::read_link(format!("/proc/{number}/exe")) else { return false };
+    // The program of a server that was installed anew since has this behind its name.
+    let name = program.file_name().unwrap_or_default().as_bytes();
+    name.strip_suffix(b" (deleted)").unwrap_or(name) == b"copal"
 }
 
 /// The words behind the program's name.
@@ -58,6 +79,25 @@ pub(crate) fn words(number: u32) -> Result<Vec<Word>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn candidate(number: u32, parent: u32, is_copal: bool) -> Candidate {
+        Candidate { number, parent, is_copal }
+    }
+
+    #[test]
+    fn a_copal_beside_varnish_is_not_what_is_asked_about() {
+        let both = [candidate(10, 1, false), candidate(11, 10, false), candidate(20, 1, true)];
+        assert_eq!(choose(&both), Ok(10));
+        let own = choose(&[candidate(20, 1, true)]).unwrap_err();
+        assert_eq!(own, "no varnishd runs here but Copal's own; --pid looks at one all the same: 20");
+    }
+
+    #[test]
+    fn of_several_servers_one_has_to_be_chosen() {
+        assert_eq!(choose(&[]).unwrap_err(), "no varnishd runs here");
+        let two = choose(&[candidate(10, 1, false), candidate(30, 1, false), candidate(31, 30, false)]).unwrap_err();
+        assert_eq!(two, "several varnishd run here; choose one with --pid: 10, 30");
+    }
 
     #[test]
     fn a_process_tells_its_words() {
