@@ -29,6 +29,11 @@ impl Root {
         self.at(path).is_file()
     }
 
+    /// Whether a file leads to /dev/null, with which systemd's files are taken out of use.
+    pub(crate) fn is_masked(&self, path: &Path) -> bool {
+        std::fs::canonicalize(self.at(path)).is_ok_and(|end| end == Path::new("/dev/null"))
+    }
+
     /// The text of a file; bytes that are not UTF-8 become U+FFFD.
     ///
     /// # Errors

@@ -149,7 +149,7 @@ fn of_unit(path: &Path, root: &Root, report: &mut Report) -> Result<Option<Vec<W
     unit.judge_commands(report);
     if !daemon::is_varnishd(&program.text) {
         let what = format!("{}: not varnishd, so what it starts was not looked at", program.shown());
-        unit.judge(report);
+        unit.judge(&[], report);
         report.changes(
             &program.place,
             what,
@@ -161,7 +161,7 @@ fn of_unit(path: &Path, root: &Root, report: &mut Report) -> Result<Option<Vec<W
         words.remove(0);
     }
     report.works(&program.place, format!("ExecStart={}: a link of this name to copal is varnishd", program.shown()));
-    unit.judge(report);
+    unit.judge(&words, report);
     Ok(Some(words))
 }
 

@@ -16,6 +16,7 @@ mod report;
 
 mod words;
 
+mod confinement;
 mod environment;
 mod process;
 mod unit;

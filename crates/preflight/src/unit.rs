@@ -3,6 +3,7 @@
 //! Source: systemd.unit(5), systemd.service(5) "COMMAND LINES", systemd.syntax(7). Of specifiers those are known that do not depend on the
 //! machine.
 
+use crate::confinement;
 use crate::environment::{self, Reader};
 use crate::files::Root;
 use crate::report::{Place, Report};
@@ -69,6 +70,8 @@ pub(crate) fn read(root: &Root, path: &Path, report: &mut Report) -> Result<Unit
     if drop_ins.len() > PREFLIGHT_DROP_INS_MAX {
         return Err(format!("{}: more than {PREFLIGHT_DROP_INS_MAX} drop-ins", path.display()));
     }
+    // One that leads to /dev/null is masked, with those of its name in other folders.
+    drop_ins.retain(|file| !root.is_masked(file));
     for file in std::iter::once(path).chain(drop_ins.iter().map(PathBuf::as_path)) {
         let text = root.text(file)?;
         let shown = file.display().to_string();
@@ -199,7 +202,6 @@ impl Unit {
         let settings = self.list("ExecStart");
         let setting = settings.last().ok_or_else(|| format!("{} has no ExecStart=", self.name))?;
         let mut value = self.specified(&setting.value);
-        let is_prefix = |letter: char| matches!(letter, '@' | '-' | ':' | '+' | '!' | '|');
         let prefix: Vec<char> =
             value.letters.iter().map(|(letter, _)| *letter).take_while(|letter| is_prefix(*letter)).collect();
         value.letters.drain(..prefix.len());
@@ -248,8 +250,22 @@ impl Unit {
         out
     }
 
-    /// Judges the settings beside the command line.
-    pub(crate) fn judge(&self, report: &mut Report) {
+    /// All values of a setting, empty ones too.
+    fn all(&self, key: &str) -> confinement::Values {
+        let of_key = self.settings.iter().filter(|setting| setting.section == "Service" && setting.key == key);
+        let value = |setting: &Setting| setting.value.text().trim().to_owned();
+        of_key.map(|setting| (value(setting), Place::new(&setting.value.file, setting.line))).collect()
+    }
+
+    /// Those behind the last empty one.
+    fn remaining(&self, key: &str) -> confinement::Values {
+        let all = self.all(key);
+        let start = all.iter().rposition(|(value, _)| value.is_empty()).map_or(0, |at| at + 1);
+        all[start..].to_vec()
+    }
+
+    /// Judges the settings beside the command line, of whose words some demand root.
+    pub(crate) fn judge(&self, words: &[Word], report: &mut Report) {
         for (key, why, remedy) in DIFFERENT {
             if let Some((value, place)) = self.value(key) {
                 report.changes(&place, format!("{key}={value}: {why}"), *remedy);
@@ -261,12 +277,39 @@ impl Unit {
                 false => report.works(&place, format!("ExecReload={value}")),
             }
         }
-        if let Some((value, place)) = self.value("User")
-            && value != "root"
-        {
-            report.works(&place, format!("User={value}: the daemon runs without root, and without -j unix"));
+        // With a + before the program nothing is taken away from it.
+        let command = self.value("ExecStart").map(|(text, _)| text).unwrap_or_default();
+        if command.chars().take_while(|letter| is_prefix(*letter)).any(|letter| letter == '+') {
+            return;
         }
+        let user = self.value("User").filter(|(value, _)| value != "root" && value != "0");
+        match user {
+            Some((value, place)) if has_jail(words) => report.blocks(
+                &place,
+                format!("User={value}: -j unix must be started by root"),
+                "leave User= out: the worker is that user by -j unix,user=USER; or leave -j unix out",
+            ),
+            Some((value, place)) => {
+                report.works(&place, format!("User={value}: the daemon runs without root, and without -j unix"));
+            }
+            None => confinement::capabilities(&self.all("CapabilityBoundingSet"), report),
+        }
+        let has_error_number = self.value("SystemCallErrorNumber").is_some_and(|(value, _)| value != "kill");
+        confinement::system_calls(&self.remaining("SystemCallFilter"), has_error_number, report);
+        confinement::address_families(&self.remaining("RestrictAddressFamilies"), report);
     }
+}
+
+/// A letter that may stand before the program of `ExecStart=`.
+fn is_prefix(letter: char) -> bool {
+    matches!(letter, '@' | '-' | ':' | '+' | '!' | '|')
+}
+
+/// Whether the jail is asked for that changes users.
+fn has_jail(words: &[Word]) -> bool {
+    let texts: Vec<String> = words.iter().map(Word::shown).collect();
+    let behind = texts.windows(2).any(|pair| pair[0] == "-j" && pair[1].starts_with("unix"));
+    behind || texts.iter().any(|text| text.starts_with("-junix"))
 }
 
 #[cfg(test)]

@@ -177,6 +177,49 @@ fn drop_ins_and_files_of_variables_say_what_counts() {
 }
 
 #[test]
+fn a_masked_drop_in_counts_no_more() {
+    let installation = Installation::new(&[
+        ("/lib/systemd/system/varnish.service", DEBIAN_UNIT),
+        ("/lib/systemd/system/varnish.service.d/x.conf", "[Service]\nExecStart=\nExecStart=/bin/false\n"),
+        ("/etc/varnish/default.vcl", SMALL_VCL),
+        ("/etc/varnish/secret", "secret\n"),
+        ("/etc/systemd/system/varnish.service.d/y.conf", "[Service]\n"),
+    ]);
+    let mask = installation.path("/etc/systemd/system/varnish.service.d/x.conf");
+    std::os::unix::fs::symlink("/dev/null", mask).unwrap();
+    let (_, document) = installation.document(&[]);
+    has(
+        &said(&document, "works"),
+        "varnish.service:16 ExecStart=/usr/sbin/varnishd: a link of this name to copal is varnishd",
+    );
+}
+
+#[test]
+fn a_unit_that_takes_away_too_much_blocks() {
+    let drop_in = "/etc/systemd/system/varnish.service.d/hardened.conf";
+    let installation = Installation::new(&[
+        ("/lib/systemd/system/varnish.service", DEBIAN_UNIT),
+        ("/etc/varnish/default.vcl", SMALL_VCL),
+        ("/etc/varnish/secret", "secret\n"),
+    ]);
+    let blocks = |settings: &str| {
+        installation.write(drop_in, format!("[Service]\n{settings}\n").as_bytes());
+        said(&installation.document(&[]).1, "blocks")
+    };
+    has(&blocks("CapabilityBoundingSet=CAP_SETUID CAP_SETGID CAP_CHOWN"), "hardened.conf:2 CapabilityBoundingSet=");
+    has(
+        &blocks("SystemCallFilter=@system-service"),
+        "hardened.conf:2 SystemCallFilter=@system-service: the worker is killed",
+    );
+    has(&blocks("RestrictAddressFamilies=AF_INET"), "hardened.conf:2 RestrictAddressFamilies=AF_INET: without AF_UNIX");
+    has(&blocks("User=varnish"), "hardened.conf:2 User=varnish: -j unix must be started by root");
+    assert_eq!(blocks("SystemCallFilter=@system-service\nSystemCallFilter="), [""; 0]);
+    assert_eq!(blocks("User=varnish\nExecStart=\nExecStart=/usr/sbin/varnishd -F -b none"), [""; 0]);
+    let privileged = blocks("User=varnish\nExecStart=\nExecStart=+/usr/sbin/varnishd -j unix -F -b none");
+    assert!(privileged.iter().all(|line| !line.contains("User=")), "{privileged:?}");
+}
+
+#[test]
 fn what_cannot_be_looked_at_is_said() {
     let missing = "[Service]\nEnvironmentFile=/etc/none\nExecStart=/usr/sbin/varnishd -F -b none $OPTIONS\n";
     let installation = Installation::new(&[
