@@ -122,6 +122,16 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
             return USAGE_ERROR;
         }
     }
+    if lines.replayed == 0 && !options.json {
+        // A table of zeros would look like an answer.
+        let why = match (lines.bad, lines.others) {
+            (0, 0) => "there are no lines".to_owned(),
+            (0, _) => "no line is a GET that was answered with 200".to_owned(),
+            (bad, _) => format!("{bad} of {} lines are not in this format; --format names another", lines.all()),
+        };
+        let _ = writeln!(streams.error, "copal policy: nothing to replay: {why}");
+        return NOTHING;
+    }
     if lines.bad > 0 {
         let _ = writeln!(streams.error, "copal policy: {} of {} lines are not in this format", lines.bad, lines.all());
     }

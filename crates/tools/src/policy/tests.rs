@@ -69,6 +69,18 @@ fn other_methods_and_statuses_are_others_and_the_rest_is_bad() {
 }
 
 #[test]
+fn a_log_without_a_request_to_replay_gets_a_reason_and_no_table() {
+    for (log, why) in [
+        ("", "there are no lines"),
+        ("h - - [t] \"POST / HTTP/1.1\" 200 5\n", "no line is a GET that was answered with 200"),
+        ("x\n", "1 of 1 lines are not in this format; --format names another"),
+    ] {
+        let said = run_with(&["-"], log.as_bytes());
+        assert_eq!(said, (1, String::new(), format!("copal policy: nothing to replay: {why}\n")), "{log:?}");
+    }
+}
+
+#[test]
 fn nothing_hostile_reaches_the_terminal_and_long_lines_are_bad() {
     let mut log = b"\x1b]0;evil\x07 - - [t] \"GET /\x1b[2J HTTP/1.1\" 200 5\n\x1b[31mjunk\xff\n".to_vec();
     log.extend(vec![b'x'; 3 << 16]);
