@@ -228,6 +228,7 @@ fn a_package_lives_from_its_installation_to_its_purge() {
         assert_eq!((root.mode(secret), root.read(secret).len()), (0o600, 64), "{secret}");
     }
     assert_eq!(root.mode("var/log/varnish"), 0o750);
+    assert!(root.has("var/lib/copal"), "where no systemd makes it, the server would not start");
     let secret = root.read("etc/copal/secret");
     assert_eq!(root.read("etc/varnish/default.vcl"), root.read("etc/copal/default.vcl"));
 

@@ -100,8 +100,6 @@ impl Service<'_> {
         let options = root.read("etc/default/copal");
         let options = options.lines().find_map(|line| line.strip_prefix("COPAL_OPTS=")).unwrap().trim_matches('"');
         let line = line.replace("$COPAL_OPTS", options);
-        let state = unit.lines().find_map(|line| line.strip_prefix("StateDirectory=")).unwrap();
-        std::fs::create_dir_all(root.path(&format!("var/lib/{state}"))).unwrap();
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         Service::of(root, Path::new(&root.path(words[0].trim_start_matches('/'))), &words[1..])
     }
