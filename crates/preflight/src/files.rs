@@ -1,8 +1,9 @@
 //! The files of an installation, perhaps below another root: bounded, and regular ones only.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use surface::limits::PREFLIGHT_FILE_BYTES_MAX;
 use vcl::{FileKind, ReadFile, SystemFiles};
 
@@ -11,10 +12,10 @@ use vcl::{FileKind, ReadFile, SystemFiles};
 pub(crate) struct Root(pub(crate) Option<PathBuf>);
 
 impl Root {
-    /// Where a path of the installation is here.
+    /// Where a path of the installation is here. Links in it lead within the installation, as they do on its own machine.
     pub(crate) fn at(&self, path: &Path) -> PathBuf {
         match (&self.0, path.strip_prefix("/")) {
-            (Some(root), Ok(below)) => root.join(below),
+            (Some(root), Ok(below)) => within(root, below),
             _ => path.to_owned(),
         }
     }
@@ -31,7 +32,11 @@ impl Root {
 
     /// Whether a file leads to /dev/null, with which systemd's files are taken out of use.
     pub(crate) fn is_masked(&self, path: &Path) -> bool {
-        std::fs::canonicalize(self.at(path)).is_ok_and(|end| end == Path::new("/dev/null"))
+        let end = self.at(path);
+        match &self.0 {
+            Some(root) => end == root.join("dev/null"),
+            None => std::fs::canonicalize(end).is_ok_and(|end| end == Path::new("/dev/null")),
+        }
     }
 
     /// The text of a file; bytes that are not UTF-8 become U+FFFD.
@@ -65,6 +70,42 @@ impl Root {
         names.sort_unstable();
         names.into_iter().map(|name| directory.join(name)).collect()
     }
+}
+
+/// Follows links as if `root` were `/`. What is not there is joined as it is written.
+fn within(root: &Path, below: &Path) -> PathBuf {
+    /// As many as the kernel follows.
+    const LINKS_MAX: usize = 40;
+    let mut pending = reversed(below);
+    let mut found = PathBuf::new();
+    let mut links = 0;
+    while let Some(name) = pending.pop() {
+        if name == ".." {
+            found.pop();
+            continue;
+        }
+        match std::fs::read_link(root.join(&found).join(&name)) {
+            Ok(target) if links < LINKS_MAX => {
+                links += 1;
+                if target.is_absolute() {
+                    found = PathBuf::new();
+                }
+                pending.extend(reversed(&target));
+            }
+            _ => found.push(name),
+        }
+    }
+    root.join(found)
+}
+
+/// The names in a path, the last one first.
+fn reversed(path: &Path) -> Vec<OsString> {
+    let name = |part: Component<'_>| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::Prefix(_) | Component::RootDir | Component::CurDir => None,
+    };
+    path.components().rev().filter_map(name).collect()
 }
 
 impl ReadFile for Root {

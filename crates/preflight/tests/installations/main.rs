@@ -195,6 +195,28 @@ fn a_masked_drop_in_counts_no_more() {
 }
 
 #[test]
+fn links_of_another_root_lead_within_it() {
+    let installation = Installation::new(&[
+        (
+            "/lib/systemd/system/varnish.service",
+            "[Service]\nExecStart=/usr/sbin/varnishd -F -f /etc/varnish/default.vcl\n",
+        ),
+        ("/srv/sites/prod.vcl", "vcl 4.1;\ninclude \"/etc/varnish/backends.vcl\";\n"),
+        ("/srv/sites/backends.vcl", "backend default { .host = \"127.0.0.1\"; }\n"),
+    ]);
+    std::fs::create_dir_all(installation.path("/etc/varnish")).unwrap();
+    let link = |target: &str, path: &str| std::os::unix::fs::symlink(target, installation.path(path)).unwrap();
+    link("/srv/sites/prod.vcl", "/etc/varnish/default.vcl");
+    link("../../../../../srv/sites/backends.vcl", "/etc/varnish/backends.vcl");
+    let (status, document) = installation.document(&[]);
+    assert_eq!((status, said(&document, "blocks")), (0, Vec::new()), "{document}");
+    // A link to itself is none that can be followed.
+    std::fs::remove_file(installation.path("/etc/varnish/backends.vcl")).unwrap();
+    link("backends.vcl", "/etc/varnish/backends.vcl");
+    assert_eq!(installation.document(&[]).0, 2);
+}
+
+#[test]
 fn a_unit_that_takes_away_too_much_blocks() {
     let drop_in = "/etc/systemd/system/varnish.service.d/hardened.conf";
     let installation = Installation::new(&[
