@@ -26,4 +26,4 @@ pub use reader::{Found, FrameReader};
 pub use resets::{ResetLimits, Resets};
 pub use verdict::{Abuse, Verdict};
 pub use watch::{Observer, PriorityUpdate, Traffic, Watch, WatchLimits};
-pub use windows::{Outgoing, Windows};
+pub use windows::{Heard, Outgoing, Windows};

@@ -12,6 +12,7 @@
 //! depend on the pieces in which that comes; at most one frame of HEADERS is kept. Source: RFC 7541 §6.
 
 use crate::frame::{FrameHead, HEAD_BYTES, PREFACE, flag, kind};
+use crate::windows::Heard;
 use field_coding::{huffman, integer};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -40,6 +41,7 @@ pub struct Mending {
     /// Frames of DATA since somebody asked.
     data_frames: u32,
     is_acknowledged: bool,
+    heard: Heard,
 }
 
 impl Mending {
@@ -56,7 +58,14 @@ impl Mending {
             late_left: H2_LATE_DATA_MAX,
             data_frames: 0,
             is_acknowledged: false,
+            heard: Heard::default(),
         }
+    }
+
+    /// What a GOAWAY is to say of what has come.
+    #[must_use]
+    pub fn heard(&self) -> Heard {
+        self.heard
     }
 
     /// The work on a stream is over: what comes on it now is the library's business.
@@ -135,7 +144,14 @@ impl Mending {
     /// A frame's head, with its payload if those are HEADERS.
     fn open(&mut self, frame: &mut [u8]) {
         let Some(head) = frame.first_chunk().map(FrameHead::parse) else { return };
+        self.heard.is_undecodable = false;
         if head.kind == kind::HEADERS {
+            if head.stream % 2 == 1 && head.stream > self.heard.last_stream {
+                self.heard.last_stream = head.stream;
+                self.heard.is_undecodable = head.has(flag::END_HEADERS)
+                    && block_place(head, &frame[HEAD_BYTES..])
+                        .is_some_and(|place| fields(&frame[HEAD_BYTES..][place]).is_none());
+            }
             mend(head, &mut frame[HEAD_BYTES..], self.forgives_order);
         } else {
             self.payload_left = head.payload_bytes as usize;
@@ -165,13 +181,19 @@ fn wanted_bytes(frame: &[u8]) -> usize {
     }
 }
 
-/// Mends the fields in the payload of HEADERS.
-fn mend(head: FrameHead, payload: &mut [u8], forgives_order: bool) {
+/// Where in the payload of HEADERS the block lies.
+fn block_place(head: FrameHead, payload: &[u8]) -> Option<Range<usize>> {
     let is_padded = head.has(flag::PADDED);
     let padding = if is_padded { payload.first().copied().map_or(0, usize::from) } else { 0 };
     let start = usize::from(is_padded) + if head.has(flag::PRIORITY) { 5 } else { 0 };
     let end = payload.len().saturating_sub(padding);
-    let Some(block) = payload.get_mut(start..end) else { return };
+    (start <= end && end <= payload.len()).then_some(start..end)
+}
+
+/// Mends the fields in the payload of HEADERS.
+fn mend(head: FrameHead, payload: &mut [u8], forgives_order: bool) {
+    let Some(place) = block_place(head, payload) else { return };
+    let block = &mut payload[place];
     let Some(fields) = fields(block) else { return };
     for field in fields.iter().filter(|field| field.kind == FieldKind::Impossible) {
         refuse(&mut block[field.place.clone()]);
@@ -225,6 +247,8 @@ fn fields(block: &[u8]) -> Option<Vec<Field>> {
         let start = block.len() - rest.len();
         let kind = match first {
             0x80.. => match index(&mut rest, 7)? {
+                // There is no such entry. Source: RFC 7541 §6.1.
+                0 => return None,
                 entry if STATIC_PSEUDO.contains(&entry) => FieldKind::Pseudo,
                 _ => FieldKind::Other,
             },
@@ -440,6 +464,30 @@ mod tests {
         let field = [&[0, 0x80 | coded.len() as u8][..], &coded, &[1, b'x']].concat();
         let out = mended(&mut Mending::new(false), &frame(kind::HEADERS, 4, 1, &field), 7);
         assert_eq!(&out[HEAD_BYTES..HEAD_BYTES + 2], [0x0f, 57 - 15]);
+    }
+
+    #[test]
+    fn what_is_heard_is_the_last_stream_and_whether_its_block_can_be_decoded() {
+        let whole = [0x82, 0x86, 0x84];
+        let all = flag::END_HEADERS | flag::END_STREAM;
+        for (frames, last_stream, is_undecodable) in [
+            (frame(kind::PING, 0, 0, &[0; 8]), 0, false),
+            (frame(kind::HEADERS, all, 5, &whole), 5, false),
+            (frame(kind::HEADERS, all, 4, &[0x80]), 0, false),
+            (frame(kind::HEADERS, all, 5, &[0x82, 0x80]), 5, true),
+            // A text that is longer than the block.
+            (frame(kind::HEADERS, all, 5, &[0x82, 0x00, 0x05, b'a']), 5, true),
+            // Its rest may come in another frame.
+            (frame(kind::HEADERS, flag::END_STREAM, 5, &[0x82, 0x00, 0x05, b'a']), 5, false),
+            ([frame(kind::HEADERS, all, 5, &[0x80]), frame(kind::PING, 0, 0, &[0; 8])].concat(), 5, false),
+            ([frame(kind::HEADERS, all, 5, &whole), frame(kind::HEADERS, all, 3, &[0x80])].concat(), 5, false),
+        ] {
+            for size in [1, 9, 1000] {
+                let mut mending = Mending::new(true);
+                mended(&mut mending, &frames, size);
+                assert_eq!(mending.heard(), Heard { last_stream, is_undecodable }, "{frames:?} in pieces of {size}");
+            }
+        }
     }
 
     #[test]

@@ -26,8 +26,8 @@ pub struct WatchLimits {
     /// Longest encoded block of header fields, in bytes, all its frames together.
     pub block_bytes_max: usize,
     /// A client may acknowledge our SETTINGS before it sends its own. Compat: Varnish takes that, and scripts of its
-    /// `varnishtest` do it.
-    pub allows_early_ack: bool,
+    /// `varnishtest` do it. The codes of errors are Varnish's, too.
+    pub is_lenient: bool,
 }
 
 /// Is shown the frames, for a log.
@@ -235,12 +235,16 @@ impl Watch {
     /// What can be said before the payload has come.
     fn on_received_head(&mut self, head: FrameHead, now: Duration) -> Result<(), Verdict> {
         let is_early_ack = head.kind == kind::SETTINGS && head.has(flag::ACK) && !self.has_settings;
-        if !self.has_settings && (head.kind != kind::SETTINGS || is_early_ack && !self.limits.allows_early_ack) {
+        if !self.has_settings && (head.kind != kind::SETTINGS || is_early_ack && !self.limits.is_lenient) {
             return Err(Verdict::broken(ErrorCode::ProtocolError, "the first frame is not SETTINGS"));
         }
         self.has_settings |= !is_early_ack;
         self.traffic[0].count(head);
         if head.payload_bytes > self.limits.frame_bytes_max || !has_right_size(head) {
+            // Compat: Varnish calls settings that are cut off an error of the protocol.
+            if self.limits.is_lenient && head.kind == kind::SETTINGS && !head.has(flag::ACK) {
+                return Err(Verdict::broken(ErrorCode::ProtocolError, "SETTINGS of the wrong size"));
+            }
             return Err(Verdict::broken(ErrorCode::FrameSizeError, "a frame of the wrong size"));
         }
         match head.kind {
@@ -299,12 +303,12 @@ impl Watch {
                 Some(_) => return Ok(()),
                 None => 1,
             },
+            (_, Meaning::Broken(verdict)) => return Err(verdict),
             (kind::SETTINGS, _) if !head.has(flag::ACK) => H2_SETTINGS_COST,
             (_, Meaning::Priority(update)) => {
                 self.keep_priority(update);
                 1
             }
-            (_, Meaning::Broken(verdict)) => return Err(verdict),
             _ => 1,
         };
         self.charge_frame(cost, now)
@@ -423,8 +427,17 @@ fn wanted_bytes(head: FrameHead) -> usize {
         kind::RST_STREAM => 4,
         kind::PRIORITY_UPDATE => 4 + PRIORITY_BYTES_MAX + 1,
         kind::GOAWAY => 8 + COMPLAINT_BYTES,
+        kind::SETTINGS => SETTINGS_SEEN_BYTES,
         _ => 0,
     }
+}
+
+/// So many bytes of SETTINGS are looked at: every setting that there is, and as many again.
+const SETTINGS_SEEN_BYTES: usize = 16 * 6;
+
+/// Whether a stream's window is set to more than the protocol has. Source: RFC 9113 §6.5.2.
+fn is_window_too_large(payload: &[u8]) -> bool {
+    payload.as_chunks::<6>().0.iter().any(|setting| setting[..2] == [0, 4] && setting[2] & 0x80 != 0)
 }
 
 /// So many bytes of what the library says in a GOAWAY tell the reason.
@@ -467,6 +480,10 @@ impl Meaning {
                 payload.first_chunk().map_or(Meaning::Nothing, |code| Meaning::Reset(u32::from_be_bytes(*code)))
             }
             kind::PRIORITY_UPDATE => Meaning::of_priority(head, payload),
+            // The library calls that an error of the protocol.
+            kind::SETTINGS if is_window_too_large(payload) => {
+                Meaning::Broken(Verdict::broken(ErrorCode::FlowControlError, "a window beyond the protocol's"))
+            }
             kind::GOAWAY => Meaning::Farewell {
                 is_error: payload.get(4..8).is_some_and(|code| code != [0; 4]),
                 told: payload.get(8..).and_then(abuse_in_words),

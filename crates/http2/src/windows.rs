@@ -8,18 +8,27 @@
 //!   a request has read is told the client at once; when the library tells it too, that is held back. What is told ahead is less
 //!   than a third of the library's window, so a client that keeps to its own never exceeds the library's.
 //! - The connection: what the library allows is passed on in steps, one for each frame of DATA, until all of it is.
+//! - SETTINGS: what is the protocol's default is left out, as Varnish leaves it out. A limit can be kept without being told.
+//! - GOAWAY: the last stream and the code are those of Varnish.
 //!
 //! *Invariants:* the library goes on enforcing both windows, and so the limits on memory: a client that keeps to its window has no more
 //! bytes unread than that, one that does not at most half as many more. A client is never allowed more than the library takes. Until
 //! the client has acknowledged our SETTINGS the library does not believe in the larger window, and its own updates go out. Source:
 //! RFC 9113 §5.2, §6.5.3, §6.9.
 
-use crate::frame::{FrameHead, HEAD_BYTES, flag, kind};
+use crate::frame::{ErrorCode, FrameHead, HEAD_BYTES, flag, kind};
 
 /// A frame of WINDOW_UPDATE.
 const UPDATE_BYTES: usize = HEAD_BYTES + 4;
 /// The setting of a stream's window. Source: RFC 9113 §6.5.2.
-const INITIAL_WINDOW_SIZE: [u8; 2] = [0, 4];
+const INITIAL_WINDOW_SIZE: u16 = 4;
+/// The setting of the largest header list.
+const MAX_HEADER_LIST_SIZE: u16 = 6;
+/// One setting: its identifier and its value.
+const SETTING_BYTES: usize = 6;
+/// Settings that need not be said, because clients believe this without being told: the size of the header table, of a
+/// stream's window and of a frame. Source: RFC 9113 §6.5.2.
+const KNOWN: [(u16, u32); 3] = [(1, 4096), (INITIAL_WINDOW_SIZE, 65_535), (5, 16_384)];
 /// The largest window of the protocol.
 const WINDOW_MAX: u32 = (1 << 31) - 1;
 /// The connection's first window, and the smallest step: a step is never smaller than what made it necessary.
@@ -30,10 +39,24 @@ const STEP_BYTES_MIN: u32 = 65_535;
 pub enum Outgoing {
     /// So many may be sent; call [`Windows::sent`] for those that were.
     Pass(usize),
-    /// Instead of as many bytes these are sent.
-    Instead(Vec<u8>),
+    /// Instead of the first `of` bytes these are sent.
+    Instead {
+        /// How many bytes of the library's are done with.
+        of: usize,
+        /// What is sent.
+        bytes: Vec<u8>,
+    },
     /// So many are not sent.
     HeldBack(usize),
+}
+
+/// What a GOAWAY says of what has come from the client.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Heard {
+    /// The last stream that the client has opened, 0 for none.
+    pub last_stream: u32,
+    /// The last that came was a header block that cannot be decoded.
+    pub is_undecodable: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -51,11 +74,13 @@ pub struct Windows {
     /// What clients are told that a stream's window is.
     initial_bytes: u32,
     step_bytes: u32,
+    tells_list_limit: bool,
     has_begun: bool,
     is_acknowledged: bool,
     streams: Vec<StreamWindow>,
     /// Bytes by which the connection's window grows in steps.
     growth_left: u64,
+    heard: Heard,
     /// Bytes that the library has allowed on the connection, and the client was not told.
     held_back: u64,
     steps_due: u32,
@@ -72,15 +97,23 @@ impl Windows {
         (initial_bytes <= WINDOW_MAX / 2).then(|| Windows {
             initial_bytes,
             step_bytes: step_bytes.max(STEP_BYTES_MIN),
+            tells_list_limit: true,
             has_begun: false,
             is_acknowledged: false,
             streams: Vec::new(),
             growth_left: growth_bytes,
+            heard: Heard::default(),
             held_back: 0,
             steps_due: 0,
             head: Vec::new(),
             payload_left: 0,
         })
+    }
+
+    /// The same, but clients are not told how large a header list may be; the library still refuses larger ones.
+    #[must_use]
+    pub fn without_list_limit(self) -> Windows {
+        Windows { tells_list_limit: false, ..self }
     }
 
     /// The window of a stream for the library.
@@ -133,6 +166,11 @@ impl Windows {
         updates
     }
 
+    /// What has come from the client, for a GOAWAY that is sent next.
+    pub fn hear(&mut self, heard: Heard) {
+        self.heard = heard;
+    }
+
     /// What becomes of bytes that the library wants to send. It offers whole frames, or the rest of one.
     pub fn outgoing(&mut self, bytes: &[u8]) -> Outgoing {
         if !self.has_begun {
@@ -149,9 +187,34 @@ impl Windows {
                 self.hold_back(head.stream, increment);
                 return Outgoing::HeldBack(UPDATE_BYTES);
             }
-            at += HEAD_BYTES + head.payload_bytes as usize;
+            let end = at + HEAD_BYTES + head.payload_bytes as usize;
+            if head.kind == kind::GOAWAY && bytes.len() >= end {
+                if at > 0 {
+                    return Outgoing::Pass(at);
+                }
+                let mut goaway = bytes[..end].to_vec();
+                self.correct_goaway(&mut goaway[HEAD_BYTES..]);
+                return Outgoing::Instead { of: end, bytes: goaway };
+            }
+            at = end;
         }
         Outgoing::Pass(bytes.len())
+    }
+
+    /// Compat: Varnish names the last stream that was opened, even if its head was never complete, where the library names the last
+    /// that it has handed on; and an error of the compression as that, where the library calls it one of the protocol. Source:
+    /// RFC 9113 §4.3, §6.8.
+    fn correct_goaway(&self, payload: &mut [u8]) {
+        const PROTOCOL_ERROR: [u8; 4] = (ErrorCode::ProtocolError as u32).to_be_bytes();
+        const COMPRESSION_ERROR: [u8; 4] = (ErrorCode::CompressionError as u32).to_be_bytes();
+        if let Some((last_stream, rest)) = payload.split_first_chunk_mut::<4>() {
+            let told = u32::from_be_bytes(*last_stream);
+            *last_stream = told.max(self.heard.last_stream).to_be_bytes();
+            match rest.first_chunk_mut::<4>() {
+                Some(code) if self.heard.is_undecodable && *code == PROTOCOL_ERROR => *code = COMPRESSION_ERROR,
+                _ => {}
+            }
+        }
     }
 
     /// How many of these bytes, or more, belong to the frame that is being sent.
@@ -180,20 +243,32 @@ impl Windows {
         }
     }
 
-    /// Our SETTINGS, which come first, tell the client its own window.
+    /// Our SETTINGS, which come first, tell the client its own window, and nothing that it takes for granted. The library sends the
+    /// replaced frame as its own: the client acknowledges one frame, whatever is in it.
     fn settings(&mut self, bytes: &[u8]) -> Outgoing {
         let Some(head) = bytes.first_chunk().map(FrameHead::parse) else { return Outgoing::Pass(bytes.len()) };
         let end = HEAD_BYTES + head.payload_bytes as usize;
         if head.kind != kind::SETTINGS || head.has(flag::ACK) || bytes.len() < end {
             return Outgoing::Pass(bytes.len());
         }
-        let mut settings = bytes[..end].to_vec();
-        for setting in settings[HEAD_BYTES..].chunks_exact_mut(6) {
-            if setting[..2] == INITIAL_WINDOW_SIZE {
-                setting[2..].copy_from_slice(&self.initial_bytes.to_be_bytes());
+        let mut settings = Vec::with_capacity(end);
+        settings.extend_from_slice(&bytes[..HEAD_BYTES]);
+        for setting in bytes[HEAD_BYTES..end].as_chunks::<SETTING_BYTES>().0 {
+            let [name_high, name_low, value @ ..] = *setting;
+            let name = u16::from_be_bytes([name_high, name_low]);
+            let value = match name {
+                INITIAL_WINDOW_SIZE => self.initial_bytes,
+                _ => u32::from_be_bytes(value),
+            };
+            if KNOWN.contains(&(name, value)) || (name == MAX_HEADER_LIST_SIZE && !self.tells_list_limit) {
+                continue;
             }
+            settings.extend_from_slice(&name.to_be_bytes());
+            settings.extend_from_slice(&value.to_be_bytes());
         }
-        Outgoing::Instead(settings)
+        let payload_bytes = u32::try_from(settings.len() - HEAD_BYTES).unwrap_or(u32::MAX);
+        settings[..HEAD_BYTES].copy_from_slice(&FrameHead { payload_bytes, ..head }.to_bytes());
+        Outgoing::Instead { of: end, bytes: settings }
     }
 
     /// The library opens a window.
@@ -245,8 +320,8 @@ mod tests {
     fn begun(growth_bytes: u64) -> Windows {
         let mut windows = Windows::new(65_535, growth_bytes, 1 << 20).unwrap();
         let settings = frame(kind::SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 100, 0, 4, 0, 1, 0x7f, 0xff]);
-        let told = frame(kind::SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 100, 0, 4, 0, 0, 0xff, 0xff]);
-        assert_eq!(windows.outgoing(&settings), Outgoing::Instead(told.clone()));
+        let told = frame(kind::SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 100]);
+        assert_eq!(windows.outgoing(&settings), Outgoing::Instead { of: settings.len(), bytes: told.clone() });
         windows.sent(&told);
         windows.received(0, true);
         windows
@@ -270,6 +345,45 @@ mod tests {
         assert_eq!(windows.take_updates(|stream| stream == 3), b"");
         windows.take_updates(|_| true);
         assert!(windows.streams.is_empty());
+    }
+
+    #[test]
+    fn clients_are_told_only_the_settings_that_differ_from_the_protocols() {
+        let settings = |entries: &[(u16, u32)]| {
+            let payload: Vec<u8> = entries
+                .iter()
+                .flat_map(|(name, value)| [&name.to_be_bytes()[..], &value.to_be_bytes()].concat())
+                .collect();
+            frame(kind::SETTINGS, 0, 0, &payload)
+        };
+        let library = settings(&[(1, 4096), (3, 100), (4, 98_303), (5, 16_384), (6, 70_000), (8, 1)]);
+        let told = |windows: Windows| match { windows }.outgoing(&library) {
+            Outgoing::Instead { of, bytes } if of == library.len() => bytes,
+            other => panic!("{other:?}"),
+        };
+        let windows = |initial| Windows::new(initial, 0, 1).unwrap();
+        assert_eq!(told(windows(65_535)), settings(&[(3, 100), (6, 70_000), (8, 1)]));
+        assert_eq!(told(windows(65_535).without_list_limit()), settings(&[(3, 100), (8, 1)]));
+        assert_eq!(told(windows(70_000).without_list_limit()), settings(&[(3, 100), (4, 70_000), (8, 1)]));
+        let library = settings(&[(1, 8192), (5, 32_768)]);
+        let told = Outgoing::Instead { of: library.len(), bytes: library.clone() };
+        assert_eq!(windows(65_535).outgoing(&library), told);
+    }
+
+    #[test]
+    fn goaway_names_the_last_stream_and_an_error_of_the_compression() {
+        let goaway = |last_stream: u32, code: ErrorCode| {
+            frame(kind::GOAWAY, 0, 0, &[last_stream.to_be_bytes(), (code as u32).to_be_bytes()].concat())
+        };
+        let mut windows = begun(0);
+        let library = goaway(1, ErrorCode::ProtocolError);
+        let told = |bytes| Outgoing::Instead { of: library.len(), bytes };
+        assert_eq!(windows.outgoing(&library), told(library.clone()));
+        windows.hear(Heard { last_stream: 5, is_undecodable: false });
+        assert_eq!(windows.outgoing(&library), told(goaway(5, ErrorCode::ProtocolError)));
+        windows.hear(Heard { last_stream: 5, is_undecodable: true });
+        assert_eq!(windows.outgoing(&library), told(goaway(5, ErrorCode::CompressionError)));
+        assert_eq!(windows.outgoing(&goaway(7, ErrorCode::NoError)), told(goaway(7, ErrorCode::NoError)));
     }
 
     #[test]

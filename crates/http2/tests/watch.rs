@@ -10,7 +10,7 @@ use surface::limits::{
 };
 
 const RESETS: ResetLimits = ResetLimits { rapid: 1.0, limit: 100, period: 60.0 };
-const LIMITS: WatchLimits = WatchLimits { frame_bytes_max: 16384, block_bytes_max: 128 << 10, allows_early_ack: false };
+const LIMITS: WatchLimits = WatchLimits { frame_bytes_max: 16384, block_bytes_max: 128 << 10, is_lenient: false };
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let head = FrameHead { payload_bytes: payload.len() as u32, kind, flags, stream };
@@ -441,6 +441,25 @@ impl Observer for Notes {
 }
 
 #[test]
+fn a_window_beyond_the_protocols_is_an_error_of_flow_control() {
+    for settings in [&[0, 4, 0x80, 0, 0, 0][..], &[0, 3, 0, 0, 0, 9, 0, 4, 0xff, 0xff, 0xff, 0xff]] {
+        let verdict = Peer::begun().refuses(&frame(kind::SETTINGS, 0, 0, settings));
+        assert_eq!((verdict.code, verdict.abuse), (ErrorCode::FlowControlError, None), "{settings:?}");
+    }
+    Peer::begun().takes(&frame(kind::SETTINGS, 0, 0, &[0, 4, 0x7f, 0xff, 0xff, 0xff]));
+    Peer::begun().takes(&frame(kind::SETTINGS, 0, 0, &[0, 3, 0xff, 0xff, 0xff, 0xff]));
+}
+
+#[test]
+fn settings_that_are_cut_off_break_the_protocol_for_whom_varnish_is_the_measure() {
+    let limits = WatchLimits { is_lenient: true, ..LIMITS };
+    let mut watch = Watch::new(limits, Rc::new(Resets::new(RESETS)));
+    watch.receive(PREFACE, Duration::ZERO, None);
+    watch.receive(&frame(kind::SETTINGS, 0, 0, &[0; 5]), Duration::ZERO, None);
+    assert_eq!(watch.verdict().map(|verdict| verdict.code), Some(ErrorCode::ProtocolError));
+}
+
+#[test]
 fn an_observer_sees_every_frame_and_the_one_that_ends_it() {
     let bytes = [
         PREFACE.to_vec(),
@@ -460,7 +479,7 @@ fn an_observer_sees_every_frame_and_the_one_that_ends_it() {
         }
         assert_eq!(
             notes.0,
-            ["< 4 [1, 2, 3, 4]", "< 8 [9, 9, 9, 9]", "< 16 [0, 0, 0, 0, 0]", "> 0 [97, 98, 99, 100]"],
+            ["< 4 [1, 2, 3, 4, 5, 6]", "< 8 [9, 9, 9, 9]", "< 16 [0, 0, 0, 0, 0]", "> 0 [97, 98, 99, 100]"],
             "pieces of {size}"
         );
     }

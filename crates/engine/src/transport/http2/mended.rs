@@ -1,7 +1,7 @@
 //! Between the guard and the library: the client's frames are mended ([`Mending`]) as they are read.
 
 use super::socket::hand_out;
-use ::http2::Mending;
+use ::http2::{Heard, Mending};
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::io;
@@ -22,6 +22,11 @@ const COMPLETION_BYTES_MAX: usize = 4096;
 impl Mended {
     pub(super) fn new(mending: Rc<RefCell<Mending>>) -> Mended {
         Mended { mending, ready: Bytes::new() }
+    }
+
+    /// What a GOAWAY is to say of what has come.
+    pub(super) fn heard(&self) -> Heard {
+        self.mending.borrow().heard()
     }
 
     /// Reads what `read` yields, mended. As for every reader, nothing read means the end.

@@ -12,14 +12,18 @@ const FIELD_BYTES: u64 = 32;
 const WINDOW_MAX: u64 = (1 << 31) - 1;
 /// The connection's window before anybody has said anything.
 const WINDOW_AT_FIRST: u64 = 65_535;
+/// A header list of this size needs no saying.
+const LIST_BYTES_UNSAID: u64 = WINDOW_MAX;
 /// How long frames on a stream that was reset are ignored.
 const RESET_SECONDS: u64 = 1;
 
-/// The windows of a connection that begins, if they are opened as Varnish opens them.
+/// The windows of a connection that begins, if they are opened as Varnish opens them. Compat: Varnish tells clients a largest
+/// header list only if `h2_max_header_list_size` sets one.
 pub(super) fn windows(parameters: &Parameters) -> Option<Windows> {
     let growth = u64::from(connection_window_bytes(parameters)).saturating_sub(WINDOW_AT_FIRST);
     let step = u32::try_from(parameters.h2_rx_window_increment).unwrap_or(u32::MAX);
-    Windows::new(u32::try_from(parameters.h2_initial_window_size).ok()?, growth, step)
+    let windows = Windows::new(u32::try_from(parameters.h2_initial_window_size).ok()?, growth, step)?;
+    Some(if parameters.h2_max_header_list_size < LIST_BYTES_UNSAID { windows } else { windows.without_list_limit() })
 }
 
 /// The settings of a connection that begins.

@@ -14,7 +14,7 @@ use super::mended::Mended;
 use crate::context::Loop;
 use frame_log::FrameLog;
 use http2::frame::ErrorCode;
-use http2::{Abuse, Observer, Outgoing, PriorityUpdate, Resets, Traffic, WatchLimits, Windows};
+use http2::{Abuse, Heard, Observer, Outgoing, PriorityUpdate, Resets, Traffic, WatchLimits, Windows};
 use shm::log::LogId;
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -61,7 +61,7 @@ impl Watch {
             block_bytes_max: usize::try_from(parameters.http_req_size)
                 .unwrap_or(usize::MAX)
                 .saturating_mul(H2_HEADER_BLOCK_PART),
-            allows_early_ack: is_lenient,
+            is_lenient,
         };
         Rc::new(Watch {
             machine: RefCell::new(http2::Watch::new(limits, Rc::clone(&resets))),
@@ -203,6 +203,15 @@ impl<S> Watched<S> {
     }
 }
 
+impl<S> Watched<S> {
+    /// What a GOAWAY says of what has come. Where the guard has a verdict, what it says is why.
+    fn heard(&self) -> Heard {
+        let heard = self.mended.heard();
+        let is_library_speaking = self.watch.machine.borrow().verdict().is_none();
+        Heard { is_undecodable: heard.is_undecodable && is_library_speaking, ..heard }
+    }
+}
+
 impl<S: AsyncRead + Unpin> Watched<S> {
     /// Reads and throws away. Ready when that is no longer of use.
     fn poll_farewell(&mut self, context: &mut Context<'_>) -> Poll<()> {
@@ -245,24 +254,30 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let outgoing = match &self.windows {
             None => Outgoing::Pass(bytes.len()),
-            Some(windows) => windows.borrow_mut().outgoing(bytes),
+            Some(windows) => {
+                let mut windows = windows.borrow_mut();
+                windows.hear(self.heard());
+                windows.outgoing(bytes)
+            }
         };
-        let (bytes, is_whole) = match &outgoing {
-            Outgoing::Pass(count) => (&bytes[..*count], false),
-            Outgoing::Instead(instead) => (&instead[..], true),
+        let (bytes, instead_of) = match &outgoing {
+            Outgoing::Pass(count) => (&bytes[..*count], None),
+            Outgoing::Instead { of, bytes } => (&bytes[..], Some(*of)),
             Outgoing::HeldBack(count) => return Poll::Ready(Ok(*count)),
         };
         let written = match Pin::new(&mut self.stream).poll_write(context, bytes)? {
-            Poll::Ready(written) if !is_whole || written == bytes.len() => written,
-            // SETTINGS come first, and are collected.
-            Poll::Ready(_) | Poll::Pending if is_whole => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+            Poll::Ready(written) if instead_of.is_none() || written == bytes.len() => written,
+            // SETTINGS come first, GOAWAY last; both are collected.
+            Poll::Ready(_) | Poll::Pending if instead_of.is_some() => {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
             Poll::Ready(_) | Poll::Pending => return Poll::Pending,
         };
         self.watch.send(&bytes[..written]);
         if let Some(windows) = &self.windows {
             windows.borrow_mut().sent(&bytes[..written]);
         }
-        Poll::Ready(Ok(written))
+        Poll::Ready(Ok(instead_of.unwrap_or(written)))
     }
 
     fn poll_write_vectored(
