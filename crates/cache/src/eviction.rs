@@ -220,12 +220,19 @@ impl Inner {
         if !shard.holds(object) {
             return;
         }
-        let swept = self.discard(&mut shard, &digest, object.slot(), Leaving::As(Departure::Evicted));
+        // One that could not be written was removed before.
+        let is_unwritten = object.is_removed();
+        let departure = if is_unwritten { Departure::Dropped } else { Departure::Evicted };
+        let swept = self.discard(&mut shard, &digest, object.slot(), Leaving::As(departure));
         shard.settle(&self.stores);
         drop(shard);
-        if let Some(swept) = swept {
-            self.totals.add(Main::NLruNuked, 1);
-            self.log_eviction(&swept);
+        match swept {
+            Some(swept) if is_unwritten => self.log_removal(&swept),
+            Some(swept) => {
+                self.totals.add(Main::NLruNuked, 1);
+                self.log_eviction(&swept);
+            }
+            None => {}
         }
     }
 

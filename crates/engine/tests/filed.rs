@@ -5,6 +5,7 @@ use cache::Cache;
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::Write as _;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::process::Command;
@@ -52,10 +53,16 @@ fn new_file(name: &str) -> (File, PathBuf) {
     (file, path)
 }
 
-fn file_store(journal: &Journal) -> (Store, TheFile) {
+/// A file that can be made to refuse what is written: [`TheFile::refuse_writes`].
+fn sealable_file() -> (File, PathBuf) {
+    let descriptor = rustix::fs::memfd_create("bodies", rustix::fs::MemfdFlags::ALLOW_SEALING).unwrap();
+    let path = format!("/proc/self/fd/{}", descriptor.as_raw_fd()).into();
+    (descriptor.into(), path)
+}
+
+fn file_store(journal: &Journal, (file, path): (File, PathBuf)) -> (Store, TheFile) {
     let (metadata, metadata_path) = new_file("metadata");
     std::fs::remove_file(metadata_path).unwrap();
-    let (file, path) = new_file("bodies");
     let options = FileOptions {
         bytes: 16 << 20,
         metadata_bytes: 4 << 20,
@@ -115,6 +122,11 @@ impl TheFile {
         assert!(Command::new("dd").arg("if=/dev/null").args(arguments).status().unwrap().success());
     }
 
+    /// From now on the file is one on a disk that takes nothing.
+    fn refuse_writes(&self) {
+        rustix::fs::fcntl_add_seals(&self.file, rustix::fs::SealFlags::WRITE).unwrap();
+    }
+
     /// How many pieces have been read.
     fn reads(&self, world: &World) -> u64 {
         let usage = usage(world);
@@ -127,6 +139,15 @@ fn usage(world: &World) -> FileUsage {
 }
 
 fn tell<F: Future<Output = ()>>(change: impl FnOnce(&mut Parameters), vcl: &str, story: impl FnOnce(Setting) -> F) {
+    tell_on(new_file("bodies"), change, vcl, story);
+}
+
+fn tell_on<F: Future<Output = ()>>(
+    bodies: (File, PathBuf),
+    change: impl FnOnce(&mut Parameters),
+    vcl: &str,
+    story: impl FnOnce(Setting) -> F,
+) {
     let mut parameters = Parameters { storage_placement: "tiers".to_owned(), ..Parameters::default() };
     // A copy in memory would hide the file.
     parameters.storage_promote_hits = 0;
@@ -134,7 +155,7 @@ fn tell<F: Future<Output = ()>>(change: impl FnOnce(&mut Parameters), vcl: &str,
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     LocalSet::new().block_on(&runtime, async {
         let journal = Journal::in_memory().unwrap();
-        let (filed, file) = file_store(&journal);
+        let (filed, file) = file_store(&journal, bodies);
         let stores = vec![Store::in_memory_as("s0", 64 << 20).unwrap(), filed];
         let cache = Cache::new(stores, journal, crate::support::START).unwrap();
         let world = Rc::new(World::over(parameters, cache));
@@ -647,6 +668,51 @@ fn purge_is_answered_when_the_disk_has_it() {
                 assert_eq!(setting.file.objects_after_power_loss(), 0, "{method} {fields}");
             }
             assert_eq!(setting.asked.borrow().len(), 3);
+        },
+    );
+}
+
+#[test]
+fn a_purge_that_the_disk_does_not_take_is_answered_with_503_and_removes_all_the_same() {
+    let vcl = r#"
+        sub vcl_recv { if (req.method == "PURGE") { return (purge); } }
+        sub vcl_backend_response { set beresp.ttl = 1h; }"#;
+    tell_on(
+        sealable_file(),
+        |_| {},
+        vcl,
+        async |setting| {
+            let world = &setting.world;
+            world.client().get("/100000", "").await;
+            setting.file.await_written(world, &body(100_000)).await;
+            setting.file.refuse_writes();
+            let mut client = world.client();
+            client.send("PURGE /100000 HTTP/1.1\r\nHost: example.com\r\n\r\n".to_owned()).await;
+            let answer = client.response().await;
+            assert_eq!(answer.status(), 503, "{}", world.story());
+            assert!(world.story().contains("RespReason Purge not on disk"), "{}", world.story());
+            assert!(world.story().contains("Removed, but the disk failed"), "{}", world.story());
+            world.client().get("/100000", "").await;
+            assert_eq!(setting.asked.borrow().len(), 2, "it is gone from the cache");
+        },
+    );
+}
+
+#[test]
+fn a_disk_that_takes_nothing_costs_hits_and_no_memory() {
+    tell_on(
+        sealable_file(),
+        |_| {},
+        "",
+        async |setting| {
+            let world = &setting.world;
+            setting.file.refuse_writes();
+            for number in 0..20 {
+                let bytes = 100_000 + number;
+                assert!(world.client().get(&format!("/{bytes}"), "").await.body == body(bytes));
+                let _ = world.engine.cache.stores()[1].settle().await;
+            }
+            assert_eq!((world.count(Main::NObject), usage(world).usage.g_bytes), (0, 0));
         },
     );
 }

@@ -155,8 +155,11 @@ impl Journal {
             end = behind;
         }
         next_sequence = next_sequence.max(previous.saturating_add(1));
-        // Cut off the torn rest, so that nothing in it is ever taken for an entry.
-        file.set_len(end)?;
+        if end < file_bytes {
+            // Cut off the torn rest, so that nothing in it is ever taken for an entry. A whole journal can be opened on a disk that
+            // takes nothing: then bans are refused, but a worker can start.
+            file.set_len(end)?;
+        }
         let identity = read_u64(&file, IDENTITY_AT)?;
         Ok(Journal { file, identity, state: Mutex::new(State { entries, end, next_sequence }) })
     }
@@ -278,6 +281,22 @@ mod tests {
         let again = reopened(&journal);
         assert_eq!(again.entries().unwrap(), [(1, b"one".to_vec()), (2, vec![]), (3, vec![7; 5000])]);
         assert_eq!(again.append(b"four").unwrap(), 4);
+    }
+
+    #[test]
+    fn a_whole_journal_that_cannot_be_written_is_opened_and_refuses_what_is_new() {
+        use std::os::fd::AsRawFd;
+        let journal = Journal::in_memory().unwrap();
+        journal.append(b"one").unwrap();
+        let read_only = || File::open(format!("/proc/self/fd/{}", journal.file.as_raw_fd())).unwrap();
+        let again = Journal::open(read_only().into()).unwrap();
+        assert_eq!(again.entries().unwrap(), [(1, b"one".to_vec())]);
+        assert!(again.append(b"two").is_err());
+        assert_eq!(again.entries().unwrap().len(), 1, "what could not be written is no entry");
+        // What must be mended before it is used is not opened.
+        let end = journal.state.lock().end;
+        journal.file.set_len(end + 4).unwrap();
+        assert!(Journal::open(read_only().into()).is_err());
     }
 
     #[test]

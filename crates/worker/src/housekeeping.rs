@@ -1,7 +1,8 @@
 //! What the main thread does by itself: sums counters, expires objects, works through bans, corrects the clock, cools
-//! VCLs, gives free memory back.
+//! VCLs, gives free memory back, tells of disks that fail.
 
 use crate::configure::{Worker, wall_clock};
+use crate::disk_watch::DiskWatch;
 use crate::trimming::Trimming;
 use std::rc::Rc;
 use std::time::Duration;
@@ -46,12 +47,13 @@ pub fn start(worker: &Rc<Worker>) {
         }
     });
     let of_clock = Rc::clone(worker);
-    let trimming = Trimming::default();
+    let (trimming, disks) = (Trimming::default(), DiskWatch::default());
     tokio::task::spawn_local(async move {
         loop {
             tokio::time::sleep(CLOCK_INTERVAL).await;
             of_clock.own.clock.resync(wall_clock());
             trimming.look(&of_clock.engine);
+            disks.look(&of_clock.engine);
             crate::vcl_control::cool_down(&of_clock);
         }
     });

@@ -5,7 +5,7 @@
 //! its own ([`event_loop`]). The worker never compiles VCL and owns nothing that must outlive it: the manager owns
 //! listening sockets, arenas and ban journal.
 //!
-//! Reading order: `control`, `lifeline`, `seat`, `configure`, `fence`, `event_loop`, `housekeeping`, `trimming`, `vcl_control`,
+//! Reading order: `control`, `lifeline`, `seat`, `configure`, `fence`, `event_loop`, `housekeeping`, `trimming`, `disk_watch`, `vcl_control`,
 //! `command`, `panic_text`.
 
 #![forbid(unsafe_code)]
@@ -16,6 +16,7 @@ mod ban_list;
 mod command;
 mod configure;
 pub mod control;
+mod disk_watch;
 mod event_loop;
 pub mod fence;
 mod housekeeping;

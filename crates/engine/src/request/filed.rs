@@ -39,11 +39,14 @@ impl Run<'_> {
         false
     }
 
-    /// Waits until what was removed stays away even after a loss of power: nobody is told before that it has gone.
-    pub(super) async fn settle(&mut self) {
-        if !settle(self.context.engine.storages.filed()).await {
+    /// Waits until what was removed stays away even after a loss of power: nobody is told before that it has gone. False when a disk
+    /// failed.
+    pub(super) async fn settle(&mut self) -> bool {
+        let is_settled = settle(self.context.engine.storages.filed()).await;
+        if !is_settled {
             self.log().record(Tag::Error, NOT_SETTLED.as_bytes());
         }
+        is_settled
     }
 
     /// After vcl_deliver: puts the copy in memory in the place of the object, or waits for what the filters need to know of a body that

@@ -1,4 +1,4 @@
-//! vcl_purge: everything under the digest has been purged; VCL decides what to answer.
+//! vcl_purge: everything under the digest has been purged; VCL decides what to answer, unless a disk did not take it.
 //!
 //! Comes from: Receive (over Hash). Goes to: Synth or Restart.
 
@@ -17,11 +17,23 @@ impl Run<'_> {
         }
         self.context.count(Main::NPurges);
         self.context.counters.add(Main::NObjPurged, count as u64);
-        Box::pin(self.settle()).await;
+        if !Box::pin(self.settle()).await {
+            return self.refuse_to_confirm();
+        }
         match self.call_vcl().await {
             Ok(PurgeRuling::Synth(line)) => self.synth_ruling(line),
             Ok(PurgeRuling::Restart) => Step::Restart,
             Err(Failed) => Step::VclFailed,
         }
+    }
+
+    /// It has gone from the cache, but a start may bring it back, so whoever asked must not take it for done. VCL is not asked: what it
+    /// answers says that all went well.
+    fn refuse_to_confirm(&mut self) -> Step {
+        let task = &mut self.request.task;
+        task.life.error_status = 503;
+        task.error_reason.clear();
+        task.error_reason.extend_from_slice(b"Purge not on disk");
+        Step::Synth
     }
 }

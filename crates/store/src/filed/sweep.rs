@@ -14,7 +14,8 @@ const STRETCH_BYTES_MIN: u64 = 256 << 10;
 /// So many stretches in a row keep what was hit.
 const MERCIFUL_MAX: u32 = 8;
 
-/// Called with objects that have to leave the index so that there is room in the file.
+/// Called with objects that have to leave the index: so that there is room in the file, or, marked as removed, because they could
+/// not be written to it.
 pub type Sweeper = dyn Fn(&[Arc<Object>]) + Send + Sync;
 
 #[derive(Default)]

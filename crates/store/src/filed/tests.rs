@@ -433,6 +433,25 @@ async fn a_full_disk_costs_the_objects_that_come_and_none_that_are_there() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_written_leaves_the_index_and_memory() {
+    let kept = made();
+    kept.disk.fail_writes(true);
+    let mut gone = Vec::new();
+    for xid in 1..=20 {
+        let object = kept.store.create(&attributes(xid, Some(50_000)), b"the head").unwrap();
+        object.enter_index();
+        kept.index.lock().push(Arc::clone(&object));
+        object.append(&body(xid, 50_000)).await.unwrap();
+        object.finish();
+        gone.push(Arc::downgrade(&object));
+    }
+    kept.store.settle().await;
+    assert!(kept.index.lock().is_empty());
+    let alive = gone.iter().filter(|object| object.strong_count() > 0).count();
+    assert_eq!((alive, kept.store.file_usage().unwrap().usage.g_bytes), (0, 0));
+}
+
+#[tokio::test]
 async fn whatever_is_damaged_in_the_file_nothing_wrong_is_read_and_the_storage_can_be_used() {
     let kept = made();
     for xid in 1..40 {

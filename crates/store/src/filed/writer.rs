@@ -169,8 +169,17 @@ impl Writer {
             if filing.wrote(upto, !has_failed) {
                 self.settle(filing);
             } else if has_failed && let Some(object) = filing.object.get().and_then(Weak::upgrade) {
-                object.remove();
+                self.dismiss(&object);
             }
+        }
+    }
+
+    /// What could not be written leaves the index, which would keep its body in memory, where no limit counts it.
+    fn dismiss(&self, object: &Arc<Object>) {
+        object.remove();
+        let sweeper = self.store.upgrade().and_then(|store| store.sweeper.read().clone());
+        if let Some(sweeper) = sweeper {
+            sweeper(std::slice::from_ref(object));
         }
     }
 
