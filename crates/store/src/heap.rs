@@ -7,11 +7,14 @@
 //! [`Heap::rebuild`].
 //!
 //! The heap also tracks which pages have been touched, since a free page that the kernel still holds is memory too:
-//! [`Heap::reclaim`] gives such pages back. *Lock*: the caller holds one mutex around the `Heap`; head words of live
-//! blocks are changed by their owners at the same time, so they are atomics.
+//! [`Heap::reclaim`] gives such pages back. It looks only at blocks that may have some (*warm*), so that it takes as long as what it
+//! gives back, however many free blocks there are. *Invariant:* a free block that is not warm has no resident page but those with its
+//! bookkeeping. *Lock*: the caller holds one mutex around the `Heap`; head words of live blocks are changed by their owners at the same
+//! time, so they are atomics.
 
 use crate::layout::{Head, KIND_EXTENT, KIND_FILED, KIND_FREE, KIND_RECORD, PREVIOUS_FREE, high, low, pair};
 use crate::memory::{Memory, PAGE_BYTES};
+use std::collections::BTreeSet;
 
 const FIRST_LEVELS: usize = 30;
 const SECOND_LEVELS: usize = 16;
@@ -106,8 +109,8 @@ pub(crate) struct Heap {
     used_units: u64,
     resident: Vec<u64>,
     resident_pages: u64,
-    /// An upper bound of the resident pages that lie entirely in free blocks; 0 = a search would find none.
-    reclaimable_pages: u64,
+    /// Free blocks that may have pages to give back: class and start. The largest come last.
+    warm: BTreeSet<(u16, u32)>,
     /// Where a walk that lets go of the lock goes on: always a block, however blocks are merged. `None` = nobody walks.
     pub(crate) walker: Option<u32>,
 }
@@ -118,6 +121,12 @@ fn class_of(units: u32) -> (usize, usize) {
     }
     let log = 31 - units.leading_zeros();
     ((log - 3) as usize, ((units >> (log - 4)) & 15) as usize)
+}
+
+/// Where a warm block stands in [`Heap::warm`].
+fn warmth(at: u32, units: u32) -> (u16, u32) {
+    let (first, second) = class_of(units);
+    ((first * SECOND_LEVELS + second) as u16, at)
 }
 
 /// The first class in which every block is large enough.
@@ -140,7 +149,7 @@ impl Heap {
             used_units: 0,
             resident: vec![0; pages.div_ceil(64) as usize],
             resident_pages: 0,
-            reclaimable_pages: 0,
+            warm: BTreeSet::new(),
             walker: None,
         }
     }
@@ -239,65 +248,57 @@ impl Heap {
         first..last.max(first)
     }
 
-    /// Gives the resident inner pages of a free block back; returns how many bytes.
-    fn punch_block(&mut self, memory: &Memory, at: u32, units: u32) -> u64 {
-        self.punch_pages(memory, self.inner_pages(at, units))
+    /// Gives the resident inner pages of a free block back.
+    fn punch_block(&mut self, memory: &Memory, at: u32, units: u32) {
+        self.punch_pages(memory, self.inner_pages(at, units));
+        self.warm.remove(&warmth(at, units));
     }
 
     fn punch_pages(&mut self, memory: &Memory, pages: std::ops::Range<u64>) -> u64 {
-        let mut given = 0;
-        let mut run: Option<u64> = None;
-        let last = pages.end;
-        for page in pages.chain([last]) {
-            let resident = page < last && self.resident[(page / 64) as usize] >> (page % 64) & 1 == 1;
-            match (run, resident) {
-                (None, true) => run = Some(page),
-                (Some(start), false) => {
-                    run = None;
-                    if memory.punch(start * PAGE_BYTES, (page - start) * PAGE_BYTES) {
-                        for gone in start..page {
-                            self.resident[(gone / 64) as usize] &= !(1 << (gone % 64));
-                        }
-                        self.resident_pages -= page - start;
-                        given += (page - start) * PAGE_BYTES;
-                    }
+        let (mut given, mut page) = (0, pages.start);
+        while let Some(start) = self.next_page(page..pages.end, true) {
+            page = self.next_page(start..pages.end, false).unwrap_or(pages.end);
+            if memory.punch(start * PAGE_BYTES, (page - start) * PAGE_BYTES) {
+                for gone in start..page {
+                    self.resident[(gone / 64) as usize] &= !(1 << (gone % 64));
                 }
-                _ => {}
+                self.resident_pages -= page - start;
+                given += (page - start) * PAGE_BYTES;
             }
         }
         given
     }
 
+    /// The first of these pages that is resident, or is not. A word of the map at a time: most of a large free block never was.
+    fn next_page(&self, pages: std::ops::Range<u64>, is_resident: bool) -> Option<u64> {
+        let mut page = pages.start;
+        while page < pages.end {
+            let word = self.resident[(page / 64) as usize];
+            let left = (if is_resident { word } else { !word }) >> (page % 64);
+            if left != 0 {
+                return Some(page + u64::from(left.trailing_zeros())).filter(|page| *page < pages.end);
+            }
+            page = (page / 64 + 1) * 64;
+        }
+        None
+    }
+
     /// Gives free pages back until at least `bytes` have been given; starts with the largest free blocks. Returns how
     /// many bytes. Keeps the pages of `spared`, which is about to be taken.
     pub(crate) fn reclaim(&mut self, memory: &Memory, bytes: u64, spared: Block) -> u64 {
-        let mut given = 0;
-        if self.reclaimable_pages == 0 {
-            return 0;
-        }
-        for first in (0..FIRST_LEVELS).rev() {
-            for second in (0..SECOND_LEVELS).rev() {
-                let mut at = self.lists[first][second];
-                while at != 0 {
-                    let units = Head(memory.load(self.geometry.byte(at))).units();
-                    if self.geometry.byte(units) < PAGE_BYTES {
-                        self.reclaimable_pages = 0;
-                        return given;
-                    }
-                    let mut pages = self.inner_pages(at, units);
-                    if at == spared.at {
-                        let taken = self.geometry.byte(at + spared.units).div_ceil(PAGE_BYTES);
-                        pages.start = taken.clamp(pages.start, pages.end);
-                    }
-                    given += self.punch_pages(memory, pages);
-                    if given >= bytes {
-                        return given;
-                    }
-                    at = low(memory.load(self.geometry.byte(at) + 8));
-                }
+        let (mut given, mut stays_warm) = (0, None);
+        while given < bytes {
+            let Some((class, at)) = self.warm.pop_last() else { break };
+            let units = Head(memory.load(self.geometry.byte(at))).units();
+            let mut pages = self.inner_pages(at, units);
+            if at == spared.at {
+                let taken = self.geometry.byte(at + spared.units).div_ceil(PAGE_BYTES);
+                pages.start = taken.clamp(pages.start, pages.end);
+                stays_warm = Some((class, at));
             }
+            given += self.punch_pages(memory, pages);
         }
-        self.reclaimable_pages = 0;
+        self.warm.extend(stays_warm);
         given
     }
 
@@ -313,7 +314,9 @@ impl Heap {
         self.second_bits[first] |= 1 << second;
     }
 
-    fn unlink(&mut self, memory: &Memory, at: u32, units: u32) {
+    /// Takes a free block out of its list; returns whether it was warm.
+    fn unlink(&mut self, memory: &Memory, at: u32, units: u32) -> bool {
+        let was_warm = self.warm.remove(&warmth(at, units));
         let links = memory.load(self.geometry.byte(at) + 8);
         let (next, previous) = (low(links), high(links));
         if next != 0 {
@@ -321,7 +324,7 @@ impl Heap {
         }
         if previous != 0 {
             memory.update(self.geometry.byte(previous) + 8, |links| pair(next, high(links)));
-            return;
+            return was_warm;
         }
         let (first, second) = class_of(units);
         self.lists[first][second] = next;
@@ -331,17 +334,18 @@ impl Heap {
                 self.first_bits &= !(1 << first);
             }
         }
+        was_warm
     }
 
     /// The single store that makes a range free, and the bookkeeping after it. The range starts and ends at block
     /// boundaries; its free blocks are already unlinked.
     fn make_free(&mut self, memory: &Memory, at: u32, units: u32) {
         memory.store(self.geometry.byte(at), Head::new(units, KIND_FREE).0);
-        self.enlist(memory, at, units);
+        self.enlist(memory, at, units, true);
     }
 
-    /// The bookkeeping for a block whose head already says free.
-    fn enlist(&mut self, memory: &Memory, at: u32, units: u32) {
+    /// The bookkeeping for a block whose head already says free. `is_warm`: pages of it may be resident.
+    fn enlist(&mut self, memory: &Memory, at: u32, units: u32, is_warm: bool) {
         let end = at + units;
         if self.walker.is_some_and(|walker| at < walker && walker < end) {
             self.walker = Some(end);
@@ -353,8 +357,9 @@ impl Heap {
             memory.update(self.geometry.byte(end), |head| head | PREVIOUS_FREE);
         }
         self.insert(memory, at, units);
-        let pages = self.inner_pages(at, units);
-        self.reclaimable_pages = self.reclaimable_pages.saturating_add(pages.end - pages.start);
+        if is_warm && !self.inner_pages(at, units).is_empty() {
+            self.warm.insert(warmth(at, units));
+        }
     }
 
     /// A free block of at least `units`; it stays in its list.
@@ -435,12 +440,12 @@ impl Heap {
     pub(crate) fn take(&mut self, memory: &Memory, block: Block, head: Head) -> Block {
         let Block { at, mut units } = block;
         let whole = Head(memory.load(self.geometry.byte(at))).units();
-        self.unlink(memory, at, whole);
+        let was_warm = self.unlink(memory, at, whole);
         let rest = whole - units;
         if rest >= self.geometry.units_min() {
             memory.store(self.geometry.byte(at + units), Head::new(rest, KIND_FREE).0);
             memory.store(self.geometry.byte(at), head.with_units(units).0);
-            self.enlist(memory, at + units, rest);
+            self.enlist(memory, at + units, rest, was_warm);
         } else {
             units = whole;
             memory.store(self.geometry.byte(at), head.with_units(units).0);
@@ -498,7 +503,7 @@ impl Heap {
         memory.store(self.geometry.byte(at + units), Head::new(rest, KIND_FREE).0);
         memory.update(self.geometry.byte(at), |head| Head(head).with_units(units).0);
         self.used_units -= u64::from(own - units);
-        self.enlist(memory, at + units, rest);
+        self.enlist(memory, at + units, rest, true);
         own - units
     }
 
@@ -514,6 +519,11 @@ impl Heap {
             if is_free {
                 assert_eq!(memory.load(geometry.byte(at + head.units()) - 8), u64::from(head.units()));
                 free.insert(at);
+                let has_pages = self.next_page(self.inner_pages(at, head.units()), true).is_some();
+                assert!(
+                    !has_pages || self.warm.contains(&warmth(at, head.units())),
+                    "{at} is warm, but not known as such"
+                );
             } else {
                 used += u64::from(head.units());
             }
@@ -537,6 +547,7 @@ impl Heap {
             assert_eq!(self.second_bits[first] != 0, self.first_bits >> first & 1 == 1);
         }
         assert_eq!(listed, free);
+        assert!(self.warm.iter().all(|(_, at)| free.contains(at)), "what is warm is free");
         assert_eq!(self.resident.iter().map(|word| u64::from(word.count_ones())).sum::<u64>(), self.resident_pages);
     }
 }
@@ -652,6 +663,34 @@ mod tests {
             assert_eq!(heap.used_bytes(), 0);
             assert_eq!(heap.largest(&memory).unwrap().units, heap.geometry.end - heap.geometry.first);
         }
+    }
+
+    #[test]
+    fn what_has_given_its_pages_back_is_not_looked_at_again() {
+        const BYTES: u64 = 45_000;
+        let (memory, mut heap) = heap(8 << 20, 3);
+        let units = heap.geometry.units(BYTES);
+        let blocks: Vec<Block> = (0..100)
+            .map(|_| {
+                let (block, _) = heap.offer(&memory, units, units).unwrap();
+                heap.take(&memory, block, Head::new(0, KIND_EXTENT))
+            })
+            .collect();
+        // Every second one is free, so none is merged with another.
+        blocks.iter().step_by(2).for_each(|block| _ = heap.free(&memory, block.at));
+        let nothing = Block { at: 0, units: 0 };
+        heap.reclaim(&memory, u64::MAX, nothing);
+        assert!(heap.warm.is_empty());
+        heap.free(&memory, blocks[1].at);
+        assert_eq!(heap.warm.len(), 1, "only what has become free since");
+        assert!(heap.reclaim(&memory, 1, nothing) >= BYTES - 2 * PAGE_BYTES);
+        assert!(heap.warm.is_empty());
+        heap.check(&memory);
+        // Of one that is about to be taken, the pages stay and are known.
+        heap.free(&memory, blocks[51].at);
+        let (block, _) = heap.offer(&memory, units, units).unwrap();
+        heap.reclaim(&memory, u64::MAX, block);
+        heap.check(&memory);
     }
 
     #[test]

@@ -47,6 +47,12 @@ impl Results {
         let cells = self.cells.get(&(row.name.clone(), server.to_owned()))?;
         median(cells.iter().map(value))
     }
+
+    /// The largest value: what later rounds find there already does not grow again.
+    fn most(&self, row: &Row, server: &str, value: impl Fn(&Measured) -> f64) -> Option<f64> {
+        let cells = self.cells.get(&(row.name.clone(), server.to_owned()))?;
+        cells.iter().map(value).max_by(f64::total_cmp)
+    }
 }
 
 /// The account of a run.
@@ -118,7 +124,7 @@ impl Report {
         for row in rows.iter().filter(|row| row.plan.idle > 0) {
             let _ = write!(text, "\nBytes resident for each of {} idle connections:", row.plan.idle);
             for server in &servers {
-                if let Some(bytes) = results.median(row, server, |one| one.idle_bytes) {
+                if let Some(bytes) = results.most(row, server, |one| one.idle_bytes) {
                     let _ = write!(text, " {server} {bytes:.0};");
                 }
             }
@@ -207,7 +213,7 @@ fn json_of(rows: &[&Row], results: &Results, servers: &[&str], arguments: &[Stri
                 "ratio": floor.map(|floor| cpu / floor), "per_second": value(|one| one.per_second),
                 "p50_us": value(|one| one.p50), "p99_us": value(|one| one.p99),
                 "bytes_per_second": value(|one| one.bytes_per_second),
-                "idle_bytes": if row.plan.idle > 0 { value(|one| one.idle_bytes) } else { None },
+                "idle_bytes": if row.plan.idle > 0 { results.most(row, server, |one| one.idle_bytes) } else { None },
                 "requests": measured.iter().map(|one| one.requests).sum::<u64>(),
                 "errors": measured.iter().map(|one| one.errors).sum::<u64>(),
                 "unsent": measured.iter().map(|one| one.unsent).sum::<u64>(), "rounds": measured.len(), "notes": notes,

@@ -25,6 +25,18 @@ pub fn start(command: &mut Command, port: u16) -> Process {
     process
 }
 
+/// A server whose children would outlive it if it were killed: it is asked to end.
+struct Asked(Process);
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        let id = nix::unistd::Pid::from_raw(self.0.0.id().cast_signed());
+        if nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGTERM).is_ok() {
+            let _ = self.0.0.wait();
+        }
+    }
+}
+
 fn write(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap();
 }
@@ -224,7 +236,8 @@ fn a_php_application_in_apache_is_cached_as_it_says() {
              SetEnv REDIRECT_STATUS 200\n"
         ),
     );
-    let _apache = start(Command::new(apache).args(["-D", "FOREGROUND", "-f", &format!("{at}/httpd.conf")]), port);
+    let mut command = Command::new(apache);
+    let _apache = Asked(start(command.args(["-D", "FOREGROUND", "-f", &format!("{at}/httpd.conf")]), port));
     let daemon = Daemon::in_front_of(port, &[]);
     let probe = daemon.get("/index.php");
     assert_eq!(
