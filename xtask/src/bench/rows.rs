@@ -288,7 +288,10 @@ fn site_rows() -> Vec<Row> {
         Row::new(
             "valid",
             "hits on a page of 45 KiB that clients have already (304), 50 connections",
-            with_header("If-None-Match", "\"5f3a-64\"", hits("/etag/page/46080", 50)),
+            Plan {
+                expect_status: Some(304),
+                ..with_header("If-None-Match", "\"5f3a-64\"", hits("/etag/page/46080", 50))
+            },
         ),
     ]
 }
