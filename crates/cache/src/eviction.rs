@@ -215,24 +215,14 @@ impl Inner {
 
     /// Evicts an object that has to make room in its storage's file; its readers keep it until they are done.
     pub(crate) fn sweep(&self, object: &Arc<Object>) {
-        let digest = self.digest_of_object(object);
-        let mut shard = self.lock(&digest);
-        if !shard.holds(object) {
-            return;
-        }
-        // One that could not be written was removed before.
-        let is_unwritten = object.is_removed();
-        let departure = if is_unwritten { Departure::Dropped } else { Departure::Evicted };
-        let swept = self.discard(&mut shard, &digest, object.slot(), Leaving::As(departure));
-        shard.settle(&self.stores);
-        drop(shard);
-        match swept {
-            Some(swept) if is_unwritten => self.log_removal(&swept),
-            Some(swept) => {
-                self.totals.add(Main::NLruNuked, 1);
-                self.log_eviction(&swept);
+        if object.is_removed() {
+            // It could not be written.
+            if let Some(removed) = self.take_out(object, Departure::Dropped) {
+                self.log_removal(&removed);
             }
-            None => {}
+        } else if let Some(swept) = self.take_out(object, Departure::Evicted) {
+            self.totals.add(Main::NLruNuked, 1);
+            self.log_eviction(&swept);
         }
     }
 

@@ -39,18 +39,8 @@ impl Cache {
     /// Takes an object out of the index, durably. Readers keep it until they are done.
     pub fn remove(&self, object: &Arc<Object>) {
         object.remove();
-        let inner = &*self.inner;
-        let digest = inner.digest_of_object(object);
-        let mut shard = inner.lock(&digest);
-        let removed = if shard.holds(object) {
-            inner.discard(&mut shard, &digest, object.slot(), Leaving::As(Departure::Dropped))
-        } else {
-            None
-        };
-        shard.settle(&inner.stores);
-        drop(shard);
-        if let Some(removed) = removed {
-            inner.log_removal(&removed);
+        if let Some(removed) = self.inner.take_out(object, Departure::Dropped) {
+            self.inner.log_removal(&removed);
         }
     }
 
@@ -131,6 +121,19 @@ impl Inner {
         self.log_change(object, died_at);
         let due = self.tick_of(dies_at(object));
         shard.reschedule(slot, due);
+    }
+
+    /// Takes an object out of the index, if it is there.
+    pub(crate) fn take_out(&self, object: &Arc<Object>, departure: Departure) -> Option<Arc<Object>> {
+        let digest = self.digest_of_object(object);
+        let mut shard = self.lock(&digest);
+        let removed = if shard.holds(object) {
+            self.discard(&mut shard, &digest, object.slot(), Leaving::As(departure))
+        } else {
+            None
+        };
+        shard.settle(&self.stores);
+        removed
     }
 
     /// Marks the object in a slot as removed and takes it out. The caller must drop it after releasing the lock.

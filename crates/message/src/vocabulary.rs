@@ -263,6 +263,19 @@ const VALUE_TEXTS: [&[u8]; 81] = [
     b"image/webp",
 ];
 
+/// The buckets of a list whose texts have their lengths in this field.
+macro_rules! filed {
+    ($list:ident, $len:ident) => {{
+        let mut buckets = Buckets([0; Buckets::COUNT]);
+        let mut place = 0;
+        while place < $list.len() {
+            buckets.file(place, &$list[place].text, $list[place].$len as usize);
+            place += 1;
+        }
+        buckets
+    }};
+}
+
 /// Where the search for a text of a list begins: a place plus one in each bucket, or 0; a full bucket overflows into the next. A search
 /// looks at one bucket for most texts, where a walk through the list would read all of it.
 struct Buckets([u8; Buckets::COUNT]);
@@ -299,25 +312,8 @@ impl Buckets {
     }
 }
 
-static NAME_BUCKETS: Buckets = {
-    let mut buckets = Buckets([0; Buckets::COUNT]);
-    let mut place = 0;
-    while place < OPENINGS.len() {
-        buckets.file(place, &OPENINGS[place].text, OPENINGS[place].name_len as usize);
-        place += 1;
-    }
-    buckets
-};
-
-static VALUE_BUCKETS: Buckets = {
-    let mut buckets = Buckets([0; Buckets::COUNT]);
-    let mut place = 0;
-    while place < VALUES.len() {
-        buckets.file(place, &VALUES[place].text, VALUES[place].len as usize);
-        place += 1;
-    }
-    buckets
-};
+static NAME_BUCKETS: Buckets = filed!(OPENINGS, name_len);
+static VALUE_BUCKETS: Buckets = filed!(VALUES, len);
 
 // A place and one more fit into a byte, and there is an empty bucket at which a search ends.
 const _: () = assert!(NAME_COUNT * 2 < 255 && VALUE_TEXTS.len() < 255 && Buckets::COUNT > 255);

@@ -18,22 +18,14 @@ impl Run<'_> {
         self.context.count(Main::NPurges);
         self.context.counters.add(Main::NObjPurged, count as u64);
         if !Box::pin(self.settle()).await {
-            return self.refuse_to_confirm();
+            // It has gone from the cache, but a start may bring it back, so whoever asked must not take it for done. VCL is not
+            // asked: what it answers says that all went well.
+            return self.own_synth(503, b"Purge not on disk");
         }
         match self.call_vcl().await {
             Ok(PurgeRuling::Synth(line)) => self.synth_ruling(line),
             Ok(PurgeRuling::Restart) => Step::Restart,
             Err(Failed) => Step::VclFailed,
         }
-    }
-
-    /// It has gone from the cache, but a start may bring it back, so whoever asked must not take it for done. VCL is not asked: what it
-    /// answers says that all went well.
-    fn refuse_to_confirm(&mut self) -> Step {
-        let task = &mut self.request.task;
-        task.life.error_status = 503;
-        task.error_reason.clear();
-        task.error_reason.extend_from_slice(b"Purge not on disk");
-        Step::Synth
     }
 }

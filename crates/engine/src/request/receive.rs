@@ -113,10 +113,7 @@ impl Run<'_> {
     /// Who asks for a WebSocket on a stream would take any success for one.
     fn refuse_unpiped(&mut self) -> Step {
         self.log().record(Tag::VCLError, b"vcl_recv{} does not return pipe for a WebSocket.  Doing synth 501.");
-        let task = &mut self.request.task;
-        task.life.error_status = 501;
-        task.error_reason.clear();
-        Step::Synth
+        self.own_synth(501, b"")
     }
 
     /// A connection that is shared with others cannot be handed over. Compat: the text of Varnish 7.1.

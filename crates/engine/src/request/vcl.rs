@@ -139,6 +139,15 @@ impl Run<'_> {
         now
     }
 
+    /// An answer that the machine decides on by itself; without a reason it is the status's usual one.
+    pub(super) fn own_synth(&mut self, status: u16, reason: &[u8]) -> Step {
+        let task = &mut self.request.task;
+        task.life.error_status = status;
+        task.error_reason.clear();
+        task.error_reason.extend_from_slice(reason);
+        Step::Synth
+    }
+
     /// Carries out `return(synth(status, reason))`.
     pub(super) fn synth_ruling(&mut self, line: StatusLine) -> Step {
         let unnamed = if self.is_legacy() { self.legacy_error_status() } else { 0 };

@@ -201,9 +201,7 @@ impl<S> Watched<S> {
     ) -> Watched<S> {
         Watched { stream, watch, mended, windows, is_ended: false, farewell: None }
     }
-}
 
-impl<S> Watched<S> {
     /// What a GOAWAY says of what has come. Where the guard has a verdict, what it says is why.
     fn heard(&self) -> Heard {
         let heard = self.mended.heard();
