@@ -2,6 +2,8 @@
 //! memory.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -17,7 +19,7 @@ pub struct Server {
 impl Server {
     /// Starts a command pinned to the cores named (by `taskset`), output discarded unless it fails at once.
     pub fn start(cores: &str, program: &Path, arguments: &[String], log: &Path) -> Result<Server, String> {
-        Server::spawn(Command::new("taskset").arg("-c").arg(cores).arg(program).args(arguments), program, log)
+        Server::spawn(bound_to_us("taskset").arg("-c").arg(cores).arg(program).args(arguments), program, log)
     }
 
     /// Starts a command in a folder, with more variables in its environment.
@@ -29,13 +31,15 @@ impl Server {
         log: &Path,
     ) -> Result<Server, String> {
         let variables = environment.iter().map(|(name, value)| (*name, value));
-        Server::spawn(Command::new(program).current_dir(folder).args(arguments).envs(variables), program, log)
+        Server::spawn(bound_to_us(program).current_dir(folder).args(arguments).envs(variables), program, log)
     }
 
     fn spawn(command: &mut Command, program: &Path, log: &Path) -> Result<Server, String> {
         let output = std::fs::File::create(log).map_err(|error| format!("{}: {error}", log.display()))?;
         let errors = output.try_clone().map_err(|error| error.to_string())?;
+        // Apache ends its whole process group when it is asked to end.
         let child = command
+            .process_group(0)
             .stdin(Stdio::null())
             .stdout(output)
             .stderr(errors)
@@ -93,6 +97,13 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.end(PATIENCE);
     }
+}
+
+/// A command whose process is asked to end when this one does, whatever became of this one: signals of the terminal do not reach it.
+fn bound_to_us(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "TERM"]).arg(program);
+    command
 }
 
 /// All descendants of a process, itself first.

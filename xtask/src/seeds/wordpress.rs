@@ -27,6 +27,7 @@ pub fn start(folder: &Path, _: u16, core: usize) -> Started {
         ("mod_php", php_module().is_some()),
         ("mariadbd", installed("mariadbd").is_some() && installed("mariadb-install-db").is_some()),
         ("wordpress", Path::new(PACKAGE).join("index.php").exists()),
+        ("a wordpress-theme, without which pages are empty", has_theme()),
     ];
     let missing: Vec<String> = needed
         .into_iter()
@@ -108,7 +109,7 @@ fn set_up(port: u16) -> Result<(), String> {
     if page.starts_with("HTTP/1.1 200") && page.contains(TITLE) {
         Ok(())
     } else {
-        Err(format!("WordPress is not set up: {}", page.lines().next().unwrap_or("no answer")))
+        Err(format!("WordPress is not set up: {page:.400}"))
     }
 }
 
@@ -138,6 +139,12 @@ fn php_module() -> Option<std::path::PathBuf> {
             .and_then(|name| name.to_str())
             .is_some_and(|name| name.starts_with("libphp") && name.ends_with(".so"))
     })
+}
+
+/// Whether a package of a theme is there; the one of WordPress only recommends them.
+fn has_theme() -> bool {
+    let entries = std::fs::read_dir(Path::new(PACKAGE).join("wp-content/themes"));
+    entries.is_ok_and(|entries| entries.flatten().any(|entry| entry.path().join("style.css").exists()))
 }
 
 /// The site answers under whatever name and port it is asked for.
