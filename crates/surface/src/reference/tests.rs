@@ -38,6 +38,17 @@ fn the_files_are_what_the_tables_say() {
     assert!(stale.is_empty(), "stale, run REFERENCE_UPDATE=1 cargo test -p surface: {stale:?}");
 }
 
+/// What a word means is said in words, and nowhere else: not by its name alone, nor by the section of a paper that a reader has not got.
+#[test]
+fn descriptions_stand_alone() {
+    let variables = vcl::VARIABLES.iter().map(|row| (row.name, row.text));
+    let tags = crate::tag::TAGS.iter().map(|row| (row.name, row.payload));
+    for (name, text) in variables.chain(tags) {
+        assert!(text.contains(' '), "{name}: {text}");
+        assert!(!text.contains("see 2") && !text.contains("see note"), "{name}: {text}");
+    }
+}
+
 #[test]
 fn every_row_has_a_line_on_its_page() {
     let has = |page: &str, names: &mut dyn Iterator<Item = &str>| {

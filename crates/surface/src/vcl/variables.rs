@@ -75,59 +75,59 @@ macro_rules! variables {
 variables! {
     variable ClientIdentity {
         "client.identity": String, read at::CLIENT | at::BACKEND, write at::CLIENT, unset 0, syntax 40..=41,
-            "Key for the client director; defaults to client.ip text";
+            "What the client director picks a backend by; the text of client.ip unless it was set";
     }
     variable ClientIp {
         "client.ip": Ip, read at::CLIENT | at::BACKEND, write 0, unset 0, syntax 40..=41,
-            "Client address (PROXY aware)";
+            "The client's address: what the PROXY header says, or else the peer of the connection";
     }
     variable ServerHostname {
         "server.hostname": String, read at::ALL, write 0, unset 0, syntax 40..=41,
-            "Gethostname";
+            "The host's name, as gethostname(2) has it";
     }
     variable ServerIdentity {
         "server.identity": String, read at::ALL, write 0, unset 0, syntax 40..=41,
-            "-i argument or host name";
+            "What -i says, or else the host's name";
     }
     variable ServerIp {
         "server.ip": Ip, read at::CLIENT | at::BACKEND, write 0, unset 0, syntax 40..=41,
-            "Address the client connected to (PROXY aware)";
+            "The address that the client connected to: what the PROXY header says, or else our end of the connection";
     }
     variable RemoteIp {
         "remote.ip": Ip, read at::CLIENT | at::BACKEND, write 0, unset 0, syntax 40..=41,
-            "Peer of the TCP connection; 0.0.0.0:0 for UDS";
+            "The peer of the connection, whatever a PROXY header says; 0.0.0.0 on a Unix-domain socket";
     }
     variable LocalEndpoint {
         "local.endpoint": String, read at::CLIENT | at::BACKEND, write 0, unset 0, syntax 41..=41,
-            "Address part of the -a argument";
+            "The address of the -a that accepted the connection, as written";
     }
     variable LocalIp {
         "local.ip": Ip, read at::CLIENT | at::BACKEND, write 0, unset 0, syntax 40..=41,
-            "Our side of the TCP connection; 0.0.0.0:0 for UDS";
+            "Our end of the connection, whatever a PROXY header says; 0.0.0.0 on a Unix-domain socket";
     }
     variable LocalSocket {
         "local.socket": String, read at::CLIENT | at::BACKEND, write 0, unset 0, syntax 41..=41,
-            "Name of the -a socket";
+            "The name of the -a that accepted the connection (a0, a1 … unless it has one)";
     }
     variable Req {
         "req": Http, read at::CLIENT, write 0, unset 0, syntax 40..=41,
-            "Whole request, for VMOD arguments";
+            "The whole request, as an argument for VMODs";
     }
     variable ReqBackendHint {
         "req.backend_hint": Backend, read at::CLIENT, write at::CLIENT, unset 0, syntax 40..=41,
-            "Backend/director to use; reading resolves it if it can";
+            "The backend or director that a fetch for this request goes to; reading a director shows the backend that it would choose";
     }
     variable ReqCanGzip {
         "req.can_gzip": Bool, read at::CLIENT, write 0, unset 0, syntax 40..=41,
-            "Client accepts gzip/x-gzip";
+            "Whether the client's Accept-Encoding takes gzip";
     }
     variable ReqEsi {
         "req.esi": Bool, read at::CLIENT, write at::CLIENT, unset 0, syntax 40..=40,
-            "ESI processing allowed; default true";
+            "Whether ESI is processed in the response; true unless it was set";
     }
     variable ReqEsiLevel {
         "req.esi_level": Int, read at::CLIENT, write 0, unset 0, syntax 40..=41,
-            "ESI nesting level";
+            "How deep in ESI includes this request is; 0 is the page itself";
     }
     variable ReqFilters {
         "req.filters": String, read at::RECV, write at::RECV, unset 0, syntax 40..=41,
@@ -135,49 +135,49 @@ variables! {
     }
     variable ReqGrace {
         "req.grace": Duration, read at::CLIENT, write at::CLIENT, unset at::CLIENT, syntax 40..=41,
-            "Cap on object grace at lookup; unset = no cap";
+            "The longest grace that this request takes a stale object in; without it, that of the object counts";
     }
     variable ReqHash {
         "req.hash": Blob, read at::HIT | at::MISS | at::PASS | at::PURGE | at::DELIVER | at::SYNTH | at::PIPE, write 0, unset 0, syntax 40..=41,
-            "Digest; see note";
+            "The key under which the cache is searched, a SHA-256 digest; known from vcl_hash's end on";
     }
     variable ReqHashAlwaysMiss {
         "req.hash_always_miss": Bool, read at::CLIENT, write at::CLIENT, unset 0, syntax 40..=41,
-            "Force miss";
+            "Whether a fresh object is fetched whatever the cache has; it replaces the old one once it has come";
     }
     variable ReqHashIgnoreBusy {
         "req.hash_ignore_busy": Bool, read at::CLIENT, write at::CLIENT, unset 0, syntax 40..=41,
-            "Do not wait for busy objects";
+            "Whether the request does not wait for what another one is fetching; two caches that ask each other need it";
     }
     variable ReqHashIgnoreVary {
         "req.hash_ignore_vary": Bool, read at::CLIENT, write at::CLIENT, unset 0, syntax 40..=41,
-            "First variant wins";
+            "Whether the first object under the key is taken, whatever its Vary says";
     }
     variable ReqHttp {
         "req.http.*": Header, read at::CLIENT, write at::CLIENT, unset at::CLIENT, syntax 40..=41,
-            "Headers; names may be quoted: req.http.\"name\"";
+            "A header of the request; a name with other characters is quoted: req.http.\"name\"";
     }
     variable ReqIsHitmiss {
         "req.is_hitmiss": Bool, read at::CLIENT, write 0, unset 0, syntax 40..=41,
-            "Lookup gave hit-for-miss";
+            "Whether the lookup found a marker of hit-for-miss";
     }
     variable ReqIsHitpass {
         "req.is_hitpass": Bool, read at::CLIENT, write 0, unset 0, syntax 40..=41,
-            "Lookup gave hit-for-pass";
+            "Whether the lookup found a marker of hit-for-pass";
     }
     variable ReqMethod {
         "req.method": String, read at::CLIENT, write at::CLIENT, unset 0, syntax 40..=41,
-            "Method";
+            "The method, such as GET";
     }
     variable ReqProto {
         "req.proto": String, read at::CLIENT, write at::CLIENT, unset 0, syntax 40..=40,
-            "Protocol text";
+            "The protocol with its version, such as HTTP/1.1";
         "req.proto": String, read at::CLIENT, write 0, unset 0, syntax 41..=41,
-            "Protocol text";
+            "The protocol with its version, such as HTTP/1.1";
     }
     variable ReqRestarts {
         "req.restarts": Int, read at::CLIENT, write 0, unset 0, syntax 40..=41,
-            "Restart count";
+            "How often the request was restarted";
     }
     variable ReqSliceBytes {
         "req.slice_bytes": Bytes, read at::CLIENT, write at::CLIENT, unset 0, syntax 40..=41,
@@ -185,11 +185,11 @@ variables! {
     }
     variable ReqStorage {
         "req.storage": Stevedore, read at::CLIENT, write at::CLIENT, unset 0, syntax 40..=41,
-            "Storage for cached request body";
+            "The storage that std.cache_req_body() keeps the request's body in";
     }
     variable ReqTime {
         "req.time": Time, read at::CLIENT, write 0, unset 0, syntax 40..=41,
-            "Time of full reception, constant over restarts";
+            "When the request's head had been read; the same after a restart";
     }
     variable ReqTrace {
         "req.trace": Bool, read at::CLIENT, write at::CLIENT, unset 0, syntax 40..=41,
@@ -197,59 +197,59 @@ variables! {
     }
     variable ReqTransport {
         "req.transport": String, read at::CLIENT, write 0, unset 0, syntax 40..=41,
-            "Transport name (HTTP/1, H2 …)";
+            "What the client speaks: HTTP/1, H2 …";
     }
     variable ReqTtl {
         "req.ttl": Duration, read at::CLIENT, write at::CLIENT, unset at::CLIENT, syntax 40..=41,
-            "Cap on object age for hits";
+            "The greatest age that this request takes an object at; without it, any";
     }
     variable ReqUrl {
         "req.url": String, read at::CLIENT, write at::CLIENT, unset 0, syntax 40..=41,
-            "URL";
+            "The URL as the client sent it, without scheme and host";
     }
     variable ReqXid {
         "req.xid": String, read at::CLIENT, write 0, unset 0, syntax 40..=41,
-            "Vxid as text";
+            "The request's number in the log (VXID)";
     }
     variable ReqTopHttp {
         "req_top.http.*": Header, read at::CLIENT, write 0, unset 0, syntax 40..=41,
-            "Headers of the outermost request";
+            "A header of the request for the page, for a request that ESI made; of the request itself otherwise";
     }
     variable ReqTopMethod {
         "req_top.method": String, read at::CLIENT, write 0, unset 0, syntax 40..=41,
-            "Method of the outermost request";
+            "The method of the request for the page, for a request that ESI made";
     }
     variable ReqTopProto {
         "req_top.proto": String, read at::CLIENT, write 0, unset 0, syntax 40..=41,
-            "Protocol of the outermost request";
+            "The protocol of the request for the page, for a request that ESI made";
     }
     variable ReqTopTime {
         "req_top.time": Time, read at::CLIENT, write 0, unset 0, syntax 40..=41,
-            "Time of the outermost request";
+            "When the request for the page had been read, for a request that ESI made";
     }
     variable ReqTopUrl {
         "req_top.url": String, read at::CLIENT, write 0, unset 0, syntax 40..=41,
-            "URL of the outermost request";
+            "The URL of the page, for a request that ESI made";
     }
     variable Bereq {
         "bereq": Http, read at::BACKEND, write 0, unset 0, syntax 40..=41,
-            "Whole backend request";
+            "The whole request to the origin, as an argument for VMODs";
     }
     variable BereqBackend {
         "bereq.backend": Backend, read at::PIPE | at::BACKEND, write at::PIPE | at::BACKEND, unset 0, syntax 40..=41,
-            "Backend/director to fetch from";
+            "The backend or director that the fetch goes to";
     }
     variable BereqBetweenBytesTimeout {
         "bereq.between_bytes_timeout": Duration, read at::BACKEND, write at::BACKEND, unset at::BACKEND, syntax 40..=41,
-            "Fetch timeout";
+            "How long each further piece of the response may take; the backend's or the parameter's unless it was set";
     }
     variable BereqBody {
         "bereq.body": Body, read 0, write 0, unset at::BACKEND_FETCH, syntax 40..=41,
-            "Request body; unset also drops Content-Length";
+            "The request's body; it can only be unset, which removes Content-Length as well";
     }
     variable BereqConnectTimeout {
         "bereq.connect_timeout": Duration, read at::PIPE | at::BACKEND, write at::PIPE | at::BACKEND, unset at::PIPE | at::BACKEND, syntax 40..=41,
-            "Fetch timeout";
+            "How long the connection to the origin may take; the backend's or the parameter's unless it was set";
     }
     variable BereqFilters {
         "bereq.filters": String, read at::BACKEND_FETCH, write at::BACKEND_FETCH, unset 0, syntax 40..=41,
@@ -257,27 +257,27 @@ variables! {
     }
     variable BereqFirstByteTimeout {
         "bereq.first_byte_timeout": Duration, read at::BACKEND, write at::BACKEND, unset at::BACKEND, syntax 40..=41,
-            "Fetch timeout";
+            "How long the origin may take to begin its response; the backend's or the parameter's unless it was set";
     }
     variable BereqHash {
         "bereq.hash": Blob, read at::PIPE | at::BACKEND, write 0, unset 0, syntax 40..=41,
-            "Copy of req.hash";
+            "The key of the object, as in req.hash";
     }
     variable BereqHttp {
         "bereq.http.*": Header, read at::PIPE | at::BACKEND, write at::PIPE | at::BACKEND, unset at::PIPE | at::BACKEND, syntax 40..=41,
-            "Headers";
+            "A header of the request to the origin";
     }
     variable BereqIsBgfetch {
         "bereq.is_bgfetch": Bool, read at::BACKEND, write 0, unset 0, syntax 40..=41,
-            "Background fetch";
+            "Whether this fetch renews an object in the background, while its stale copy is served";
     }
     variable BereqIsHitmiss {
         "bereq.is_hitmiss": Bool, read at::BACKEND, write 0, unset 0, syntax 40..=41,
-            "Caused by hit-for-miss";
+            "Whether this fetch is due to a marker of hit-for-miss";
     }
     variable BereqIsHitpass {
         "bereq.is_hitpass": Bool, read at::BACKEND, write 0, unset 0, syntax 40..=41,
-            "Caused by hit-for-pass";
+            "Whether this fetch is due to a marker of hit-for-pass";
     }
     variable BereqLastByteTimeout {
         "bereq.last_byte_timeout": Duration, read at::BACKEND, write at::BACKEND, unset at::BACKEND, syntax 40..=41,
@@ -285,17 +285,17 @@ variables! {
     }
     variable BereqMethod {
         "bereq.method": String, read at::PIPE | at::BACKEND, write at::PIPE | at::BACKEND, unset 0, syntax 40..=41,
-            "Method; GET for cache fetches";
+            "The method; GET for what may be cached, whatever the client's was";
     }
     variable BereqProto {
         "bereq.proto": String, read at::PIPE | at::BACKEND, write at::PIPE | at::BACKEND, unset 0, syntax 40..=40,
-            "Protocol";
+            "The protocol with its version";
         "bereq.proto": String, read at::PIPE | at::BACKEND, write 0, unset 0, syntax 41..=41,
-            "Protocol";
+            "The protocol with its version";
     }
     variable BereqRetries {
         "bereq.retries": Int, read at::BACKEND, write 0, unset 0, syntax 40..=41,
-            "Retry count";
+            "How often this fetch was repeated by return (retry)";
     }
     variable BereqTaskDeadline {
         "bereq.task_deadline": Duration, read at::PIPE, write at::PIPE, unset at::PIPE, syntax 40..=41,
@@ -303,7 +303,7 @@ variables! {
     }
     variable BereqTime {
         "bereq.time": Time, read at::PIPE | at::BACKEND, write 0, unset 0, syntax 40..=41,
-            "Start of first backend request";
+            "When the fetch began; the same after a retry";
     }
     variable BereqTrace {
         "bereq.trace": Bool, read at::BACKEND, write at::BACKEND, unset 0, syntax 40..=41,
@@ -311,97 +311,97 @@ variables! {
     }
     variable BereqUncacheable {
         "bereq.uncacheable": Bool, read at::BACKEND, write 0, unset 0, syntax 40..=41,
-            "Pass or hit-for-pass";
+            "Whether the response will not be cached: a pass, or a marker of one was found";
     }
     variable BereqUrl {
         "bereq.url": String, read at::PIPE | at::BACKEND, write at::PIPE | at::BACKEND, unset 0, syntax 40..=41,
-            "URL";
+            "The URL that the origin is asked for";
     }
     variable BereqXid {
         "bereq.xid": String, read at::PIPE | at::BACKEND, write 0, unset 0, syntax 40..=41,
-            "Vxid as text";
+            "The fetch's number in the log (VXID)";
     }
     variable Beresp {
         "beresp": Http, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write 0, unset 0, syntax 40..=41,
-            "Whole backend response";
+            "The whole response of the origin, as an argument for VMODs";
     }
     variable BerespAge {
         "beresp.age": Duration, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write 0, unset 0, syntax 40..=41,
-            "From Age header or 0";
+            "How old the response was when it came: its Age header, or 0";
     }
     variable BerespBackend {
         "beresp.backend": Backend, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write 0, unset 0, syntax 40..=41,
-            "Backend really used";
+            "The backend that the response came from, after all directors";
     }
     variable BerespBackendIp {
         "beresp.backend.ip": Ip, read at::BACKEND_RESPONSE, write 0, unset 0, syntax 40..=40,
-            "Its address";
+            "The address that the response came from";
     }
     variable BerespBackendName {
         "beresp.backend.name": String, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write 0, unset 0, syntax 40..=41,
-            "Its name";
+            "The name of the backend that the response came from";
     }
     variable BerespBody {
         "beresp.body": Body, read 0, write at::BACKEND_ERROR, unset 0, syntax 40..=41,
-            "Synthetic body";
+            "The body of a response that is made in vcl_backend_error";
     }
     variable BerespDoEsi {
         "beresp.do_esi": Bool, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, unset 0, syntax 40..=41,
-            "Parse ESI; error after filters set";
+            "Whether the body is processed as ESI; not to be set once beresp.filters was";
     }
     variable BerespDoGunzip {
         "beresp.do_gunzip": Bool, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, unset 0, syntax 40..=41,
-            "Decompress; error after filters set";
+            "Whether the body is unpacked before it is stored; not to be set once beresp.filters was";
     }
     variable BerespDoGzip {
         "beresp.do_gzip": Bool, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, unset 0, syntax 40..=41,
-            "Compress; error after filters set";
+            "Whether the body is packed before it is stored; not to be set once beresp.filters was";
     }
     variable BerespDoStream {
         "beresp.do_stream": Bool, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, unset 0, syntax 40..=41,
-            "Stream while fetching; default true";
+            "Whether clients get the body while it is still coming in; true unless it was set";
     }
     variable BerespFilters {
         "beresp.filters": String, read at::BACKEND_RESPONSE, write at::BACKEND_RESPONSE, unset 0, syntax 40..=41,
-            "Fetch filter list";
+            "The filters that the body goes through before it is stored, separated by blanks; made of the do_… switches unless it was set";
     }
     variable BerespGrace {
         "beresp.grace": Duration, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, unset 0, syntax 40..=41,
-            "Grace";
+            "How long past its TTL the object may be served while a fresh one is fetched";
     }
     variable BerespHttp {
         "beresp.http.*": Header, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, unset at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, syntax 40..=41,
-            "Headers";
+            "A header of the response";
     }
     variable BerespKeep {
         "beresp.keep": Duration, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, unset 0, syntax 40..=41,
-            "Keep";
+            "How long past TTL and grace the object is kept, to ask the origin whether it has changed (If-None-Match, If-Modified-Since)";
     }
     variable BerespProto {
         "beresp.proto": String, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, unset 0, syntax 40..=40,
-            "Protocol";
+            "The protocol with its version, as stored";
         "beresp.proto": String, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write 0, unset 0, syntax 41..=41,
-            "Protocol";
+            "The protocol with its version, as stored";
     }
     variable BerespReason {
         "beresp.reason": String, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, unset 0, syntax 40..=41,
-            "Reason";
+            "The reason phrase of the status line";
     }
     variable BerespStatus {
         "beresp.status": Int, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, unset 0, syntax 40..=41,
-            "Status";
+            "The status; 1000 and more are sent as the last three digits";
     }
     variable BerespStorage {
         "beresp.storage": Stevedore, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, unset 0, syntax 40..=41,
-            "Storage to use";
+            "The storage that the object goes to, as storage.NAME";
     }
     variable BerespStorageHint {
         "beresp.storage_hint": String, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, unset 0, syntax 40..=40,
-            "Storage by name";
+            "The storage that the object goes to, by its name; one that does not exist changes nothing";
     }
     variable BerespTime {
         "beresp.time": Time, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write 0, unset 0, syntax 40..=41,
-            "When headers were complete";
+            "When the response's head had come";
     }
     variable BerespTransitBuffer {
         "beresp.transit_buffer": Bytes, read at::BACKEND_RESPONSE, write at::BACKEND_RESPONSE, unset 0, syntax 40..=41,
@@ -409,67 +409,67 @@ variables! {
     }
     variable BerespTtl {
         "beresp.ttl": Duration, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, unset 0, syntax 40..=41,
-            "Ttl";
+            "How long the object is fresh, from now on: from the response's headers, or the parameter default_ttl";
     }
     variable BerespUncacheable {
         "beresp.uncacheable": Bool, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, unset 0, syntax 40..=41,
-            "Set-only latch";
+            "Whether the response is not cached; once true it stays so, and a marker is kept for beresp.ttl";
     }
     variable BerespWas304 {
         "beresp.was_304": Bool, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write 0, unset 0, syntax 40..=41,
-            "Response is a revalidated object";
+            "Whether the origin answered 304: the body is that of the stale object";
     }
     variable ObjAge {
         "obj.age": Duration, read at::HIT | at::DELIVER, write 0, unset 0, syntax 40..=41,
-            "Object age";
+            "How old the object is, in seconds since the origin made it";
     }
     variable ObjCanEsi {
         "obj.can_esi": Bool, read at::HIT | at::DELIVER, write 0, unset 0, syntax 40..=41,
-            "Object has ESI data";
+            "Whether the object has been prepared for ESI";
     }
     variable ObjGrace {
         "obj.grace": Duration, read at::HIT | at::DELIVER, write 0, unset 0, syntax 40..=41,
-            "Grace";
+            "How long past its TTL the object may be served";
     }
     variable ObjHits {
         "obj.hits": Int, read at::HIT | at::DELIVER, write 0, unset 0, syntax 40..=41,
-            "Hit count; 0 in deliver = miss";
+            "How often the object was served from the cache; 0 in vcl_deliver means a miss";
     }
     variable ObjHttp {
         "obj.http.*": Header, read at::HIT, write 0, unset 0, syntax 40..=41,
-            "Stored headers";
+            "A header of the object";
     }
     variable ObjKeep {
         "obj.keep": Duration, read at::HIT | at::DELIVER, write 0, unset 0, syntax 40..=41,
-            "Keep";
+            "How long past TTL and grace the object is kept for conditional requests";
     }
     variable ObjProto {
         "obj.proto": String, read at::HIT, write 0, unset 0, syntax 40..=41,
-            "Stored protocol";
+            "The protocol with its version, as stored";
     }
     variable ObjReason {
         "obj.reason": String, read at::HIT, write 0, unset 0, syntax 40..=41,
-            "Stored reason";
+            "The reason phrase, as stored";
     }
     variable ObjStatus {
         "obj.status": Int, read at::HIT, write 0, unset 0, syntax 40..=41,
-            "Stored status";
+            "The status, as stored";
     }
     variable ObjStorage {
         "obj.storage": Stevedore, read at::HIT | at::DELIVER, write 0, unset 0, syntax 40..=41,
-            "Storage holding it";
+            "The storage that the object lies in";
     }
     variable ObjTime {
         "obj.time": Time, read at::HIT | at::DELIVER, write 0, unset 0, syntax 40..=41,
-            "Origin time";
+            "When the object was made, in the origin's view: when it came, less the age that it had";
     }
     variable ObjTtl {
         "obj.ttl": Duration, read at::HIT | at::DELIVER, write 0, unset 0, syntax 40..=41,
-            "Remaining ttl";
+            "How long the object is still fresh; negative once it is stale";
     }
     variable ObjUncacheable {
         "obj.uncacheable": Bool, read at::DELIVER, write 0, unset 0, syntax 40..=41,
-            "Pass/hfp/hfm object";
+            "Whether this is a marker of hit-for-miss or hit-for-pass";
     }
     variable ObjStaleAge {
         "obj_stale.age": Duration, read at::BACKEND_REFRESH, write 0, unset 0, syntax 40..=41,
@@ -529,81 +529,81 @@ variables! {
     }
     variable Resp {
         "resp": Http, read at::DELIVER | at::SYNTH, write 0, unset 0, syntax 40..=41,
-            "Whole response";
+            "The whole response to the client, as an argument for VMODs";
     }
     variable RespBody {
         "resp.body": Body, read 0, write at::SYNTH, unset 0, syntax 40..=41,
-            "Synthetic body";
+            "The body of a response that is made in vcl_synth";
     }
     variable RespDoEsi {
         "resp.do_esi": Bool, read at::DELIVER | at::SYNTH, write at::DELIVER | at::SYNTH, unset 0, syntax 41..=41,
-            "Do ESI on delivery; default obj.can_esi; error after filters set";
+            "Whether ESI is processed for this client; obj.can_esi unless it was set, and not to be set once resp.filters was";
     }
     variable RespFilters {
         "resp.filters": String, read at::DELIVER | at::SYNTH, write at::DELIVER | at::SYNTH, unset 0, syntax 40..=41,
-            "Delivery filter list";
+            "The filters that the body goes through on its way to the client, separated by blanks";
     }
     variable RespHttp {
         "resp.http.*": Header, read at::DELIVER | at::SYNTH, write at::DELIVER | at::SYNTH, unset at::DELIVER | at::SYNTH, syntax 40..=41,
-            "Headers";
+            "A header of the response";
     }
     variable RespIsStreaming {
         "resp.is_streaming": Bool, read at::DELIVER | at::SYNTH, write 0, unset 0, syntax 40..=41,
-            "Object still being fetched";
+            "Whether the object is still being fetched while it is sent";
     }
     variable RespProto {
         "resp.proto": String, read at::DELIVER | at::SYNTH, write at::DELIVER | at::SYNTH, unset 0, syntax 40..=40,
-            "Protocol";
+            "The protocol with its version";
         "resp.proto": String, read at::DELIVER | at::SYNTH, write 0, unset 0, syntax 41..=41,
-            "Protocol";
+            "The protocol with its version";
     }
     variable RespReason {
         "resp.reason": String, read at::DELIVER | at::SYNTH, write at::DELIVER | at::SYNTH, unset 0, syntax 40..=41,
-            "Reason";
+            "The reason phrase of the status line";
     }
     variable RespStatus {
         "resp.status": Int, read at::DELIVER | at::SYNTH, write at::DELIVER | at::SYNTH, unset 0, syntax 40..=41,
-            "Status";
+            "The status; 1000 and more are sent as the last three digits";
     }
     variable RespTime {
         "resp.time": Time, read at::DELIVER | at::SYNTH, write 0, unset 0, syntax 40..=41,
-            "When response preparation started";
+            "When the response began to be made";
     }
     variable Now {
         "now": Time, read at::ALL, write 0, unset 0, syntax 40..=41,
-            "Current time, constant within one sub";
+            "The time; it stands still while a subroutine of the language runs";
     }
     variable SessIdleSendTimeout {
         "sess.idle_send_timeout": Duration, read at::CLIENT, write at::CLIENT, unset at::CLIENT, syntax 40..=41,
-            "Per-write timeout";
+            "How long a single write to this client may take; the parameter's unless it was set";
     }
     variable SessSendTimeout {
         "sess.send_timeout": Duration, read at::CLIENT, write at::CLIENT, unset at::CLIENT, syntax 40..=41,
-            "Total send timeout";
+            "How long all of a response may take to be sent to this client; the parameter's unless it was set";
     }
     variable SessTimeoutIdle {
         "sess.timeout_idle": Duration, read at::CLIENT, write at::CLIENT, unset at::CLIENT, syntax 40..=41,
-            "Idle timeout";
+            "How long this client may be idle between requests; the parameter's unless it was set";
     }
     variable SessTimeoutLinger {
         "sess.timeout_linger": Duration, read at::CLIENT, write at::CLIENT, unset at::CLIENT, syntax 40..=41,
-            "Linger timeout";
+            "After how long without a request this client counts in MAIN.sess_herd; the parameter's unless it was set";
     }
     variable SessXid {
         "sess.xid": String, read at::CLIENT | at::BACKEND, write 0, unset 0, syntax 41..=41,
-            "Session vxid";
+            "The session's number in the log (VXID)";
     }
     variable StorageFreeSpace {
         "storage.*.free_space": Bytes, read at::ALL, write 0, unset 0, syntax 40..=41,
-            "Free bytes";
+            "How many bytes the storage has left";
     }
     variable StorageHappy {
         "storage.*.happy": Bool, read at::ALL, write 0, unset 0, syntax 40..=41,
-            "Health";
+            "Whether the storage works";
     }
     variable StorageUsedSpace {
         "storage.*.used_space": Bytes, read at::ALL, write 0, unset 0, syntax 40..=41,
-            "Used bytes";
+            "How many bytes of the storage are used";
     }
     variable ParamBackendIdleTimeout {
         "param.backend_idle_timeout": Duration, read at::ALL, write 0, unset 0, syntax 40..=41,

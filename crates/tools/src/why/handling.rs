@@ -10,6 +10,8 @@ use super::account::{Account, Step};
 pub(super) enum Handling {
     Hit,
     HitGrace,
+    /// The origin failed.
+    HitStale,
     Miss,
     Pass,
     Pipe,
@@ -26,6 +28,7 @@ impl Handling {
     pub(super) const ALL: &'static [Handling] = &[
         Handling::Hit,
         Handling::HitGrace,
+        Handling::HitStale,
         Handling::Miss,
         Handling::Pass,
         Handling::Pipe,
@@ -40,6 +43,7 @@ impl Handling {
         match self {
             Handling::Hit => "hit",
             Handling::HitGrace => "hit-grace",
+            Handling::HitStale => "hit-stale",
             Handling::Miss => "miss",
             Handling::Pass => "pass",
             Handling::Pipe => "pipe",
@@ -54,6 +58,7 @@ impl Handling {
     pub(super) fn text(self) -> &'static str {
         match self {
             Handling::HitGrace => "hit (stale, in grace)",
+            Handling::HitStale => "hit (stale, since the origin failed)",
             Handling::Synth => "answer made by VCL",
             other => other.word(),
         }
@@ -65,6 +70,7 @@ impl Handling {
         let last = decisions.rfind(|decision| decision.reason != Reason::RestartByVcl).map(|last| last.reason);
         match last {
             Some(Reason::HitGrace) => Handling::HitGrace,
+            Some(Reason::StaleOnError) => Handling::HitStale,
             Some(Reason::PassByVcl | Reason::HitForPass) => Handling::Pass,
             Some(Reason::PipeByVcl) => Handling::Pipe,
             Some(Reason::PurgeByVcl) => Handling::Purge,
@@ -105,7 +111,7 @@ pub(super) fn is_made_here(account: &Account) -> Option<bool> {
     }
     let decided =
         |reason: Reason| account.steps.iter().any(|step| step.decisions.iter().any(|made| made.reason == reason));
-    if decided(Reason::HitGrace) {
+    if decided(Reason::HitGrace) || decided(Reason::StaleOnError) {
         return None;
     }
     let failed = |step: &Step| step.decisions.iter().any(|decision| decision.reason.row().layer == Layer::Origin);
@@ -121,6 +127,17 @@ pub(super) fn is_made_here(account: &Account) -> Option<bool> {
 mod tests {
     use super::super::account::Decision;
     use super::*;
+
+    #[test]
+    fn a_stale_copy_in_place_of_an_error_is_a_hit() {
+        let decided = |reasons: &[Reason]| {
+            let decisions = reasons.iter().map(|reason| Decision { reason: *reason, details: Vec::new() }).collect();
+            let step = Step { decisions, ..Step::default() };
+            Handling::of(&Account { method: "GET".to_owned(), steps: vec![step], ..Account::default() })
+        };
+        assert_eq!(decided(&[Reason::MissExpired, Reason::StaleOnError]), Handling::HitStale);
+        assert_eq!(decided(&[Reason::MissExpired]), Handling::Miss);
+    }
 
     #[test]
     fn status_of_the_origin_is_told_from_one_made_here() {
@@ -139,6 +156,7 @@ mod tests {
         assert_eq!(of(None, Some(Reason::ConnectFailed)), Some(true));
         assert_eq!(of(Some("503"), Some(Reason::ErrorByVcl)), Some(true));
         assert_eq!(of(Some("200"), None), Some(true));
+        assert_eq!(of(None, Some(Reason::StaleOnError)), None);
         let hit = Account { status: "503".to_owned(), hit: Some(Default::default()), ..Account::default() };
         assert_eq!(is_made_here(&hit), None);
     }

@@ -48,7 +48,7 @@ pub(super) static MEMBERS: &[Member] = &[
         "handling",
         Kind::Text,
         false,
-        "`hit`, `hit-grace`, `miss`, `pass`, `pipe`, `purge`, `synth`, `error`, or `answer` if the log doesn't say",
+        "`hit`, `hit-grace`, `hit-stale`, `miss`, `pass`, `pipe`, `purge`, `synth`, `error`, or `answer` if the log doesn't say",
     ),
     Member(
         "made_here",
