@@ -19,6 +19,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tls::origin::OriginTls;
 use tokio::sync::mpsc;
 
@@ -34,13 +35,16 @@ pub struct Shared {
 }
 
 /// How often a loop looks for idle connections to close.
-const IDLE_INTERVAL: std::time::Duration = std::time::Duration::from_millis(500);
+const IDLE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How often a loop that is stopping reports.
-const REPORT_INTERVAL: std::time::Duration = std::time::Duration::from_millis(5);
+const REPORT_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How long after a stop began the connections of HTTP/3 know of it.
-const LEAVING_BEGINS: std::time::Duration = std::time::Duration::from_millis(5);
+const LEAVING_BEGINS: Duration = Duration::from_millis(5);
+
+/// How often a loop that is to end looks whether it may.
+const END_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A listening descriptor of one loop, with its facts.
 pub struct Listening {
@@ -68,8 +72,8 @@ pub enum LoopCommand {
     Accept(Vec<Listening>),
     /// Stop accepting, and report requests in flight.
     Stop,
-    /// End, whatever is in flight.
-    End,
+    /// End. What has just come in flight may take so long.
+    End(Duration),
 }
 
 /// The main thread's end of a loop.
@@ -226,14 +230,32 @@ fn run(
                             break;
                         }
                         match tokio::time::timeout(REPORT_INTERVAL, commands.recv()).await {
-                            Ok(Some(LoopCommand::End) | None) => return,
+                            Ok(Some(LoopCommand::End(patience))) => {
+                                return finish(&context, patience, &mut commands).await;
+                            }
+                            Ok(None) => return,
                             // Nothing else comes after a stop.
                             Ok(Some(LoopCommand::Accept(_) | LoopCommand::Stop)) | Err(_) => {}
                         }
                     }
                 }
-                LoopCommand::End => return,
+                LoopCommand::End(patience) => return finish(&context, patience, &mut commands).await,
             }
         }
     });
+}
+
+/// Waits for what came in flight after the last report: clients that were idle may have sent a request meanwhile. Each is the last one of its
+/// connection. A second command ends the wait.
+async fn finish(context: &Loop, patience: Duration, commands: &mut mpsc::UnboundedReceiver<LoopCommand>) {
+    let finished = async {
+        while context.open_sessions() > 0 && context.in_flight() > 0 {
+            tokio::time::sleep(END_INTERVAL).await;
+        }
+    };
+    tokio::select! {
+        () = finished => {}
+        () = tokio::time::sleep(patience) => {}
+        _ = commands.recv() => {}
+    }
 }

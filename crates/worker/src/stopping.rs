@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use store::Store;
 use surface::parameter::debug;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How long a stop waits for requests in flight when a test script controls the worker.
 const DRAIN_UNDER_TEST: Duration = Duration::from_millis(500);
@@ -19,6 +20,14 @@ const REPORT_WAIT: Duration = Duration::from_millis(100);
 
 /// How long an event loop may take to end; one that does not is busy with what nobody waits for any more.
 const END_WAIT: Duration = Duration::from_secs(2);
+
+/// Waits until time is up.
+async fn hurried(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}
 
 impl Worker {
     /// Stops accepting, lets requests in flight finish within a limit, and ends every VCL. Returns a line about what was
@@ -30,7 +39,7 @@ impl Worker {
         let under_test = self.engine.parameters.load().debug & debug::VTC_MODE != 0;
         let drain = Duration::try_from_secs_f64(self.engine.parameters.load().drain_timeout).unwrap_or_default();
         let limit = if under_test { drain.min(DRAIN_UNDER_TEST) } else { drain };
-        let mut hurry = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::user_defined1()).ok();
+        let mut hurry = signal(SignalKind::user_defined1()).ok();
         step(Step::Draining);
         tokio::time::sleep(Duration::from_secs_f64(self.shutdown_delay.get().clamp(0.0, 3600.0))).await;
         self.engine.draining.store(true, Ordering::Release);
@@ -42,18 +51,12 @@ impl Worker {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
-        let hurried = async {
-            match &mut hurry {
-                Some(hurry) => hurry.recv().await,
-                None => std::future::pending().await,
-            }
-        };
         let began = tokio::time::Instant::now();
-        tokio::select! {
-            () = drained => {}
-            () = tokio::time::sleep(limit) => {}
-            _ = hurried => {}
-        }
+        let is_drained = tokio::select! {
+            () = drained => true,
+            () = tokio::time::sleep(limit) => false,
+            () = hurried(&mut hurry) => false,
+        };
         // A loop reports its number when it gets to the command; one that was told to hurry at once may not have got there.
         let reported = async {
             while self.loops.iter().any(|one| one.in_flight.load(Ordering::Acquire) == usize::MAX) {
@@ -65,6 +68,12 @@ impl Worker {
         let counts =
             self.loops.iter().map(|one| one.in_flight.load(Ordering::Acquire)).filter(|count| *count != usize::MAX);
         let cut = counts.sum::<usize>();
+        // Before the VCLs end: without one, a client that asks only now would get an error in place of a closed connection.
+        let patience = if is_drained { limit.saturating_sub(began.elapsed()) } else { Duration::ZERO };
+        tokio::select! {
+            () = self.end_loops(patience) => {}
+            () = hurried(&mut hurry) => self.end_loops(Duration::ZERO).await,
+        }
         end_all(self);
         self.statistics.update(&self.engine, &self.loops, &self.own.counters, self.own.clock.now());
         if self.engine.cache.stores().iter().any(Store::is_filed) {
@@ -77,17 +86,22 @@ impl Worker {
         format!("cuts {cut} requests and fetches that are in flight after {seconds:.1} s (parameter drain_timeout)")
     }
 
-    /// Ends the event loops, so that nothing more is stored, and writes out what is to be kept.
-    async fn close_storages(&self) {
+    /// Ends the event loops: connections that wait for a request are closed, and nothing more is stored. What has just begun may
+    /// take as long as `patience`.
+    async fn end_loops(&self, patience: Duration) {
         for one in &self.loops {
-            one.send(LoopCommand::End);
+            one.send(LoopCommand::End(patience));
         }
         let ended = async {
             while !self.loops.iter().all(LoopHandle::has_ended) {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
-        let _ = tokio::time::timeout(END_WAIT, ended).await;
+        let _ = tokio::time::timeout(patience + END_WAIT, ended).await;
+    }
+
+    /// Writes out what is to be kept.
+    async fn close_storages(&self) {
         let engine = Arc::clone(&self.engine);
         let closed = tokio::task::spawn_blocking(move || {
             engine.cache.stores().iter().for_each(Store::close);

@@ -315,6 +315,28 @@ fn upgrades_under_load_refuse_nobody_and_mix_nothing_up() {
     println!("{UPGRADES} upgrades, {} requests, the longest took {longest:?} ms", served.load(SeqCst));
 }
 
+#[test]
+fn a_client_that_asks_too_late_finds_its_connection_closed_and_gets_no_error() {
+    const VCL: &str = r#"vcl 4.1; import std; import vtc; backend default { .host = "127.0.0.1"; .port = "@PORT@"; }
+        sub vcl_fini { std.log("late"); vtc.sleep(700ms); }"#;
+    let origin = Origin::start(page);
+    let up = Upgradable::with_vcl(&origin, VCL);
+    assert!(!up.is_hit("/a"));
+    let mut kept = TcpStream::connect(("127.0.0.1", up.daemon.port)).unwrap();
+    kept.set_read_timeout(Some(PATIENCE)).unwrap();
+    kept.write_all(b"GET /a HTTP/1.1\r\nHost: example.com\r\n\r\n").unwrap();
+    let mut received = [0; 4096];
+    assert!(kept.read(&mut received).unwrap() > 0);
+    up.begin_upgrade();
+    up.said("Stopping Child");
+    // The worker is in vcl_fini by now.
+    std::thread::sleep(Duration::from_millis(300));
+    let _ = kept.write_all(b"GET /a HTTP/1.1\r\nHost: example.com\r\n\r\n");
+    let late = kept.read(&mut received).unwrap_or(0);
+    assert_eq!(String::from_utf8_lossy(&received[..late]), "");
+    assert!(up.is_hit("/a"));
+}
+
 /// A client that has the head and the first bytes of a large body, and more to read than the kernel holds.
 struct Reader(TcpStream, Vec<u8>);
 
