@@ -12,6 +12,12 @@ use std::sync::Arc;
 use store::Object;
 use surface::reason::Departure;
 
+/// Whether a stored head is that of a copy: it says nothing but the coding.
+pub(crate) fn is_copy(head: &[u8]) -> bool {
+    let mut others = message::stored_headers(head).filter(|header| !header.is("Content-Encoding"));
+    others.next().is_none() && message::stored_notes(head).next().is_none()
+}
+
 impl Cache {
     /// The copy under a key, if it is whole and still lives at `now`, seconds since 1970. Counts as a use of it.
     #[must_use]

@@ -99,13 +99,13 @@ impl Cache {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Candidate {
+pub(crate) struct Candidate {
     /// Units of last use since the object was used.
     age: u32,
     /// Among objects of the same age, those with smaller numbers go first.
-    xid: Reverse<u32>,
-    shard: usize,
-    slot: u32,
+    pub(crate) xid: Reverse<u32>,
+    pub(crate) shard: usize,
+    pub(crate) slot: u32,
 }
 
 /// The best candidates so far.
@@ -197,8 +197,12 @@ impl Inner {
         while store.held_bytes() > store.limit_bytes() && self.evict(store.number(), 1, Evictable::Any) {}
     }
 
-    /// Evicts an object, unless it has gone or come into use meanwhile; returns about how many bytes that frees.
+    /// Evicts an object, unless it has gone or come into use meanwhile; returns about how many bytes that frees. What lies in memory
+    /// alone goes into a file instead, if it may.
     fn evict_one(&self, candidate: Candidate) -> Option<u64> {
+        if let Some(freed) = self.demote(candidate) {
+            return Some(freed);
+        }
         let mut shard = self.shards[candidate.shard].lock();
         let object = shard.slots.get(candidate.slot)?;
         if object.xid() != candidate.xid.0 || Arc::strong_count(object) > 1 {

@@ -11,7 +11,7 @@
 //! the index; as long as requests wait under a key, somebody will wake one of them.
 //!
 //! Reading order: `shard` (table, heads) → `slots` → `ranking` → `wheel` → `question` → `parts` → `terms` → `lookup` → `busy` → `removal` → `copies` → `departure`
-//! → `tag` → `slices` → `eviction` → `adoption` → `upkeep`; then `ban` and in it `pattern`, `specification`, `index`, `catalogue`, `listing`, `lurker`.
+//! → `tag` → `slices` → `eviction` → `demotion` → `adoption` → `upkeep`; then `ban` and in it `pattern`, `specification`, `index`, `catalogue`, `listing`, `lurker`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -20,6 +20,7 @@ mod adoption;
 mod ban;
 mod busy;
 mod copies;
+mod demotion;
 mod departure;
 mod digest;
 mod eviction;
@@ -79,13 +80,14 @@ const SHARDS: usize = 256;
 const USE_UNITS: f64 = 128.0;
 
 /// The counters and gauges that the cache keeps for all event loops together.
-const OWN_COUNTERS: [Main; 25] = [
+const OWN_COUNTERS: [Main; 26] = [
     Main::NObject,
     Main::NObjectcore,
     Main::NObjecthead,
     Main::NExpired,
     Main::NLruNuked,
     Main::NLruMoved,
+    Main::Demoted,
     Main::ExpMailed,
     Main::ExpReceived,
     Main::BusyWakeup,

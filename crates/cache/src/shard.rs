@@ -332,6 +332,14 @@ impl Shard {
         self.slots.take(slot).map(|object| (object, key_is_gone))
     }
 
+    /// Puts an object in the place of another one, whose key and life it has; returns that.
+    pub(crate) fn exchange(&mut self, slot: u32, object: Arc<Object>) -> Option<Arc<Object>> {
+        self.ranking.removed(slot, &self.slots, &self.seed);
+        let old = self.slots.exchange(slot, object);
+        self.ranking.inserted(slot, &self.slots, &self.seed);
+        old
+    }
+
     /// Tells the wheel that an object's life has changed.
     pub(crate) fn reschedule(&mut self, slot: u32, due: u32) {
         self.wheel.remove(&mut self.slots, slot);

@@ -122,6 +122,18 @@ impl Slots {
         }
     }
 
+    /// Puts an object in the place of another one; returns that.
+    pub(crate) fn exchange(&mut self, slot: u32, object: Arc<Object>) -> Option<Arc<Object>> {
+        let store = object.store_number().unwrap_or(0);
+        let held = self.slots.get_mut(slot as usize)?.object.as_mut()?;
+        object.set_slot(slot);
+        let old = std::mem::replace(held, object);
+        self.counts[usize::from(old.store_number().unwrap_or(0))] -= 1;
+        self.counts[usize::from(store)] += 1;
+        self.set_owner(slot, store);
+        Some(old)
+    }
+
     /// Empties a slot.
     pub(crate) fn take(&mut self, slot: u32) -> Option<Arc<Object>> {
         let object = self.slots.get_mut(slot as usize)?.object.take()?;

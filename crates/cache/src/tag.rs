@@ -158,6 +158,20 @@ impl Inner {
         }
     }
 
+    /// The tags of an object are charged to another storage from now on: its body has moved there, and the entries stay.
+    pub(crate) fn charge_tags(&self, object: &Object, from: &Store, to: &Store) {
+        let mut names: Vec<_> = names_of(object).map(|name| self.tag_hash(name)).collect();
+        names.sort_unstable();
+        names.dedup();
+        from.charge(-(names.len() as i64) * ENTRY_BYTES);
+        to.charge(names.len() as i64 * ENTRY_BYTES);
+    }
+
+    /// Whether VCL has chosen the storage of an object.
+    pub(crate) fn is_pinned(&self, object: &Object) -> bool {
+        message::stored_notes(object.head()).any(|note| note[1..] == PINNED_NOTE)
+    }
+
     /// Removes the tags of an object that leaves its slot. The shard's lock is held.
     pub(crate) fn untag(&self, object: &Object, shard: usize, slot: u32) {
         if self.tags.entries.load(Relaxed) > 0 {

@@ -148,6 +148,16 @@ fn tell_on<F: Future<Output = ()>>(
     vcl: &str,
     story: impl FnOnce(Setting) -> F,
 ) {
+    tell_in(64 << 20, bodies, change, vcl, story);
+}
+
+fn tell_in<F: Future<Output = ()>>(
+    memory_bytes: u64,
+    bodies: (File, PathBuf),
+    change: impl FnOnce(&mut Parameters),
+    vcl: &str,
+    story: impl FnOnce(Setting) -> F,
+) {
     let mut parameters = Parameters { storage_placement: "tiers".to_owned(), ..Parameters::default() };
     // A copy in memory would hide the file.
     parameters.storage_promote_hits = 0;
@@ -156,7 +166,7 @@ fn tell_on<F: Future<Output = ()>>(
     LocalSet::new().block_on(&runtime, async {
         let journal = Journal::in_memory().unwrap();
         let (filed, file) = file_store(&journal, bodies);
-        let stores = vec![Store::in_memory_as("s0", 64 << 20).unwrap(), filed];
+        let stores = vec![Store::in_memory_as("s0", memory_bytes).unwrap(), filed];
         let cache = Cache::new(stores, journal, crate::support::START).unwrap();
         let world = Rc::new(World::over(parameters, cache));
         world.load("boot", vcl);
@@ -713,6 +723,132 @@ fn a_disk_that_takes_nothing_costs_hits_and_no_memory() {
                 let _ = world.engine.cache.stores()[1].settle().await;
             }
             assert_eq!((world.count(Main::NObject), usage(world).usage.g_bytes), (0, 0));
+        },
+    );
+}
+
+/// What the cache has counted.
+fn kept(world: &World, wanted: Main) -> u64 {
+    let mut sum = 0;
+    world
+        .engine
+        .cache
+        .counters(&mut |counter, amount| sum += if counter as usize == wanted as usize { amount } else { 0 });
+    sum
+}
+
+/// Little memory beside the file.
+fn tell_in_little_memory<F: Future<Output = ()>>(
+    change: impl FnOnce(&mut Parameters),
+    vcl: &str,
+    story: impl FnOnce(Setting) -> F,
+) {
+    tell_in(1 << 20, new_file("bodies"), change, vcl, story);
+}
+
+/// Asks for bodies of this many bytes and more, each of a length of its own, and says how many requests the origin has had.
+async fn ask_for(setting: &Setting, lengths: std::ops::Range<usize>) -> usize {
+    for length in lengths {
+        let response = setting.world.client().get(&format!("/{length}"), "").await;
+        assert!(response.is_whole && response.body == body(length), "{length}: {}", setting.world.story());
+        // The thread that writes has its own time.
+        assert!(setting.world.engine.cache.stores()[1].settle().await);
+    }
+    setting.asked.borrow().len()
+}
+
+#[test]
+fn what_memory_has_no_room_for_goes_to_the_file() {
+    for demotes in [true, false] {
+        let change = |parameters: &mut Parameters| parameters.storage_demote = demotes;
+        tell_in_little_memory(change, "", async |setting| {
+            let world = &setting.world;
+            assert_eq!(ask_for(&setting, 50_000..50_040).await, 40);
+            assert!(objects(world)[0] < 21, "{:?}", objects(world));
+            let asked = ask_for(&setting, 50_000..50_040).await;
+            assert_eq!(asked == 40, demotes, "{asked} of 40 and 40\n{}", world.story());
+            assert_eq!(kept(world, Main::Demoted) > 18, demotes);
+            assert_eq!(kept(world, Main::NLruNuked) == 0, demotes);
+        });
+    }
+}
+
+#[test]
+fn copies_in_memory_push_nothing_out_of_the_cache() {
+    tell_in_little_memory(promoting, "", async |setting| {
+        let world = &setting.world;
+        ask_for(&setting, 40_000..40_015).await;
+        for length in 100_000..100_012 {
+            have_promoted(&setting, &format!("/{length}")).await;
+        }
+        let before = setting.asked.borrow().len();
+        assert_eq!(before, 15 + 12, "{}", world.story());
+        assert_eq!(ask_for(&setting, 40_000..40_015).await, before, "{}", world.story());
+    });
+}
+
+#[test]
+fn what_has_moved_to_the_file_is_purged_and_banned_as_ever() {
+    let vcl = r#"
+        import xkey;
+        sub vcl_recv {
+            if (req.method == "PURGE") { return (purge); }
+            if (req.method == "BAN") { ban("req.url == /40000"); return (synth(200)); }
+            if (req.method == "OBJBAN") { ban("obj.http.X-Url == /40000"); return (synth(200)); }
+            if (req.method == "TAG") { return (synth(200, "" + xkey.purge("tag"))); }
+            if (req.method == "SOFT") { return (synth(200, "" + xkey.softpurge("tag"))); }
+        }
+        sub vcl_backend_response {
+            set beresp.ttl = 1h; set beresp.grace = 0s; set beresp.keep = 1h;
+            set beresp.http.X-Url = bereq.url;
+        }"#;
+    for method in ["PURGE", "BAN", "OBJBAN", "TAG", "SOFT"] {
+        tell_in_little_memory(
+            |_| {},
+            vcl,
+            async |setting| {
+                let world = &setting.world;
+                ask_for(&setting, 40_000..40_040).await;
+                assert!(kept(world, Main::Demoted) > 5, "{}", kept(world, Main::Demoted));
+                assert_eq!(ask_for(&setting, 40_000..40_001).await, 40, "it is there");
+                let mut client = world.client();
+                client.send(format!("{method} /40000 HTTP/1.1\r\nHost: example.com\r\n\r\n")).await;
+                assert_eq!(client.response().await.status(), 200);
+                assert_eq!(ask_for(&setting, 40_000..40_001).await, 41, "{method}\n{}", world.story());
+                assert_eq!(ask_for(&setting, 40_000..40_001).await, 41, "{method}\n{}", world.story());
+            },
+        );
+    }
+}
+
+#[test]
+fn what_vcl_has_put_into_memory_is_not_moved() {
+    let vcl = "sub vcl_backend_response { set beresp.storage = storage.s0; }";
+    tell_in_little_memory(
+        |_| {},
+        vcl,
+        async |setting| {
+            ask_for(&setting, 40_000..40_040).await;
+            let world = &setting.world;
+            let (evicted, moved) = (kept(world, Main::NLruNuked), kept(world, Main::Demoted));
+            assert!(evicted > 10 && moved == 0, "{evicted} {moved}");
+        },
+    );
+}
+
+#[test]
+fn what_has_moved_is_there_after_the_next_start_without_memory() {
+    tell_in_little_memory(
+        |_| {},
+        "",
+        async |setting| {
+            ask_for(&setting, 50_000..50_040).await;
+            assert!(setting.world.engine.cache.stores()[1].settle().await);
+            let moved = kept(&setting.world, Main::Demoted);
+            while (setting.file.objects_after_power_loss() as u64) < moved {
+                assert!(setting.world.engine.cache.stores()[1].settle().await);
+            }
+            assert_eq!(setting.file.objects_after_power_loss() as u64, moved);
         },
     );
 }

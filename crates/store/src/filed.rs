@@ -15,8 +15,9 @@
 //! *Locks*: `space` and the queue's mutex are held for no system call and while no other lock is taken.
 //!
 //! Reading order: `device` (what is asked of a file) → `runs` (where there is room) → `map` (where a body lies) → `filing` (on its
-//! way) → `object` (what of an object concerns the file) → `sweep` (making room) → `log` → `queue`, `writer` (the thread) → `reading` → `opening`.
+//! way) → `object` (what of an object concerns the file) → `demotion` → `sweep` (making room) → `log` → `queue`, `writer` (the thread) → `reading` → `opening`.
 
+mod demotion;
 mod device;
 mod filing;
 mod log;

@@ -238,6 +238,7 @@ pub enum Main {
     CopiesSavedBytes,
     Promoted,
     PromotedSent,
+    Demoted,
     ReqReset,
     ReqEarly,
     ReqEarlyHeld,
@@ -453,6 +454,7 @@ pub static MAIN: SectionRow = SectionRow {
         row("copies_saved_bytes", Counter, INFO, BYTES, "Bytes by which those were shorter than the stored bodies"),
         row("promoted", Counter, INFO, INTEGER, "Bodies copied from a file to memory"),
         row("promoted_sent", Counter, INFO, INTEGER, "Responses sent from such copies"),
+        row("demoted", Counter, INFO, INTEGER, "Objects moved from memory to a file, to make room in memory"),
         row(
             "req_reset",
             Counter,

@@ -1,6 +1,7 @@
 //! What the cache promises: one binary, one module for each area.
 
 mod bans;
+mod demotion;
 mod departures;
 mod eviction;
 mod lives;

@@ -104,6 +104,7 @@ const READERS: &[(&str, &str)] = &[
     ("send_timeout", "engine/src/request/task.rs"),
     ("shortlived", "engine/src/fetch/storage.rs"),
     ("slice_bytes", "engine/src/request/task.rs"),
+    ("storage_demote", "cache/src/demotion.rs"),
     ("storage_placement", "engine/src/storages/files.rs"),
     ("storage_promote_bytes", "engine/src/promotion.rs"),
     ("storage_promote_hits", "engine/src/promotion.rs"),

@@ -222,7 +222,7 @@ impl Fetch {
         attributes.body_bytes = Some(0);
         attributes.transient = storage == self.context.engine.storages.transient();
         self.log_storage(storage);
-        let mut encoded = self.stored_head(Some(slicing.total), storage, false);
+        let mut encoded = self.stored_head(Some(slicing.total), false);
         slicing.write_note(&mut encoded);
         let head = self.context.engine.storages.store(storage).create(&attributes, &encoded).ok()?;
         head.finish();

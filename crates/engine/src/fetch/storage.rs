@@ -92,7 +92,7 @@ impl Fetch {
         let is_parsed = flags.has(ObjectFlags::ESI);
         let may_pass_by = !is_parsed && (is_streamed || length == Some(0) || is_known_too_large);
         let passes_by = !is_stored && may_pass_by;
-        let head = self.stored_head(length, storage, passes_by);
+        let head = self.stored_head(length, passes_by);
         let object = if passes_by {
             Object::passing(&attributes, &head, self.in_flight_bytes())
         } else {
@@ -185,7 +185,7 @@ impl Fetch {
 
     /// The encoded head of the object; one that passes by is read once, and need not be short. Whatever VCL wrote, `Content-Length`
     /// is the length of the body, or absent.
-    pub(super) fn stored_head(&mut self, length: Option<u64>, storage: u32, passes_by: bool) -> Vec<u8> {
+    pub(super) fn stored_head(&mut self, length: Option<u64>, passes_by: bool) -> Vec<u8> {
         let class = self.stored_class();
         let beresp = &self.task.attempt.beresp;
         let mut stored = Message::new();
@@ -218,7 +218,7 @@ impl Fetch {
         if class == Class::InsertRfc {
             head.extend_from_slice(&groups::notes(&stored, CACHE_GROUPS, self.task.bereq_original.get("Host")));
         }
-        if self.task.attempt.is_storage_chosen && self.context.engine.storages.store(storage).is_filed() {
+        if self.task.attempt.is_storage_chosen && self.context.engine.storages.have_files() {
             pin(&mut head);
         }
         head

@@ -45,6 +45,12 @@ impl Storages {
         self.stores.iter().filter(|store| store.is_filed()).cloned().collect()
     }
 
+    /// Whether bodies may lie in files: then it matters where VCL wants one.
+    #[must_use]
+    pub fn have_files(&self) -> bool {
+        self.stores.iter().any(Store::is_filed)
+    }
+
     /// Whether some storages are in memory and others in files, and that makes a difference.
     fn has_tiers(&self, parameters: &Parameters) -> bool {
         let is_filed = |store: &Store| store.is_filed();

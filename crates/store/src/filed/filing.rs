@@ -68,6 +68,18 @@ pub(crate) struct Part {
     pub(crate) padding: usize,
 }
 
+impl Tier {
+    /// Bytes of all bodies that may be unwritten before those who fetch have to wait.
+    fn unwritten_bytes_most(&self) -> u64 {
+        (self.capacity_bytes() / UNWRITTEN_PART).min(UNWRITTEN_BYTES_TOTAL)
+    }
+
+    /// Whether so much is unwritten that only bodies that are being fetched should come.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.unwritten_bytes.load(Relaxed) > self.unwritten_bytes_most() / 2
+    }
+}
+
 impl Filing {
     pub(crate) fn new(tier: &Arc<Tier>) -> Arc<Filing> {
         Arc::new(Filing { tier: Arc::clone(tier), object: OnceLock::new(), state: Mutex::default() })
@@ -88,8 +100,7 @@ impl Filing {
     fn is_crowded(&self) -> bool {
         let state = self.state.lock();
         let own = state.total - state.written;
-        let (all, most) = (self.tier.unwritten_bytes.load(Relaxed), self.tier.capacity_bytes() / UNWRITTEN_PART);
-        let most = most.min(UNWRITTEN_BYTES_TOTAL);
+        let (all, most) = (self.tier.unwritten_bytes.load(Relaxed), self.tier.unwritten_bytes_most());
         !state.has_failed && (own > UNWRITTEN_BYTES_MAX || all > most && own > CHUNK_BYTES || all > 2 * most)
     }
 

@@ -129,7 +129,12 @@ impl Object {
     }
 }
 
-fn append_piece(place: &Place, streaming: &Streaming, filing: &Filing, bytes: &[u8]) -> Result<(), AppendError> {
+pub(super) fn append_piece(
+    place: &Place,
+    streaming: &Streaming,
+    filing: &Filing,
+    bytes: &[u8],
+) -> Result<(), AppendError> {
     let mut position = streaming.position.lock();
     if position.ended {
         return Err(AppendError::Abandoned);
