@@ -106,7 +106,9 @@ impl MemoryFiles {
         let arenas = wanted.iter().map(|_| next(Some(ARENA))).collect::<Result<_, _>>()?;
         for (file, wanted) in files.of_storages.iter_mut().zip(wanted) {
             let Some(wanted) = wanted else { continue };
-            *file = Some(LockedFile::adopt(next(None)?, wanted.path.clone())?);
+            let mut adopted = LockedFile::adopt(next(None)?, wanted.path.clone())?;
+            adopted.is_given(adopted.bytes());
+            *file = Some(adopted);
         }
         panic.set_len(PANIC_BYTES).map_err(|error| format!("the memory file of the panic text: {error}"))?;
         Ok(MemoryFiles { arenas, journal, panic, seat, files })

@@ -28,6 +28,7 @@ use crate::program::Program;
 use crate::report::{Level, LogFormat, Reporter};
 use crate::rights;
 use crate::state::{ChildState, Manager, Parts, event_loops};
+use crate::storage_files;
 use crate::systemd::{self, Passed};
 use crate::tls;
 use crate::tls::registry::Registry;
@@ -252,6 +253,7 @@ async fn succeed(
     spawn_local(signals.obey(manager.clone()));
     spawn_local(tick(manager.clone()));
     spawn_local(memory_limits::follow(manager.clone()));
+    spawn_local(storage_files::watch(manager.clone()));
     keeper::begin(&manager).await?;
     if manager.tls.borrow().is_configured() {
         spawn_local(tls::reload::watch(manager.clone(), ROTATION));
@@ -295,6 +297,7 @@ async fn lead(manager: &Rc<Manager>, cli_sockets: Vec<CliListener>) -> Result<()
     converse(manager, cli_sockets);
     spawn_local(tick(manager.clone()));
     spawn_local(memory_limits::follow(manager.clone()));
+    spawn_local(storage_files::watch(manager.clone()));
     keeper::begin(manager).await.map_err(ArgumentError::of_start)?;
     if manager.tls.borrow().is_configured() {
         spawn_local(tls::reload::watch(manager.clone(), ROTATION));

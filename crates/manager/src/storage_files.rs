@@ -5,16 +5,18 @@
 //! *Invariant:* no two storages have one file, nor two daemons: the second one is refused. *Invariant:* a path is followed with the
 //! rights of the jail's user or of the worker, so that whoever writes in a directory of theirs leads root nowhere; only in a directory
 //! that nobody but root may write is a file made by root, and given away. Compat: `STV_GetFile` and `STV_FileSize` of Varnish 7.1, whose
-//! messages these are as far as it has them. Next files: `storage_files/locked.rs`, `opening.rs`, `length.rs`.
+//! messages these are as far as it has them. Next files: `storage_files/locked.rs`, `opening.rs`, `length.rs`, `watching.rs`.
 
 mod length;
 mod locked;
 mod opening;
+mod watching;
 
 #[cfg(test)]
 mod tests;
 
-pub use locked::LockedFile;
+pub use locked::{CutFile, LockedFile};
+pub use watching::watch;
 
 use crate::arguments::jail::Jail;
 use crate::arguments::storage::Storages;
@@ -71,11 +73,28 @@ impl StorageFiles {
     }
 
     /// Opens the files that are `wanted`, except those that are there already. What an operator should know goes to `remark`. A lock
-    /// that another process holds is waited for as long as `patience`.
+    /// that another process holds is waited for as long as `patience`. If it fails, no file is left that was not there before.
     ///
     /// # Errors
     /// The message for the operator.
     pub fn open(
+        &mut self,
+        wanted: &[Option<FileWanted>],
+        jail: &Jail,
+        patience: Duration,
+        remark: &mut dyn FnMut(String),
+    ) -> Result<(), String> {
+        let opened = self.open_all(wanted, jail, patience, remark);
+        for file in self.of_storages.iter_mut().chain([&mut self.journal]).flatten() {
+            match opened {
+                Ok(()) => file.stay(),
+                Err(_) => file.unmake(),
+            }
+        }
+        opened
+    }
+
+    fn open_all(
         &mut self,
         wanted: &[Option<FileWanted>],
         jail: &Jail,
@@ -97,10 +116,16 @@ impl StorageFiles {
         Ok(())
     }
 
-    /// The length of each file in bytes; 0 where there is none.
+    /// The length that each file was given, in bytes; 0 where there is none.
     #[must_use]
     pub fn bytes(&self) -> Vec<u64> {
         self.of_storages.iter().map(|file| file.as_ref().map_or(0, LockedFile::bytes)).collect()
+    }
+
+    /// The files that somebody has made shorter although they are in use.
+    #[must_use]
+    pub fn cut(&self) -> Vec<CutFile> {
+        self.of_storages.iter().flatten().filter_map(LockedFile::cut).collect()
     }
 
     /// Whether the storage at that index has a file.
@@ -122,12 +147,13 @@ fn own<'a, 'b>(
     jail: &Jail,
     taken: impl Fn(&str) -> String,
 ) -> Result<&'a mut LockedFile, String> {
-    let file = match slot.take() {
+    let mut file = match slot.take() {
         Some(file) => file,
         None => opening::open(path, jail)?,
     };
     let number = file.number().map_err(|error| file.failed(&error))?;
     if let Some((_, other)) = owners.iter().find(|(one, _)| *one == number) {
+        file.stay();
         return Err(taken(other));
     }
     owners.push((number, storage));

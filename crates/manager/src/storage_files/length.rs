@@ -14,7 +14,18 @@ use std::os::unix::fs::MetadataExt;
 ///
 /// # Errors
 /// The message for the operator.
-pub(super) fn fit(file: &LockedFile, argument: &FileArgument, remark: &mut dyn FnMut(String)) -> Result<(), String> {
+pub(super) fn fit(
+    file: &mut LockedFile,
+    argument: &FileArgument,
+    remark: &mut dyn FnMut(String),
+) -> Result<(), String> {
+    let bytes = sized(file, argument, remark)?;
+    file.is_given(bytes);
+    Ok(())
+}
+
+/// Does so, and returns the length.
+fn sized(file: &LockedFile, argument: &FileArgument, remark: &mut dyn FnMut(String)) -> Result<u64, String> {
     let failed = |error: &io::Error| file.failed(error);
     let (handle, path) = (file.file(), file.path());
     let found = handle.metadata().map_err(|error| failed(&error))?;
@@ -47,7 +58,7 @@ pub(super) fn fit(file: &LockedFile, argument: &FileArgument, remark: &mut dyn F
     }
     let bytes = libc::off_t::try_from(wanted).map_err(|_| too_small(size))?;
     match fallocate(handle, FallocateFlags::empty(), 0, bytes) {
-        Ok(()) => Ok(()),
+        Ok(()) => Ok(wanted),
         Err(Errno::ENOSPC | Errno::EDQUOT) => {
             // What it was given of the rest is of no use.
             let _ = handle.set_len(length.min(wanted));
@@ -57,7 +68,7 @@ pub(super) fn fit(file: &LockedFile, argument: &FileArgument, remark: &mut dyn F
             handle.set_len(wanted).map_err(|error| failed(&error))?;
             let what = "no room can be reserved on its file system, which may be full before the storage is";
             remark(format!("{}: {what}", path.display()));
-            Ok(())
+            Ok(wanted)
         }
         Err(error) => Err(failed(&error.into())),
     }

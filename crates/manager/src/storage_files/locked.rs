@@ -1,6 +1,8 @@
 //! A file that nobody else has: its handle, its lock, and who holds that.
 
+use crate::arguments::jail::Reader;
 use crate::arguments::reason;
+use crate::rights;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::stat::{major, minor};
 use rustix::fs::{FlockOperation, flock};
@@ -22,6 +24,21 @@ const HEADER_BYTES: usize = 64 << 10;
 pub struct LockedFile {
     file: File,
     path: PathBuf,
+    /// The length that it was given; `None` = not yet.
+    given_bytes: Option<u64>,
+    /// With whose rights it was made (`None` in it: with our own), if it was and may still be of no use.
+    made_by: Option<Option<Reader>>,
+}
+
+/// A file that somebody has made shorter although it is in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CutFile {
+    /// Where it was opened.
+    pub path: PathBuf,
+    /// The length that it was given, in bytes.
+    pub given_bytes: u64,
+    /// The length that it has.
+    pub bytes: u64,
 }
 
 impl LockedFile {
@@ -36,7 +53,7 @@ impl LockedFile {
         if !is_regular || !flags.is_ok_and(|flags| flags & OFlag::O_ACCMODE == OFlag::O_RDWR) {
             return Err(format!("what is handed over as {} is no such file", path.display()));
         }
-        let adopted = LockedFile { file, path };
+        let adopted = LockedFile { file, path, given_bytes: None, made_by: None };
         // Its own lock stays as it is; nobody else may have one.
         adopted.lock(Duration::ZERO)?;
         Ok(adopted)
@@ -57,9 +74,20 @@ impl LockedFile {
         matches!((there, self.number()), (Ok(there), Ok(ours)) if there == ours)
     }
 
-    /// Its length.
+    /// The length that it was given, whatever somebody else has made of it since; before that, the one that it has.
     #[must_use]
     pub fn bytes(&self) -> u64 {
+        self.given_bytes.unwrap_or_else(|| self.present_bytes())
+    }
+
+    /// What has become of it if it is shorter than it was made.
+    #[must_use]
+    pub fn cut(&self) -> Option<CutFile> {
+        let (given_bytes, bytes) = (self.given_bytes?, self.present_bytes());
+        (bytes < given_bytes).then(|| CutFile { path: self.path.clone(), given_bytes, bytes })
+    }
+
+    fn present_bytes(&self) -> u64 {
         self.file.metadata().map_or(0, |found| found.len())
     }
 
@@ -76,7 +104,7 @@ impl LockedFile {
     /// # Errors
     /// Whatever the system reports.
     pub fn erase(&self) -> io::Result<()> {
-        let bytes = HEADER_BYTES.min(usize::try_from(self.bytes()).unwrap_or(HEADER_BYTES));
+        let bytes = HEADER_BYTES.min(usize::try_from(self.present_bytes()).unwrap_or(HEADER_BYTES));
         self.file.write_all_at(&vec![0; bytes], 0)?;
         self.file.sync_data()
     }
@@ -100,9 +128,28 @@ impl LockedFile {
         format!("(-sfile) {:?}: {}", self.path, reason(error))
     }
 
-    /// A file that was just opened, and is not locked yet.
-    pub(super) fn unlocked(file: File, path: &Path) -> LockedFile {
-        LockedFile { file, path: path.to_owned() }
+    /// A file that was just opened, or made with somebody's rights, and is not locked yet.
+    pub(super) fn unlocked(file: File, path: &Path, made_by: Option<Option<Reader>>) -> LockedFile {
+        LockedFile { file, path: path.to_owned(), given_bytes: None, made_by }
+    }
+
+    /// Notes the length that it was given.
+    pub fn is_given(&mut self, bytes: u64) {
+        self.given_bytes = Some(bytes);
+    }
+
+    /// It stays, also if it was made just now.
+    pub(super) fn stay(&mut self) {
+        self.made_by = None;
+    }
+
+    /// Removes it if it was made just now, with the rights of whoever made it: nothing is left of a start that failed.
+    pub(super) fn unmake(&mut self) {
+        if let Some(reader) = self.made_by.take()
+            && self.is_at(&self.path)
+        {
+            let _ = rights::with(reader.as_ref(), || fs::remove_file(&self.path));
+        }
     }
 
     /// The open file.

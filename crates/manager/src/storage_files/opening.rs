@@ -19,20 +19,23 @@ pub(super) fn open(path: &Path, jail: &Jail) -> Result<LockedFile, String> {
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return Err(neither(path));
     }
-    let file = open_as(path, jail)?;
+    let (file, made_by) = open_as(path, jail)?;
     let found = file.metadata().map_err(|error| format!("(-sfile) {path:?}: {}", reason(&error)))?;
     if !found.is_file() {
         return Err(neither(path));
     }
-    Ok(LockedFile::unlocked(file, path))
+    Ok(LockedFile::unlocked(file, path, made_by))
 }
 
 fn neither(path: &Path) -> String {
     format!("(-sfile) {path:?} is neither file nor directory")
 }
 
+/// A file, and with whose rights it was made, if it was.
+type Opened = (File, Option<Option<Reader>>);
+
 /// Opens or makes a file, as whoever may: the jail's user, or the worker's.
-fn open_as(path: &Path, jail: &Jail) -> Result<File, String> {
+fn open_as(path: &Path, jail: &Jail) -> Result<Opened, String> {
     let users: Vec<Option<Reader>> = match jail {
         Jail::None { .. } => vec![None],
         Jail::Unix { reader, worker: (user, group), .. } => {
@@ -42,7 +45,7 @@ fn open_as(path: &Path, jail: &Jail) -> Result<File, String> {
     let mut first = None;
     for user in &users {
         match rights::with(user.as_ref(), || open_or_make(path)).and_then(|opened| opened) {
-            Ok(file) => return Ok(file),
+            Ok((file, is_made)) => return Ok((file, is_made.then(|| user.clone()))),
             Err(error) => first = first.or(Some(error)),
         }
     }
@@ -50,17 +53,28 @@ fn open_as(path: &Path, jail: &Jail) -> Result<File, String> {
     match fs::metadata(path) {
         Ok(_) => Err(format!("(-sfile) {path:?} could not open ({})", reason(&error))),
         Err(_) => match jail {
-            Jail::Unix { reader, .. } if is_of_root_alone(path) => make_for(path, reader),
+            Jail::Unix { reader, .. } if is_of_root_alone(path) => {
+                make_for(path, reader).map(|file| (file, Some(None)))
+            }
             Jail::Unix { .. } | Jail::None { .. } => Err(error),
         }
         .map_err(|error| format!("(-sfile) {path:?} does not exist and could not be created: {}", reason(&error))),
     }
 }
 
-fn open_or_make(path: &Path) -> io::Result<File> {
+/// The file, and whether it was made.
+fn open_or_make(path: &Path) -> io::Result<(File, bool)> {
     // What is no file must not keep us waiting.
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags).open(path)
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600).custom_flags(flags);
+    match options.clone().create_new(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => return made.map(|file| (file, true)),
+    }
+    // A link that leads nowhere yet is followed.
+    let is_there = path.exists();
+    options.create(true).truncate(false).open(path).map(|file| (file, !is_there))
 }
 
 /// Whether nobody but root may write in the directory of a file, and others may look into it.

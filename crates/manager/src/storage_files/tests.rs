@@ -96,6 +96,36 @@ fn what_cannot_be_a_storage_is_refused_in_one_line() {
 }
 
 #[test]
+fn a_start_that_is_refused_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let free = nix::sys::statvfs::statvfs(folder.path()).unwrap();
+    let more = (free.blocks_available() * free.fragment_size()).min(1 << 50) + (1 << 30);
+    let is_refused = |arguments: &[&str]| open_all(&folder, arguments, &HERE).unwrap_err();
+    for size in [format!("{more}b"), "1000P".to_owned()] {
+        let message = is_refused(&[&format!("@/x,{size}")]);
+        assert!(message.contains("more are needed") || message.contains("larger than file system"), "{message}");
+        is_refused(&["@/one,1m", &format!("@/two,{size}")]);
+    }
+    let names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|one| one.unwrap().file_name()).collect();
+    assert!(names.is_empty(), "{names:?}");
+    // What was there before stays.
+    fs::write(folder.path().join("old"), "old").unwrap();
+    is_refused(&["@/old,1000P"]);
+    assert_eq!(fs::read(folder.path().join("old")).unwrap(), b"old");
+}
+
+#[test]
+fn a_file_that_is_cut_while_in_use_keeps_the_length_that_it_was_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = open_all(&folder, &["@/bodies,1m"], &HERE).unwrap();
+    assert_eq!(files.cut(), []);
+    File::options().write(true).open(folder.path().join("bodies")).unwrap().set_len(4096).unwrap();
+    assert_eq!(files.bytes(), [1 << 20]);
+    let path = folder.path().join("bodies");
+    assert_eq!(files.cut(), [CutFile { path, given_bytes: 1 << 20, bytes: 4096 }]);
+}
+
+#[test]
 fn no_two_storages_have_one_file_by_whatever_names() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("one"), "").unwrap();
