@@ -122,8 +122,14 @@ impl Inner {
     }
 
     /// Private memory that counts against the limit.
-    pub(crate) fn private_bytes(&self) -> u64 {
-        (self.private_bytes.load(Relaxed).max(0) as u64).saturating_sub(PRIVATE_FREE_BYTES)
+    pub(crate) fn private_bytes(&self, heap: &Heap) -> u64 {
+        let charged = self.private_bytes.load(Relaxed).max(0) as u64;
+        (charged + heap.warm_bytes()).saturating_sub(PRIVATE_FREE_BYTES)
+    }
+
+    /// Everything that counts against the limit.
+    pub(crate) fn held_bytes(&self, heap: &Heap) -> u64 {
+        heap.used_bytes() + self.private_bytes(heap)
     }
 
     pub(crate) fn number(&self) -> u8 {
@@ -142,13 +148,14 @@ impl Inner {
     pub(crate) fn set_limit(&self, bytes: u64) {
         self.limit_bytes.store(bytes, Relaxed);
         loop {
-            let held = self.heap.lock().used_bytes() + self.private_bytes();
+            let held = self.held_bytes(&self.heap.lock());
             if held <= bytes || !self.evict(held - bytes, Fault::Limit(held - bytes)) {
                 break;
             }
         }
-        let resident = (bytes + bytes / RESIDENT_SLACK).saturating_sub(self.private_bytes());
-        self.heap.lock().give_back(&self.memory, resident);
+        let mut heap = self.heap.lock();
+        let resident = (bytes + bytes / RESIDENT_SLACK).saturating_sub(self.private_bytes(&heap));
+        heap.give_back(&self.memory, resident);
     }
 
     /// Counts a block that recovery kept.
@@ -202,7 +209,7 @@ impl Inner {
         if is_transient && transient_short > 0 {
             return Err(Fault::TransientLimit(transient_short));
         }
-        let private = self.private_bytes();
+        let private = self.private_bytes(&heap);
         let room = self.limit_bytes().saturating_sub(private).saturating_sub(heap.used_bytes());
         let piece = self.geometry.units(piece_bytes);
         let short = room_needed.max(self.geometry.byte(piece)).saturating_sub(room);
@@ -231,7 +238,7 @@ impl Inner {
                 // Under the lock, so that nothing else takes the room between check and count.
                 let heap = self.heap.lock();
                 let transient_short = if is_transient { bytes.saturating_sub(self.transient_space()) } else { 0 };
-                let room = self.limit_bytes().saturating_sub(self.private_bytes() + heap.used_bytes());
+                let room = self.limit_bytes().saturating_sub(self.held_bytes(&heap));
                 if transient_short > 0 {
                     Fault::TransientLimit(transient_short)
                 } else if bytes > room {

@@ -18,6 +18,8 @@ use std::collections::BTreeSet;
 
 const FIRST_LEVELS: usize = 30;
 const SECOND_LEVELS: usize = 16;
+/// Largest cost of a warm block: nodes of the tree are at least five elevenths full, and every sixth is an inner one.
+const WARM_BYTES: u64 = 32;
 /// A smaller remainder stays with its block.
 const BLOCK_BYTES_MIN: u64 = 32;
 /// How many blocks of a class are examined when no larger class has one.
@@ -195,6 +197,11 @@ impl Heap {
     /// Bytes in blocks that are not free.
     pub(crate) fn used_bytes(&self) -> u64 {
         self.used_units << self.geometry.shift
+    }
+
+    /// Private memory of the set of warm blocks. Each has at least a page of its own, so this is at most a half percent of the arena.
+    pub(crate) fn warm_bytes(&self) -> u64 {
+        self.warm.len() as u64 * WARM_BYTES
     }
 
     /// Bytes of memory that the kernel presumably holds.
@@ -691,6 +698,25 @@ mod tests {
         let (block, _) = heap.offer(&memory, units, units).unwrap();
         heap.reclaim(&memory, u64::MAX, block);
         heap.check(&memory);
+    }
+
+    #[test]
+    fn the_set_of_warm_blocks_is_no_larger_than_it_says() {
+        let (memory, mut heap) = heap(8 << 20, 3);
+        // As many warm blocks as an arena can have: each just contains a page, and one of the smallest blocks lies behind it.
+        let (large, small) = (heap.geometry.units(2 * PAGE_BYTES - 32), heap.geometry.units(32));
+        let mut take = |units| {
+            let (block, _) = heap.offer(&memory, units, units)?;
+            Some(heap.take(&memory, block, Head::new(0, KIND_EXTENT)).at)
+        };
+        let pairs: Vec<(u32, u32)> = std::iter::from_fn(|| take(large).zip(take(small))).collect();
+        pairs.iter().for_each(|(large, _)| _ = heap.free(&memory, *large));
+        heap.check(&memory);
+        assert!(heap.warm.len() * 2 * PAGE_BYTES as usize > 7 << 20, "{}", heap.warm.len());
+        assert_eq!(heap.warm_bytes(), heap.warm.len() as u64 * WARM_BYTES);
+        assert!(heap.warm_bytes() <= memory.len() / 200, "{}", heap.warm_bytes());
+        pairs.iter().for_each(|(_, small)| _ = heap.free(&memory, *small));
+        assert!(heap.warm_bytes() <= 2 * WARM_BYTES, "they have been merged");
     }
 
     #[test]

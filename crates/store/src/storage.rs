@@ -346,13 +346,13 @@ impl Store {
     /// Bytes that count against the limit: arena blocks (including Transient) and private memory beyond its first page.
     #[must_use]
     pub fn held_bytes(&self) -> u64 {
-        self.inner.heap.lock().used_bytes() + self.inner.private_bytes()
+        self.inner.held_bytes(&self.inner.heap.lock())
     }
 
     /// The part of [`Store::held_bytes`] that is private memory: handles, index, reservations, the allocator's own.
     #[must_use]
     pub fn private_bytes(&self) -> u64 {
-        self.inner.private_bytes()
+        self.inner.private_bytes(&self.inner.heap.lock())
     }
 
     /// Bytes of the arena that are presumably resident; at most 1/32 of the limit above the limit.

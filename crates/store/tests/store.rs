@@ -463,3 +463,25 @@ fn limit_changes_while_the_store_is_in_use() {
     let most = store.set_limit(1 << 40);
     assert!((8 << 20..=9 << 20).contains(&most), "{most}");
 }
+
+#[test]
+fn what_the_allocator_remembers_of_free_blocks_counts() {
+    const LIMIT: u64 = 32 << 20;
+    let store = Store::in_memory(LIMIT).unwrap();
+    // Small objects between large ones, of which then only the small ones are left: as many free blocks as there can be.
+    let (mut small, mut large) = (Vec::new(), Vec::new());
+    for number in 0..1900 {
+        large.push(stored(&store, number, true, &vec![1; 9000]).unwrap());
+        small.push(stored(&store, 10_000 + number, true, b"").unwrap());
+    }
+    let charged = |store: &Store| store.held_bytes() - store.usage().g_bytes;
+    let before = charged(&store);
+    for object in large {
+        object.remove();
+    }
+    // The handles have gone, and each free block is remembered.
+    let handles = 1900 * 48;
+    let remembered = charged(&store) + handles - before;
+    assert!((1900 * 20..1900 * 40).contains(&remembered), "{remembered}");
+    drop(small);
+}
