@@ -41,7 +41,9 @@ impl Inner {
         let target = self.file_for(&object)?;
         let moved = target.demoted(&object).ok()?;
         let mut shard = self.shards[candidate.shard].lock();
-        if !shard.holds(&object) || object.is_removed() || Arc::strong_count(&object) > HANDLES {
+        // A disk that fails may have failed already: whoever wrote has marked the second record, and not found it in the index.
+        let is_unchanged = shard.holds(&object) && !object.is_removed() && !moved.is_removed();
+        if !is_unchanged || Arc::strong_count(&object) > HANDLES {
             return None;
         }
         moved.live_on(&object);

@@ -852,3 +852,30 @@ fn what_has_moved_is_there_after_the_next_start_without_memory() {
         },
     );
 }
+
+#[test]
+fn what_moves_to_a_disk_that_takes_nothing_leaves_the_cache_and_its_memory() {
+    tell_in(
+        1 << 20,
+        sealable_file(),
+        |_| {},
+        "",
+        async |setting| {
+            let world = &setting.world;
+            setting.file.refuse_writes();
+            for length in 50_000..50_300 {
+                let response = world.client().get(&format!("/{length}"), "").await;
+                assert!(response.is_whole && response.body == body(length), "{length}: {}", world.story());
+            }
+            assert!(kept(world, Main::Demoted) + kept(world, Main::NLruNuked) >= 279);
+            // The thread that writes has its own time.
+            for _ in 0..2000 {
+                if usage(world).usage.g_bytes == 0 {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            panic!("{:?}", usage(world));
+        },
+    );
+}
