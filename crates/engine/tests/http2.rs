@@ -6,7 +6,7 @@ use bytes::Bytes;
 use engine::transport::Speaks;
 use h2::client::{Builder, SendRequest};
 use h2::{Reason, RecvStream};
-use http::{HeaderMap, Request, Response};
+use http::{HeaderMap, HeaderName, Request, Response};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -280,6 +280,24 @@ fn a_head_that_is_too_large_gets_431_and_a_strange_one_400() {
         assert_eq!(ask(&sender, strange).await.unwrap().0.status(), 400);
         world.expect_log("limit=http_req_hdr_len");
         assert_eq!(ask(&sender, get("/")).await.unwrap().0.status(), 200);
+    });
+}
+
+#[test]
+fn a_head_that_nobody_looks_at_is_logged_and_counted_as_well() {
+    run_with(on, "", async |world| {
+        world.origin(always("", "x"));
+        let sender = client(&world).await;
+        let mut huge = get("/");
+        for number in 0..2000 {
+            huge.headers_mut().insert(HeaderName::try_from(format!("x{number}")).unwrap(), "y".parse().unwrap());
+        }
+        assert_eq!(ask(&sender, huge).await.unwrap().0.status(), 431);
+        assert_eq!(ask(&sender, get("/")).await.unwrap().0.status(), 200);
+        world.expect_log("Error HTTP/2: the head of stream 1 is too large, answered with 431");
+        world.expect_log("why request-head-too-large limit=http_req_size max=69632");
+        assert_eq!(world.context.counters.get(Main::ClientReq400), 1);
+        assert_eq!(world.context.counters.get(Main::H2Streams), 2);
     });
 }
 

@@ -4,10 +4,20 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use surface::limits::H2_WATCHED_STREAMS_MAX;
 
+/// One of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct OpenStream {
+    number: u32,
+    /// Since the connection began.
+    pub(crate) began: Duration,
+    /// Its request was handed to whoever answers it.
+    pub(crate) is_taken: bool,
+}
+
 /// Open streams, in the order of their numbers.
 #[derive(Debug, Default)]
 pub(crate) struct OpenStreams {
-    open: VecDeque<(u32, Duration)>,
+    open: VecDeque<OpenStream>,
     highest: u32,
 }
 
@@ -21,14 +31,24 @@ impl OpenStreams {
         if self.open.len() >= H2_WATCHED_STREAMS_MAX {
             self.open.pop_front();
         }
-        self.open.push_back((stream, now));
+        self.open.push_back(OpenStream { number: stream, began: now, is_taken: false });
         true
     }
 
-    /// Forgets a stream; when it began, if it was open.
-    pub(crate) fn end(&mut self, stream: u32) -> Option<Duration> {
-        let index = self.open.binary_search_by_key(&stream, |(number, _)| *number).ok()?;
-        self.open.remove(index).map(|(_, began)| began)
+    /// The request on a stream was handed over.
+    pub(crate) fn take(&mut self, stream: u32) {
+        if let Some(index) = self.find(stream) {
+            self.open[index].is_taken = true;
+        }
+    }
+
+    /// Forgets a stream; what was known of it, if it was open.
+    pub(crate) fn end(&mut self, stream: u32) -> Option<OpenStream> {
+        self.find(stream).and_then(|index| self.open.remove(index))
+    }
+
+    fn find(&self, stream: u32) -> Option<usize> {
+        self.open.binary_search_by_key(&stream, |open| open.number).ok()
     }
 
     /// How many are open.
@@ -47,7 +67,9 @@ mod tests {
         let at = Duration::from_secs;
         assert!(streams.begin(1, at(1)) && streams.begin(5, at(2)) && streams.begin(7, at(3)));
         assert!(!streams.begin(3, at(4)) && !streams.begin(7, at(4)) && !streams.begin(8, at(4)));
-        assert_eq!((streams.end(5), streams.end(5), streams.end(3)), (Some(at(2)), None, None));
+        streams.take(5);
+        assert_eq!(streams.end(5), Some(OpenStream { number: 5, began: at(2), is_taken: true }));
+        assert_eq!((streams.end(5), streams.end(3)), (None, None));
         assert!(!streams.begin(5, at(5)), "an old number opens nothing");
         assert_eq!(streams.len(), 2);
     }

@@ -90,6 +90,8 @@ pub struct Watch {
     is_failed: bool,
     traffic: [Traffic; 2],
     refused: u64,
+    /// Streams that the library has answered by itself.
+    answered: Vec<u32>,
 }
 
 impl Watch {
@@ -114,6 +116,7 @@ impl Watch {
             is_failed: false,
             traffic: [Traffic::default(); 2],
             refused: 0,
+            answered: Vec::new(),
         }
     }
 
@@ -132,6 +135,17 @@ impl Watch {
     /// How many streams were refused since the last call: there are too many, or there is no room.
     pub fn take_refused(&mut self) -> u64 {
         std::mem::take(&mut self.refused)
+    }
+
+    /// The request on a stream was handed over by the library.
+    pub fn take(&mut self, stream: u32) {
+        self.streams.take(stream);
+    }
+
+    /// The streams that were answered since the last call although nobody had their requests: the library does that itself if a head
+    /// is larger than was announced.
+    pub fn take_answered(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.answered)
     }
 
     /// Whether a GOAWAY was sent because of an error: the client may still be sending, and should learn why that is no use.
@@ -299,7 +313,7 @@ impl Watch {
             (kind::HEADERS | kind::CONTINUATION, _) | (_, Meaning::Content) => return Ok(()),
             (kind::DATA, _) if head.has(flag::END_STREAM) => return Ok(()),
             (kind::RST_STREAM, _) => match self.streams.end(head.stream) {
-                Some(began) if self.resets.is_rapid(now.saturating_sub(began)) => return self.charge_reset(now),
+                Some(open) if self.resets.is_rapid(now.saturating_sub(open.began)) => return self.charge_reset(now),
                 Some(_) => return Ok(()),
                 None => 1,
             },
@@ -376,7 +390,10 @@ impl Watch {
             self.allowance.earn(head.payload_bytes);
         }
         if matches!(head.kind, kind::DATA | kind::HEADERS) && head.has(flag::END_STREAM) {
-            self.streams.end(head.stream);
+            let ended = self.streams.end(head.stream);
+            if ended.is_some_and(|open| !open.is_taken) {
+                self.answered.push(head.stream);
+            }
         }
     }
 

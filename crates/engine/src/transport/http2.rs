@@ -342,6 +342,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
         self.context.count(Main::H2Streams);
         let (parts, mut body) = request.into_parts();
         let id = respond.stream_id().as_u32();
+        self.watch.take(id);
         let is_last = body.is_end_stream();
         let announced = self.priorities.take(id.into()).or_else(|| Priority::of_head(&parts.headers));
         let flow = (!is_last).then(|| body.flow_control().clone());

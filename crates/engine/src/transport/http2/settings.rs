@@ -29,8 +29,6 @@ pub(super) fn windows(parameters: &Parameters) -> Option<Windows> {
 /// The settings of a connection that begins.
 pub(super) fn of(parameters: &Parameters, windows: Option<&Windows>) -> Builder {
     let number = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-    // A head somewhat too large is refused by ourselves, so that the log says why.
-    let head_bytes = 2 * (parameters.http_req_size + FIELD_BYTES * parameters.http_max_hdr);
     let mut builder = Builder::new();
     builder
         .header_table_size(number(parameters.h2_header_table_size))
@@ -39,7 +37,7 @@ pub(super) fn of(parameters: &Parameters, windows: Option<&Windows>) -> Builder 
         )
         .max_concurrent_streams(number(parameters.h2_max_concurrent_streams))
         .max_frame_size(number(parameters.h2_max_frame_size.clamp(16 << 10, (1 << 24) - 1)))
-        .max_header_list_size(number(parameters.h2_max_header_list_size.min(head_bytes)))
+        .max_header_list_size(number(header_list(parameters).1))
         .max_send_buffer_size(2 * H2_QUEUED_BYTES_MAX)
         .max_pending_accept_reset_streams(H2_RESETS_WAITING_MAX)
         .reset_stream_duration(Duration::from_secs(RESET_SECONDS));
@@ -47,6 +45,16 @@ pub(super) fn of(parameters: &Parameters, windows: Option<&Windows>) -> Builder 
         builder.enable_connect_protocol();
     }
     builder
+}
+
+/// The largest header list that is looked at, in bytes, and the parameter that it comes from. A head somewhat too large for
+/// `http_req_size` is refused by ourselves, so that the log shows it.
+pub(super) fn header_list(parameters: &Parameters) -> (&'static str, u64) {
+    let of_head = 2 * (parameters.http_req_size + FIELD_BYTES * parameters.http_max_hdr);
+    match parameters.h2_max_header_list_size {
+        list if list <= of_head => ("h2_max_header_list_size", list),
+        _ => ("http_req_size", of_head),
+    }
 }
 
 /// The window of the connection for what a client sends, from the first request with a body on. Compat: it is raised in steps of

@@ -11,6 +11,7 @@
 mod frame_log;
 
 use super::mended::Mended;
+use super::settings;
 use crate::context::Loop;
 use frame_log::FrameLog;
 use http2::frame::ErrorCode;
@@ -26,6 +27,7 @@ use surface::close_reason::CloseReason;
 use surface::counter::Main;
 use surface::limits::{H2_FAREWELL_BYTES_MAX, H2_FAREWELL_SECONDS, H2_HEADER_BLOCK_PART};
 use surface::parameter::Parameters;
+use surface::reason::{self, Reason};
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
@@ -152,6 +154,28 @@ impl Watch {
         if refused > 0 {
             self.context.counters.add(Main::ReqDropped, refused);
         }
+        for stream in machine.take_answered() {
+            self.too_large(stream);
+        }
+    }
+
+    /// The library has refused a head before anybody saw it. The session logs that, since there is no request to log it.
+    #[cold]
+    fn too_large(&self, stream: u32) {
+        self.context.count(Main::H2Streams);
+        self.context.count(Main::ClientReq400);
+        let parameters = self.context.engine.parameters.load();
+        let (name, max) = settings::header_list(&parameters);
+        self.log(Tag::Error, format_args!("HTTP/2: the head of stream {stream} is too large, answered with 431"));
+        if parameters.tells_reasons() {
+            let word = Reason::RequestTooLarge.row().word;
+            self.log(reason::TAG, format_args!("{}{word} limit={name} max={max}", reason::RECORD));
+        }
+    }
+
+    /// The request on that stream has arrived.
+    pub(super) fn take(&self, stream: u32) {
+        self.machine.borrow_mut().take(stream);
     }
 }
 
