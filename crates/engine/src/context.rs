@@ -19,6 +19,7 @@ use vmods::{NoSockets, SocketOptions};
 
 use crate::challenges::Challenges;
 use crate::clock::Clock;
+use crate::idle_sessions::IdleSessions;
 use crate::loaded_vcl::VclTable;
 use crate::memory::{Bound, Ledger, RequestMemory};
 use crate::mempool_counts::{Counted, PoolCounters};
@@ -99,6 +100,8 @@ pub struct Loop {
     pub(crate) receive_buffers: Rc<ReceiveBuffers>,
     /// Options of client sockets; see [`Loop::with_sockets`].
     pub sockets: Rc<dyn SocketOptions>,
+    /// Its sessions that wait for a request.
+    pub idle_sessions: IdleSessions,
     /// The clock.
     pub clock: Clock,
     /// Which resources cannot be had in slices.
@@ -141,6 +144,7 @@ impl Loop {
             connections: Connections::default(),
             receive_buffers: Rc::default(),
             sockets: Rc::new(NoSockets),
+            idle_sessions: IdleSessions::default(),
             clock,
             slice_refusals: Refusals::default(),
             vxids: VxidBlock::default(),

@@ -20,6 +20,7 @@ pub mod challenges;
 pub mod clock;
 mod deadline;
 mod groups;
+pub mod idle_sessions;
 mod legacy_rules;
 pub mod logged;
 pub mod panics;

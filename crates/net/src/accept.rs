@@ -1,11 +1,14 @@
 //! Accepting clients on one event loop.
 //!
+//! Where descriptors run out, or all but those that are kept back for other uses, clients wait in the kernel, and connections that wait
+//! for nothing but a request are closed to make room ([`Acceptor::wait_for_room`]).
+//!
 //! Every loop has its own listening socket (SO_REUSEPORT) and keeps each connection it accepts; nothing is handed to
 //! another thread. The manager owns the descriptors: closing ours ends nothing, and connections wait in the kernel while
 //! no worker runs.
 
 use crate::accepted::AcceptedOptions;
-use crate::descriptors::Complaints;
+use crate::descriptors::{Complaints, Reserve, is_lack};
 use crate::handshake::{Secured, Terms, TlsService, time_allowed};
 use crate::options::{Connected, ConnectedSockets};
 use engine::context::Loop;
@@ -16,7 +19,7 @@ use shm::log::LogId;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -30,6 +33,9 @@ use tokio::net::{TcpListener, TcpStream, UnixListener};
 
 /// How long the debug bit `slow_acceptor` makes clients wait after the worker has started.
 const SLOW_START: Duration = Duration::from_secs(2);
+
+/// Shortest pause of one who waits for a descriptor.
+const PAUSE_MIN: Duration = Duration::from_millis(1);
 
 /// The address shown for both ends of a Unix-domain socket.
 pub const NO_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
@@ -72,11 +78,18 @@ impl ListenSocket {
     }
 }
 
+impl Socket {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        match self {
+            Socket::Tcp { socket, .. } => socket.as_fd(),
+            Socket::Unix(socket) => socket.as_fd(),
+        }
+    }
+}
+
 /// Accepts until the task is dropped. Every connection becomes a task of this loop, and is in `sockets` while it is
 /// open.
 pub async fn accept_loop(context: Rc<Loop>, listening: ListenSocket, sockets: Rc<ConnectedSockets>) {
-    let listener = listening.listener;
-    let mut pause = 0.0;
     let mut options = AcceptedOptions::default();
     if let Socket::Tcp { socket, .. } = &listening.socket {
         options.set(socket, &context.engine.parameters.load());
@@ -84,40 +97,98 @@ pub async fn accept_loop(context: Rc<Loop>, listening: ListenSocket, sockets: Rc
     if context.engine.parameters.load().debug & debug::SLOW_ACCEPTOR != 0 {
         tokio::time::sleep(SLOW_START).await;
     }
+    let mut acceptor = Acceptor { context, listening, sockets, options, reserve: Reserve::new(), pause: 0.0 };
     loop {
-        let accepted = match &listening.socket {
-            Socket::Tcp { socket, local } => match accept(socket, &mut options).await {
-                Ok((stream, remote)) => {
-                    let local =
-                        if local.ip().is_unspecified() { stream.local_addr().unwrap_or(*local) } else { *local };
-                    options.prepare(socket, &stream, &context.engine.parameters.load());
-                    let descriptor = stream.as_raw_fd();
-                    let stream = Connected::new(&sockets, stream);
-                    spawn(&context, stream, ends(&listener, remote, local, descriptor), &listening.tls);
-                    Ok(())
+        match acceptor.accept().await {
+            Ok(newest) => {
+                acceptor.pause *= acceptor.context.engine.parameters.load().acceptor_sleep_decay;
+                if acceptor.reserve.is_reached(newest) {
+                    acceptor.wait_for_room().await;
                 }
-                Err(error) => Err(error),
-            },
-            Socket::Unix(socket) => match socket.accept().await {
-                Ok((stream, _)) => {
-                    let mut peer = ends(&listener, NO_ADDRESS, NO_ADDRESS, stream.as_raw_fd());
-                    peer.credentials = stream.peer_cred().ok().map(|peer| (peer.uid(), peer.gid()));
-                    spawn(&context, Connected::new(&sockets, stream), peer, &listening.tls);
-                    Ok(())
-                }
-                Err(error) => Err(error),
-            },
-        };
-        let parameters = context.engine.parameters.load();
-        match accepted {
-            Ok(()) => pause *= parameters.acceptor_sleep_decay,
+            }
             Err(error) => {
-                count_failure(&context, &listener, &error);
-                listening.complaints.hear(&error, context.clock.now());
-                pause = (pause + parameters.acceptor_sleep_incr.max(0.001)).min(parameters.acceptor_sleep_max);
-                tokio::time::sleep(Duration::from_secs_f64(pause)).await;
+                if is_lack(&error) {
+                    acceptor.reserve.read_limit();
+                    acceptor.make_room();
+                }
+                acceptor.fail(&error).await;
             }
         }
+    }
+}
+
+/// What accepts from one socket.
+struct Acceptor {
+    context: Rc<Loop>,
+    listening: ListenSocket,
+    sockets: Rc<ConnectedSockets>,
+    options: AcceptedOptions,
+    reserve: Reserve,
+    /// How long to wait after a failure, in seconds; longer with each that follows.
+    pause: f64,
+}
+
+impl Acceptor {
+    /// Accepts the next connection and begins to serve it. Returns its descriptor.
+    async fn accept(&mut self) -> io::Result<RawFd> {
+        let ListenSocket { listener, socket, tls, .. } = &self.listening;
+        match socket {
+            Socket::Tcp { socket, local } => {
+                let (stream, remote) = accept(socket, &mut self.options).await?;
+                let local = if local.ip().is_unspecified() { stream.local_addr().unwrap_or(*local) } else { *local };
+                self.options.prepare(socket, &stream, &self.context.engine.parameters.load());
+                let descriptor = stream.as_raw_fd();
+                let stream = Connected::new(&self.sockets, stream);
+                spawn(&self.context, stream, ends(listener, remote, local, descriptor), tls);
+                Ok(descriptor)
+            }
+            Socket::Unix(socket) => {
+                let (stream, _) = socket.accept().await?;
+                let descriptor = stream.as_raw_fd();
+                let mut peer = ends(listener, NO_ADDRESS, NO_ADDRESS, descriptor);
+                peer.credentials = stream.peer_cred().ok().map(|peer| (peer.uid(), peer.gid()));
+                spawn(&self.context, Connected::new(&self.sockets, stream), peer, tls);
+                Ok(descriptor)
+            }
+        }
+    }
+
+    /// Only the descriptors that are kept back are left: clients wait until there are others. It counts as a failure to accept while
+    /// there is nobody whose connection can be closed.
+    async fn wait_for_room(&mut self) {
+        let lack = io::Error::from_raw_os_error(nix::libc::EMFILE);
+        while !self.reserve.has_room(self.listening.socket.descriptor()) {
+            if self.make_room() == 0 {
+                self.fail(&lack).await;
+            } else {
+                self.listening.complaints.hear(&lack, self.context.clock.now());
+                tokio::time::sleep(PAUSE_MIN).await;
+            }
+        }
+    }
+
+    /// Closes connections of this loop that have no request, those in a handshake first. Returns how many. Sessions do not make room for
+    /// a crowd of handshakes that outnumbers them: those get old, too.
+    fn make_room(&self) -> usize {
+        let now = tokio::time::Instant::now();
+        let tls = &self.listening.tls;
+        match tls.give_up_oldest(now) {
+            0 => {
+                self.context.idle_sessions.dismiss(now, tls.under_way(), |descriptor| self.sockets.hang_up(descriptor))
+            }
+            given_up => given_up,
+        }
+    }
+
+    /// Counts and tells a failure to accept, and waits before the next attempt.
+    async fn fail(&mut self, error: &io::Error) {
+        count_failure(&self.context, &self.listening.listener, error);
+        self.listening.complaints.hear(error, self.context.clock.now());
+        let parameters = self.context.engine.parameters.load();
+        self.pause = (self.pause + parameters.acceptor_sleep_incr.max(PAUSE_MIN.as_secs_f64()))
+            .min(parameters.acceptor_sleep_max);
+        drop(parameters);
+        tokio::time::sleep(Duration::from_secs_f64(self.pause)).await;
     }
 }
 

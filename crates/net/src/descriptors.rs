@@ -1,12 +1,14 @@
-//! When file descriptors run out, tells the operator with one line now and then, instead of none or thousands.
+//! When file descriptors run out: [`Complaints`] tells the operator with one line now and then, instead of none or thousands, and
+//! [`Reserve`] keeps the last ones back from clients, so that their requests can still be answered.
 //!
-//! Shared by all event loops of a worker. The line goes to standard error, which the manager reports.
+//! The complaints are shared by all event loops of a worker. The line goes to standard error, which the manager reports.
 
 use nix::libc;
 use nix::sys::resource::{Resource, getrlimit};
 use std::io;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use surface::limits::DESCRIPTOR_WARNING_SECONDS;
+use surface::limits::{DESCRIPTOR_WARNING_SECONDS, DESCRIPTORS_RESERVED_MAX, DESCRIPTORS_RESERVED_PART};
 
 /// When the last line was written, in seconds of the worker's clock; 0 = never.
 #[derive(Debug, Default)]
@@ -25,8 +27,8 @@ impl Complaints {
             Some(libc::EMFILE) => {
                 let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft);
                 format!(
-                    "Out of file descriptors: this process may have {limit} (RLIMIT_NOFILE). Connections wait or fail; \
-                     raise LimitNOFILE= of the unit, or `ulimit -n`, and start again"
+                    "Out of file descriptors: this process may have {limit} (RLIMIT_NOFILE). Idle connections are closed, others \
+                     wait or fail; raise LimitNOFILE= of the unit, or `ulimit -n`, and start again"
                 )
             }
             Some(libc::ENFILE) => {
@@ -42,9 +44,65 @@ impl Complaints {
     }
 }
 
+/// The descriptors that clients do not get.
+///
+/// The system gives the lowest number that is free. A connection with one of the last numbers therefore means that all lower ones
+/// are taken, and as long as no client is accepted with one of them, the last numbers are there for everybody else.
+#[derive(Debug)]
+pub(crate) struct Reserve {
+    /// The lowest number kept back.
+    first: u64,
+}
+
+impl Reserve {
+    /// Under the limit that this process has now.
+    pub(crate) fn new() -> Reserve {
+        Reserve { first: first_reserved(limit()) }
+    }
+
+    /// Reads the limit again: `prlimit` changes that of a process that runs.
+    pub(crate) fn read_limit(&mut self) {
+        self.first = first_reserved(limit());
+    }
+
+    /// Whether a connection that has just got this number has all lower ones before it.
+    pub(crate) fn is_reached(&self, newest: RawFd) -> bool {
+        u64::try_from(newest).is_ok_and(|newest| newest >= self.first)
+    }
+
+    /// Whether a client would get a number that is not kept back. Costs three system calls.
+    pub(crate) fn has_room(&mut self, any: impl AsFd) -> bool {
+        self.read_limit();
+        any.as_fd().try_clone_to_owned().is_ok_and(|next| !self.is_reached(next.as_raw_fd()))
+    }
+}
+
+/// Whether this failure means that descriptors have run out, here or in the whole system.
+pub(crate) fn is_lack(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
+fn limit() -> u64 {
+    getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft)
+}
+
+fn first_reserved(limit: u64) -> u64 {
+    limit - (limit / DESCRIPTORS_RESERVED_PART).min(DESCRIPTORS_RESERVED_MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_descriptors_are_kept_back() {
+        let mut reserve = Reserve { first: first_reserved(64) };
+        assert!(!reserve.is_reached(55) && reserve.is_reached(56) && reserve.is_reached(63));
+        assert_eq!(first_reserved(1 << 20), (1 << 20) - DESCRIPTORS_RESERVED_MAX);
+        assert_eq!((first_reserved(7), first_reserved(u64::MAX)), (7, u64::MAX - DESCRIPTORS_RESERVED_MAX));
+        assert!(reserve.has_room(io::stdin()), "the limit is read again");
+        assert_eq!(reserve.first, Reserve::new().first);
+    }
 
     #[test]
     fn want_of_descriptors_is_said_once_in_a_while_with_the_limit() {

@@ -24,7 +24,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use surface::close_reason::CloseReason;
-use surface::limits::{TLS_HANDSHAKES_MAX, TLS_HELLO_BYTES_MAX};
+use surface::limits::{
+    DISMISSED_AT_ONCE_MAX, DISMISSED_IDLE_SECONDS_MIN, DISMISSED_PART, TLS_HANDSHAKES_MAX, TLS_HELLO_BYTES_MAX,
+};
 use surface::parameter::Parameters;
 use tls::server::{ALPN_CHALLENGE, Frontend, Refusal, ServedTls};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -55,6 +57,16 @@ impl TlsService {
     #[must_use]
     pub fn new(served: Arc<SharedTls>) -> TlsService {
         TlsService { served, handshakes: Rc::default() }
+    }
+
+    /// How many handshakes are under way.
+    pub(crate) fn under_way(&self) -> usize {
+        self.handshakes.under_way.borrow().len()
+    }
+
+    /// Gives up handshakes for want of descriptors: a part of those that have taken a while, the oldest first. Returns how many.
+    pub(crate) fn give_up_oldest(&self, now: Instant) -> usize {
+        self.handshakes.give_up_oldest(now)
     }
 
     /// Shakes hands with a client of `listener`; see [`shake_hands`].
@@ -110,7 +122,7 @@ impl Failure {
 /// The handshakes under way on one event loop.
 pub(crate) struct Handshakes {
     /// The oldest first.
-    under_way: RefCell<VecDeque<Rc<Notify>>>,
+    under_way: RefCell<VecDeque<UnderWay>>,
     /// Held while one of them computes.
     turn: Semaphore,
 }
@@ -119,6 +131,12 @@ impl Default for Handshakes {
     fn default() -> Self {
         Handshakes { under_way: RefCell::default(), turn: Semaphore::new(1) }
     }
+}
+
+/// One of them.
+struct UnderWay {
+    began_at: Instant,
+    given_up: Rc<Notify>,
 }
 
 /// A handshake's place among those under way.
@@ -134,11 +152,20 @@ impl Handshakes {
         if under_way.len() >= TLS_HANDSHAKES_MAX
             && let Some(oldest) = under_way.pop_front()
         {
-            oldest.notify_one();
+            oldest.given_up.notify_one();
         }
         let given_up = Rc::new(Notify::new());
-        under_way.push_back(Rc::clone(&given_up));
+        under_way.push_back(UnderWay { began_at: Instant::now(), given_up: Rc::clone(&given_up) });
         Place { all: self, given_up }
+    }
+
+    fn give_up_oldest(&self, now: Instant) -> usize {
+        let mut under_way = self.under_way.borrow_mut();
+        let while_ago = Duration::from_secs(DISMISSED_IDLE_SECONDS_MIN);
+        let old = under_way.partition_point(|one| now.duration_since(one.began_at) >= while_ago);
+        let most = (old / DISMISSED_PART).clamp(1, DISMISSED_AT_ONCE_MAX).min(old);
+        under_way.drain(..most).for_each(|one| one.given_up.notify_one());
+        most
     }
 
     /// Does `work`, unless others are before us; then the loop's other tasks get their turn.
@@ -157,7 +184,7 @@ impl Drop for Place<'_> {
     fn drop(&mut self) {
         let mut under_way = self.all.under_way.borrow_mut();
         // Nearly always one of the first: those in front take longest.
-        if let Some(place) = under_way.iter().position(|one| Rc::ptr_eq(one, &self.given_up)) {
+        if let Some(place) = under_way.iter().position(|one| Rc::ptr_eq(&one.given_up, &self.given_up)) {
             under_way.remove(place);
         }
     }

@@ -44,6 +44,20 @@ impl ConnectedSockets {
         self.open.borrow().get(number >> 6).is_some_and(|word| word >> (number & 63) & 1 == 1)
     }
 
+    /// Ends what the client may send, so that its session ends: only if nothing that it sent waits to be read. Returns whether it was done.
+    pub(crate) fn hang_up(&self, descriptor: RawFd) -> bool {
+        let done = self.with(descriptor, |socket| {
+            let socket = SockRef::from(&socket);
+            match socket.peek(&mut [std::mem::MaybeUninit::uninit()]) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => socket.shutdown(std::net::Shutdown::Read),
+                // Bytes, the client's own end, or an error: the session is about to hear of it.
+                Ok(_) => Err(io::ErrorKind::ResourceBusy.into()),
+                Err(error) => Err(error),
+            }
+        });
+        done.is_ok()
+    }
+
     /// Lends the connection with that number to `act`; EBADF when there is none, as for a connection in memory.
     fn with<T>(&self, descriptor: RawFd, act: impl FnOnce(BorrowedFd<'_>) -> io::Result<T>) -> io::Result<T> {
         if !self.is_open(descriptor) {

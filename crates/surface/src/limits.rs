@@ -182,6 +182,16 @@ pub const FOLLOWED_LOOKUP_SECONDS_MAX: u64 = 30;
 pub const DYNAMIC_NAME_BYTES_MAX: usize = 255;
 /// Most names that one worker resolves at once; others wait for their turn.
 pub const DYNAMIC_LOOKUPS_MAX: usize = 32;
+/// One of so many descriptors of a worker is kept back from clients: for connections to origins, probes, files and VCL.
+pub const DESCRIPTORS_RESERVED_PART: u64 = 8;
+/// Most descriptors that are kept back.
+pub const DESCRIPTORS_RESERVED_MAX: u64 = 1024;
+/// Where descriptors are short, one of so many idle client connections of an event loop is closed at a time, or one at least;
+pub const DISMISSED_PART: usize = 8;
+/// at most so many,
+pub const DISMISSED_AT_ONCE_MAX: usize = 32;
+/// and only those that have been idle for so long, in seconds. So it is with TLS handshakes that take so long.
+pub const DISMISSED_IDLE_SECONDS_MIN: u64 = 1;
 /// A worker that runs out of file descriptors reports this at most once in this many seconds.
 pub const DESCRIPTOR_WARNING_SECONDS: u64 = 60;
 /// Most steps that a worker may report while the manager waits for one reply; each gives it more time.

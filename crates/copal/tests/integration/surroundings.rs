@@ -3,6 +3,7 @@
 use crate::daemon::{Daemon, Origin, Process, copal, eventually, exchange, ok};
 use command_fds::{CommandFdExt, FdMapping};
 use nix::sys::signal::Signal;
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
@@ -106,6 +107,45 @@ fn want_of_descriptors_is_said_once_with_the_limit_and_passes() {
     assert_eq!(said.matches("LimitNOFILE=").count(), 1, "{said}");
     drop(clients);
     assert_eq!(daemon.get("/").status, 200);
+}
+
+#[test]
+fn idle_clients_that_take_all_descriptors_make_room_for_others_and_leave_some_to_origins() {
+    let origin = Origin::start(page);
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 64 && exec \"$@\"", "sh"]).arg(copal()).arg("daemon");
+    let vcl = format!(
+        "vcl 4.1; backend default {{ .host = \"127.0.0.1\"; .port = \"{}\"; }} sub vcl_recv {{ return (pass); }}",
+        origin.port
+    );
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), &vcl).unwrap();
+    let name = file.path().to_str().unwrap();
+    let daemon = Daemon::start_by(command, &["-f", name, "-p", "event_loops=1", "-p", "timeout_idle=600"]);
+    // Over HTTP/1, some of them after a request, and over HTTP/2.
+    let connect = || TcpStream::connect(("127.0.0.1", daemon.port)).unwrap();
+    let mut kept = connect();
+    kept.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    kept.read_exact(&mut [0; 12]).unwrap();
+    let mut framed = connect();
+    framed.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").unwrap();
+    framed.read_exact(&mut [0; 9]).unwrap();
+    let silent: Vec<TcpStream> = (0..300).map(|_| connect()).collect();
+    for _ in 0..3 {
+        assert_eq!(daemon.get("/").status, 200, "a new client, whose answer needs a connection to the origin");
+    }
+    let (is_loaded, said) = daemon.cli(&["vcl.load", "second", name]);
+    assert!(is_loaded, "{said}");
+    // The oldest had to go, and were told.
+    let mut rest = Vec::new();
+    kept.read_to_end(&mut rest).unwrap();
+    rest.clear();
+    framed.read_to_end(&mut rest).unwrap();
+    let goaway = [7, 0, 0, 0, 0, 0];
+    assert!(rest.windows(6).any(|window| window == goaway), "{rest:?}");
+    eventually("it is counted", || (daemon.counter("MAIN.sc_overload") >= 200).then_some(()));
+    drop(silent);
+    assert_eq!(daemon.said().matches("Idle connections are closed").count(), 1, "{}", daemon.said());
 }
 
 fn failures(daemon: &Daemon) -> u64 {

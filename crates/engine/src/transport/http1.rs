@@ -171,6 +171,7 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
         }
         None => {
             let ring = &context.engine.ring;
+            let descriptor = session.peer.descriptor;
             let mut has_waited = false;
             let received = connection
                 .receive_first(
@@ -179,15 +180,18 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
                     |slot| {
                         has_waited = true;
                         context.requests.put_unused(slot);
+                        context.idle_sessions.wait(descriptor, waits_since);
                     },
                 )
                 .await;
+            let is_dismissed = has_waited && context.idle_sessions.work(descriptor);
             now = session.now(context);
             let waited = session.clock_read_at.saturating_duration_since(waits_since);
             if has_waited && waited.as_secs_f64() > linger.max(0.0) {
                 context.count(Main::SessHerd);
             }
             received.map_err(|error| match error {
+                ReceiveError::Closed if is_dismissed => CloseReason::Overload,
                 ReceiveError::Closed => CloseReason::RemClose,
                 ReceiveError::TimedOut => CloseReason::RxCloseIdle,
             })?

@@ -202,6 +202,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
     /// Gives everybody a turn. Ready when the connection is over, and all work on its streams.
     fn poll(&mut self, task: &mut Context<'_>) -> Poll<SessionEnd> {
         let mut begun = 0;
+        let descriptor = self.session.peer.descriptor;
+        if self.context.idle_sessions.work(descriptor) {
+            self.leave_now(ErrorCode::NoError, CloseReason::Overload);
+        }
         loop {
             let begun_now = self.poll_connection(task, BEGUN_A_TURN - begun);
             let has_ended = self.poll_work(task);
@@ -223,11 +227,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
                 return Poll::Ready(self.end.unwrap_or(SessionEnd::waiting(CloseReason::RemClose)));
             }
             self.count_memory();
+            if self.work.is_empty() && is_flushed && self.lane.queue.queued_bytes() == 0 {
+                self.context.idle_sessions.wait(descriptor, self.quiet_since);
+            }
             let Some(due) = self.due() else { return Poll::Pending };
             self.deadline.set(due);
             if self.deadline.poll(task).is_pending() {
                 return Poll::Pending;
             }
+            self.context.idle_sessions.work(descriptor);
             self.time_is_up();
         }
     }
