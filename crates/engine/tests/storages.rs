@@ -177,6 +177,32 @@ fn a_full_storage_takes_nothing_from_the_others() {
 }
 
 #[test]
+fn bodies_that_clients_are_slow_to_send_do_not_empty_the_cache() {
+    const PAGES: usize = 100;
+    let vcl = "import std; sub vcl_recv { if (req.method == \"POST\") { std.cache_req_body(1MB); } }";
+    run_with(&[1 << 20], vcl, |world| async move {
+        let page: &'static str = "x".repeat(9000).leak();
+        world.origin(always("Cache-Control: max-age=600\r\n", page));
+        let mut reader = world.client();
+        for number in 0..PAGES {
+            reader.get(&format!("/{number}"), "").await;
+        }
+        let mut slow = Vec::new();
+        for _ in 0..100 {
+            let mut client = world.client();
+            client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n").await;
+            client.send(vec![b'x'; 10_000]).await;
+            slow.push(client);
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        world.expect_log("FetchError Could not get storage");
+        assert!(objects(&world)[0] >= PAGES as u64 * 7 / 10, "{:?}", objects(&world));
+        assert!(world.engine.cache.store().transient_usage().g_bytes > 200_000, "bodies are kept all the same");
+        drop(slow);
+    });
+}
+
+#[test]
 fn a_kept_request_body_counts_against_req_storage() {
     let vcl = r#"
         import std;

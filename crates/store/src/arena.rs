@@ -45,6 +45,8 @@ pub(crate) type Evictor = dyn Fn(u64, Evictable) -> bool + Send + Sync;
 /// A body of unknown length that has no more than one part in this many of what all of them may have is left alone,
 /// however many there are: pages of usual size must not be given up because a few large bodies are under way.
 const UNSIZED_FLOOR: u64 = 64;
+/// Objects are evicted for what is held elsewhere until that has one part in this many of the limit.
+const RESERVED_SHARE: u64 = 4;
 
 /// Bodies of unknown length under way; room has to be made for them without knowing how long they will be. Overflowed
 /// bodies count as long as a slow reader keeps part of them here.
@@ -68,6 +70,8 @@ pub(crate) struct Inner {
     limit_bytes: AtomicU64,
     pub(crate) heap: CountedMutex<Heap>,
     private_bytes: AtomicI64,
+    /// Of these, what [`Inner::reserve`] has given.
+    reserved_bytes: AtomicU64,
     pub(crate) usage: UsageCells,
     pub(crate) transient: UsageCells,
     /// How much of the limit Transient objects may take, in bytes.
@@ -105,6 +109,7 @@ impl Inner {
             limit_bytes: AtomicU64::new(limit_bytes),
             heap: CountedMutex::new(LockClass::Sma, heap),
             private_bytes: AtomicI64::new(private),
+            reserved_bytes: AtomicU64::new(0),
             usage: UsageCells::default(),
             transient: UsageCells::default(),
             transient_limit_bytes: AtomicU64::new(u64::MAX),
@@ -229,7 +234,8 @@ impl Inner {
         Ok(heap.take(&self.memory, block, head))
     }
 
-    /// Makes room for memory outside the arena, evicting as needed, and counts it.
+    /// Makes room for memory outside the arena, and counts it. Objects are evicted for a share of the limit only: what clients send
+    /// must not empty the cache. An operator who gives Transient a limit of its own has said how much that may be.
     pub(crate) fn reserve(&self, bytes: u64, is_transient: bool) -> Result<(), StoreFull> {
         let cells = if is_transient { &self.transient } else { &self.usage };
         cells.requested();
@@ -245,15 +251,29 @@ impl Inner {
                     Fault::Limit(bytes - room)
                 } else {
                     self.charge(i64::try_from(bytes).unwrap_or(i64::MAX));
+                    self.reserved_bytes.fetch_add(bytes, Relaxed);
                     cells.allocated(bytes);
                     return Ok(());
                 }
             };
-            if bytes > self.limit_bytes() || !self.evict(bytes, fault) {
+            let share = match self.transient_limit_bytes.load(Relaxed) {
+                limit if is_transient && limit != u64::MAX => limit,
+                _ => self.limit_bytes() / RESERVED_SHARE,
+            };
+            let is_beyond = self.reserved_bytes.load(Relaxed).saturating_add(bytes) > share;
+            if is_beyond || !self.evict(bytes, fault) {
                 cells.refused();
                 return Err(StoreFull);
             }
         }
+    }
+
+    /// Gives back what was reserved.
+    pub(crate) fn release(&self, bytes: u64, is_transient: bool) {
+        self.charge(-i64::try_from(bytes).unwrap_or(i64::MAX));
+        self.reserved_bytes.fetch_sub(bytes, Relaxed);
+        let cells = if is_transient { &self.transient } else { &self.usage };
+        cells.freed(bytes);
     }
 
     /// Has the missing bytes evicted; with fragmentation that number is unknown, so about as many as are wanted.

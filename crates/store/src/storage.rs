@@ -43,10 +43,7 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let inner = &self.store.inner;
-        inner.charge(-i64::try_from(self.bytes).unwrap_or(i64::MAX));
-        let cells = if self.is_transient { &inner.transient } else { &inner.usage };
-        cells.freed(self.bytes);
+        self.store.inner.release(self.bytes, self.is_transient);
     }
 }
 
@@ -270,7 +267,8 @@ impl Store {
         Object::create(&self.inner, attributes, head)
     }
 
-    /// Reserves room for bytes that lie elsewhere; `transient` as for objects.
+    /// Reserves room for bytes that lie elsewhere; `transient` as for objects. Objects are evicted for a quarter of the limit, all
+    /// reservations together, or for a limit of Transient's own; what is free can be had beyond that.
     ///
     /// # Errors
     /// [`StoreFull`].
