@@ -12,7 +12,7 @@ mod legacy;
 use crate::diagnostic::{Diagnostics, Draft};
 use crate::dialect::{Dialect, StatementWord};
 use crate::source::{Kind, Sign, Sources, Token};
-use crate::tree::{At, Block, Declaration, Name, Path, ReturnAction, Statement};
+use crate::tree::{At, Block, Declaration, Expression, ExpressionKind, Name, Path, ReturnAction, Statement};
 use std::collections::HashSet;
 use surface::diagnostic::Code;
 use surface::limits::VCL_NESTING_MAX;
@@ -63,7 +63,8 @@ struct Parser<'a> {
     tokens: &'a [Token],
     next: At,
     depth: usize,
-    /// An [`crate::tree::ExpressionKind::Unexpected`] was left: ends the statement, but keeps what there is of it.
+    /// Ends the statement, but keeps what there is of it: an [`crate::tree::ExpressionKind::Unexpected`] was left, or its
+    /// end is not what it should be. What came before may be wrong, too, and Varnish would have said only that.
     unexpected: bool,
     too_deep: bool,
     /// A block lacks its `}`: all enclosing blocks end here, too.
@@ -320,7 +321,7 @@ impl<'a> Parser<'a> {
             StatementWord::Set => self.set()?,
             StatementWord::Unset => {
                 let target = self.variable()?;
-                self.semicolon()?;
+                self.end_statement();
                 Statement::Unset { target }
             }
             StatementWord::Call => {
@@ -328,7 +329,7 @@ impl<'a> Parser<'a> {
                     return Err(self.expected("ID"));
                 }
                 let callee = self.primary()?;
-                self.end_statement()?;
+                self.end_statement();
                 Statement::Call { callee }
             }
             StatementWord::Return => self.return_statement(keyword)?,
@@ -342,12 +343,18 @@ impl<'a> Parser<'a> {
         Ok(Some(statement))
     }
 
-    /// The `;`, unless the statement was given up inside an expression.
-    fn end_statement(&mut self) -> Parsed<()> {
-        if self.unexpected {
-            return Ok(());
+    /// The `;`, unless the statement was given up inside an expression. Without it the statement stays in the tree.
+    fn end_statement(&mut self) {
+        if !self.unexpected {
+            self.unexpected = self.semicolon().is_err();
         }
-        self.semicolon().map(|_| ())
+    }
+
+    /// The same after `)`.
+    fn end_parentheses(&mut self) {
+        if !self.unexpected {
+            self.unexpected = self.expect(Sign::ParenClose, "')'").and_then(|_| self.semicolon()).is_err();
+        }
     }
 
     /// The name of a variable in `set` and `unset`.
@@ -360,25 +367,27 @@ impl<'a> Parser<'a> {
 
     fn set(&mut self) -> Parsed<Statement> {
         let target = self.variable()?;
-        let operator = match self.peek().kind {
-            Kind::Sign(Sign::Assign | Sign::PlusAssign | Sign::MinusAssign | Sign::StarAssign | Sign::SlashAssign) => {
-                self.advance()
-            }
-            Kind::Sign(Sign::Equal) => return Err(self.expected_with("'='", Some("== compares; = sets"))),
-            _ => return Err(self.expected("'='")),
-        };
+        let operator = self.next;
+        if !matches!(
+            self.peek().kind,
+            Kind::Sign(Sign::Assign | Sign::PlusAssign | Sign::MinusAssign | Sign::StarAssign | Sign::SlashAssign)
+        ) {
+            let help = self.is_next(Sign::Equal).then_some("== compares; = sets");
+            self.expected_with("'='", help);
+            self.unexpected = true;
+            let value = Expression { first: operator, last: operator, kind: ExpressionKind::Broken };
+            return Ok(Statement::Set { target, operator, value });
+        }
+        self.advance();
         let value = self.expression()?;
-        self.end_statement()?;
+        self.end_statement();
         Ok(Statement::Set { target, operator, value })
     }
 
-    fn in_parentheses(&mut self) -> Parsed<crate::tree::Expression> {
+    fn in_parentheses(&mut self) -> Parsed<Expression> {
         self.expect(Sign::ParenOpen, "'('")?;
         let value = self.expression()?;
-        if !self.unexpected {
-            self.expect(Sign::ParenClose, "')'")?;
-            self.semicolon()?;
-        }
+        self.end_parentheses();
         Ok(value)
     }
 
@@ -402,10 +411,7 @@ impl<'a> Parser<'a> {
             arguments = Some(self.arguments("')'")?);
             next = self.next;
         }
-        if !self.unexpected {
-            self.expect(Sign::ParenClose, "')'")?;
-            self.semicolon()?;
-        }
+        self.end_parentheses();
         Ok(Statement::Return { keyword, action: Some(ReturnAction { name, arguments, next }) })
     }
 
@@ -417,11 +423,7 @@ impl<'a> Parser<'a> {
             }
             self.advance();
             let condition = self.expression()?;
-            if self.unexpected {
-                branches.push((condition, Block { open: self.next, statements: Vec::new() }));
-                return Ok(Statement::If { branches, otherwise: None });
-            }
-            if !self.is_next(Sign::ParenClose) {
+            if !self.unexpected && !self.is_next(Sign::ParenClose) {
                 let help = match (self.peek().kind, self.peek_word()) {
                     (Kind::Sign(Sign::Assign), _) => Some("= sets; == compares"),
                     (Kind::Sign(Sign::BitAnd), _) | (_, Some("and" | "AND")) => Some("both conditions: a && b"),
@@ -431,11 +433,18 @@ impl<'a> Parser<'a> {
                     (Kind::Sign(Sign::BraceOpen), _) => Some("a ) is missing before the {"),
                     _ => None,
                 };
-                return Err(self.expected_with("')'", help));
+                self.expected_with("')'", help);
+                self.unexpected = true;
+            } else if !self.unexpected {
+                self.advance();
+                if !self.is_next(Sign::BraceOpen) {
+                    self.expected_with("'{'", Some("what an if does stands in braces"));
+                    self.unexpected = true;
+                }
             }
-            self.advance();
-            if !self.is_next(Sign::BraceOpen) {
-                return Err(self.expected_with("'{'", Some("what an if does stands in braces")));
+            if self.unexpected {
+                branches.push((condition, Block { open: self.next, statements: Vec::new() }));
+                return Ok(Statement::If { branches, otherwise: None });
             }
             branches.push((condition, self.block()?));
             let Some(word) = self.peek_word() else { break };
@@ -478,7 +487,9 @@ impl<'a> Parser<'a> {
             Ok(class) => class,
             Err(broken) => return Err(damaged(self, broken)),
         };
-        if let Err(broken) = self.end_statement() {
+        if !self.unexpected
+            && let Err(broken) = self.semicolon()
+        {
             return Err(damaged(self, broken));
         }
         Ok(Statement::New { keyword, name, class })

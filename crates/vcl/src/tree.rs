@@ -302,4 +302,6 @@ pub(crate) enum ExpressionKind {
     Group(Box<Expression>),
     /// A token that begins no expression.
     Unexpected,
+    /// What is missing here has been reported.
+    Broken,
 }

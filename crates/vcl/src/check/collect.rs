@@ -86,12 +86,12 @@ impl<'a> Checker<'a> {
     }
 
     /// Whether a name begins in a way reserved for subroutines; see [`Self::is_reserved`].
-    fn begins_as_method(&self, name: &str) -> bool {
+    pub(super) fn begins_as_method(&self, name: &str) -> bool {
         self.loaded.syntax != 40 && name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("vcl_"))
     }
 
     /// The kind of thing that the language itself has under this name, if any.
-    fn builtin_kind(&self, name: &str) -> Option<&'static str> {
+    pub(super) fn builtin_kind(&self, name: &str) -> Option<&'static str> {
         let is = |word: &str| word.eq_ignore_ascii_case(name);
         if self.dialect.forms.words_are_names {
             return self.is_reserved(name).then_some("reserved");
@@ -176,6 +176,10 @@ impl<'a> Checker<'a> {
         let vmod = self.text(import.name);
         let name = import.alias.unwrap_or(Name { first: import.name, last: import.name });
         let alias = self.name_text(name);
+        let taken = self.symbol(&alias).is_some_and(|symbol| !matches!(symbol.meaning, Meaning::Vmod(_)));
+        if name.first == name.last && (taken || self.builtin_kind(&alias).is_some()) {
+            return Err(self.wrong_type(&alias, name.first, name.last, "vmod"));
+        }
         let Some(row) = VMODS.iter().find(|row| row.name == vmod) else {
             self.damaged.insert(alias.to_ascii_lowercase());
             let all: Vec<&str> = VMODS.iter().map(|row| row.name).collect();
@@ -208,11 +212,7 @@ impl<'a> Checker<'a> {
                 let text = format!("Another module already imported as {alias}.");
                 return Err(self.error_between(Code::AliasTaken, &text, import.keyword, import.end));
             }
-            Some(_) => return Err(self.wrong_type(&alias, name.first, name.last, "vmod")),
-            None if self.builtin_kind(&alias).is_some() => {
-                return Err(self.wrong_type(&alias, name.first, name.last, "vmod"));
-            }
-            None => {}
+            _ => {}
         }
         let symbol = Symbol { meaning: Meaning::Vmod(row.name), defined: import.keyword, name: alias, used: false };
         self.symbols.insert(key, symbol);
@@ -226,8 +226,11 @@ impl<'a> Checker<'a> {
 
     /// `Symbol 'x' has wrong type (kind), expected …:`
     pub(super) fn wrong_type(&mut self, name: &str, first: At, last: At, expected: &str) -> Reported {
-        let known = self.symbol(name).map(|symbol| (symbol.meaning.kind(), Some(symbol.defined)));
-        let (kind, defined) = known.unwrap_or((self.builtin_kind(name).unwrap_or("none"), None));
+        // A backend may be called `default`, which is a word of the language nevertheless.
+        let (kind, defined) = match (self.builtin_kind(name), self.symbol(name)) {
+            (None, Some(symbol)) => (symbol.meaning.kind(), Some(symbol.defined)),
+            (builtin, _) => (builtin.unwrap_or("none"), None),
+        };
         let text = format!("Symbol '{name}' has wrong type ({kind}), expected {expected}:\nAt: ");
         let draft = Draft::new(Code::WrongSymbol).text(text).between(self.token(first), self.token(last));
         let draft = match defined {

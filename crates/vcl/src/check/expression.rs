@@ -222,6 +222,7 @@ impl Checker<'_> {
                 let typed = self.lowered(base, Type::String)?;
                 self.members(typed, members)
             }
+            ExpressionKind::Broken => Err(Reported),
             ExpressionKind::Unexpected => {
                 let shown = self.shown(expression.first);
                 let text = format!("Unknown token {shown} when looking for {}\n", wanted_name(wanted));
@@ -558,11 +559,13 @@ impl Checker<'_> {
             let amount: f64 = self.text(token).parse().unwrap_or(0.0);
             let Some(factor) = bytes_unit(self.text(unit)) else {
                 let text = format!("Unknown BYTES unit of measurement ([KMGTP][B]){}", self.shown(unit));
-                return Err(self.error_at(Code::UnknownUnit, &text, unit));
+                let draft = Draft::new(Code::UnknownUnit).text(text).at(self.token(unit));
+                return Err(self.error(unit, draft));
             };
             if factor == 1.0 && amount.fract() != 0.0 {
                 let text = format!("Fractional BYTES not allowed{}", self.shown(unit));
-                return Err(self.error_at(Code::UnknownUnit, &text, unit));
+                let draft = Draft::new(Code::UnknownUnit).text(text).at(self.token(unit));
+                return Err(self.error(unit, draft));
             }
             self.emitter.op(Op::Bytes((amount * factor) as i64));
             return Ok(Typed::Plain(Type::Bytes));

@@ -40,7 +40,10 @@ impl Checker<'_> {
         let mut done = vec![false; self.subs.len()];
         let mut open = vec![false; self.subs.len()];
         let mut found = false;
-        for start in 0..self.subs.len() {
+        // Compat: which of them is named first follows from their names.
+        let mut starts: Vec<usize> = (0..self.subs.len()).collect();
+        starts.sort_by_key(|&sub| self.subs[sub].name.to_ascii_lowercase());
+        for start in starts {
             if done[start] {
                 continue;
             }
@@ -74,7 +77,7 @@ impl Checker<'_> {
     fn cycle(&self, path: &[(usize, usize)]) -> Draft {
         let first = path[0].0;
         let mut draft = self.draft_at(Code::Recursion, "Subroutine recurses on", self.subs[first].defined);
-        for &(sub, next) in path {
+        for &(sub, next) in path.iter().rev() {
             let sub = &self.subs[sub];
             let call = sub.calls[next - 1].1;
             draft = draft.text(format!("\n\n...called from \"{}\"\n", sub.name)).at(self.token(call));

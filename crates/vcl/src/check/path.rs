@@ -3,6 +3,7 @@
 use super::expression::{Typed, wanted_name};
 use super::variable::{Lookup, Variable};
 use super::{Checked, Checker, Meaning, Reported, UseKind, nearest};
+use crate::diagnostic::Draft;
 use crate::tree::{At, Path, Segment};
 use surface::diagnostic::Code;
 use surface::vcl::legacy::Means;
@@ -106,7 +107,8 @@ impl Checker<'_> {
                 self.use_symbol_of(word, kinds);
                 if wanted != Type::Sub {
                     let text = format!("Symbol '{word}' can only be used as a SUB expression");
-                    let draft = self.draft_at(Code::WrongSymbol, &text, first);
+                    let draft = self.draft_at(Code::WrongSymbol, &text, first + 1);
+                    let draft = self.in_place_of_call(draft, first).primary(self.token(first), self.token(first));
                     return Err(self.error(first, draft.hint(format!("call {word};"))));
                 }
                 self.emitter.op(Op::Sub(index));
@@ -143,8 +145,17 @@ impl Checker<'_> {
                 self.emitter.op(Op::Backend((!none).then_some(index)));
                 Ok(Some(Typed::Plain(Type::Backend)))
             }
-            _ => Err(self.error_at(Code::WrongSymbol, "Symbol 'default' is a reserved word.", first)),
+            _ => {
+                let draft = self.draft_at(Code::WrongSymbol, "Symbol 'default' is a reserved word.", first);
+                let draft = self.in_place_of_call(draft, first);
+                Err(self.error(first, draft))
+            }
         }
+    }
+
+    /// The end of a message about a name that is evaluated like a call. Compat: the words of Varnish 7.1.
+    fn in_place_of_call(&self, draft: Draft, name: At) -> Draft {
+        draft.text("\nWhile compiling function call:\n").between(self.token(name), self.token(name))
     }
 
     pub(super) fn is_word_of_language(&self, word: &str) -> bool {
@@ -165,6 +176,10 @@ impl Checker<'_> {
             return self.error_at(Code::WrongSymbol, &text, first);
         }
         if single && matches!(wanted, Type::Backend | Type::Acl | Type::Probe | Type::Sub) {
+            if self.begins_as_method(word) {
+                let draft = Draft::new(Code::ReservedName).text("Symbols named 'vcl_*' are reserved.\nAt:");
+                return self.error(first, draft.at(self.token(first)));
+            }
             let kind = wanted.name().to_ascii_lowercase();
             return self.undefined_reference(&kind, word, first);
         }

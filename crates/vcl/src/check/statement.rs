@@ -2,6 +2,7 @@
 
 use super::variable::Variable;
 use super::{Checked, Checker, Meaning, Reported, UseKind, nearest};
+use crate::diagnostic::Draft;
 use crate::parse::line_left;
 use crate::source::Sign;
 use crate::tree::{At, Block, Expression, ExpressionKind, Name, Path, ReturnAction, Segment, Statement};
@@ -58,7 +59,8 @@ impl Checker<'_> {
         match statement {
             Statement::Set { target, operator, value } => self.set(target, *operator, value),
             Statement::Unset { target } => {
-                let variable = self.target(target, UseKind::Unset)?;
+                let variable = self.target(target)?;
+                self.may_change(&variable, target, UseKind::Unset)?;
                 match &variable.header {
                     Some((http, name)) => {
                         let name = self.emitter.header(name);
@@ -110,7 +112,12 @@ impl Checker<'_> {
     }
 
     fn set(&mut self, target: &Path, operator: At, value: &Expression) -> Checked<()> {
-        let variable = self.target(target, UseKind::Set)?;
+        let variable = self.target(target)?;
+        if matches!(value.kind, ExpressionKind::Broken) {
+            return Err(Reported);
+        }
+        // Compat: what is wrong with the value is said even if the variable cannot be set; Varnish looks at it first.
+        let settable = self.may_change(&variable, target, UseKind::Set);
         let kind = variable.row.kind;
         let sign = self.token(operator);
         if variable.means == Means::Hash && !sign.is(Sign::PlusAssign) {
@@ -153,6 +160,7 @@ impl Checker<'_> {
         } else {
             self.value(value, wanted)?;
         }
+        settable?;
         if let Some(arithmetic) = arithmetic {
             self.emitter.op(Op::Calculate(arithmetic));
         } else if appends && kind != Type::Body {
@@ -201,7 +209,7 @@ impl Checker<'_> {
                 }
                 Some(_) => {}
                 None if self.is_damaged(name) => return Err(Reported),
-                None if self.is_word_of_language(name) => {}
+                None if self.builtin_kind(name).is_some() => {}
                 None => return Err(self.undefined_reference("sub", name, token)),
             }
         }
@@ -445,7 +453,11 @@ impl Checker<'_> {
             return Err(self.error(first, draft.maybe_hint(help)));
         }
         let help = self.statement_hint(word, path);
-        Err(self.not_found(&written, first, last, help.as_deref()))
+        let (from, to) = (self.token(first), self.token(last));
+        let draft =
+            Draft::new(Code::UnknownSymbol).text(format!("Symbol not found: '{written}'\nAt: ")).between(from, to);
+        let draft = draft.text("\nSymbol not found.\n").at(self.token(after));
+        Err(self.error(first, draft.maybe_hint(help)))
     }
 
     /// Whether a path begins with something that exists but is not a statement.
@@ -465,10 +477,14 @@ impl Checker<'_> {
             None => {}
         }
         let lower = word.to_ascii_lowercase();
-        if lower == "regsub" || lower == "regsuball" {
+        if ["regsub", "regsuball", "true", "false", "default"].contains(&lower.as_str()) {
             return true;
         }
-        surface::vcl::VARIABLES.iter().any(|row| row.name.split('.').next() == Some(lower.as_str()))
+        // Words that only begin names of variables (`client`) mean nothing alone.
+        surface::vcl::VARIABLES.iter().any(|row| {
+            let begins = row.name.split('.').next() == Some(lower.as_str());
+            begins && (path.segments.len() > 1 || row.name == lower)
+        })
     }
 
     fn statement_hint(&self, word: &str, path: &Path) -> Option<String> {

@@ -156,8 +156,8 @@ impl Checker<'_> {
         let Some(index) = found else {
             let all = self.options.storages.join(", ");
             let help = if all.is_empty() { None } else { Some(format!("storages: {all}")) };
-            let last = path.segments[1].name;
-            let written = format!("{}.{}", self.text(path.first()), self.text(last));
+            let last = path.segments[words.len() - 1].name;
+            let written: String = (path.first()..=last).map(|index| self.text(index)).collect();
             return Err(self.not_found(&written, path.first(), last, help.as_deref()));
         };
         let index = index as u32;
@@ -195,10 +195,10 @@ impl Checker<'_> {
     }
 
     /// The variable that `set` and `unset` name.
-    pub(super) fn target(&mut self, path: &Path, kind: UseKind) -> Checked<Variable> {
+    pub(super) fn target(&mut self, path: &Path) -> Checked<Variable> {
         let (first, last) = (path.first(), path.last());
         let written: String = (first..=last).map(|index| self.text(index)).collect();
-        let variable = match self.find_variable(path, kind)? {
+        let variable = match self.find_variable(path, UseKind::Set)? {
             Lookup::Found(variable) if variable.storage.is_some() => {
                 return Err(self.unknown_variable(&written, first, last));
             }
@@ -207,7 +207,7 @@ impl Checker<'_> {
             Lookup::Family => return Err(self.family_alone(&written, first, last)),
             Lookup::None => {
                 let name = self.text(first);
-                if path.segments.len() == 1 && (self.symbol(name).is_some() || self.builtin_kind_of(name)) {
+                if path.segments.len() == 1 && (self.symbol(name).is_some() || self.builtin_kind(name).is_some()) {
                     return Err(self.wrong_type(name, first, last, "var"));
                 }
                 if self.is_damaged(name) {
@@ -216,6 +216,15 @@ impl Checker<'_> {
                 return Err(self.unknown_variable(&written, first, last));
             }
         };
+        Ok(variable)
+    }
+
+    /// Notes that the variable at that path is set or unset.
+    ///
+    /// # Errors
+    /// When no method may do that.
+    pub(super) fn may_change(&mut self, variable: &Variable, path: &Path, kind: UseKind) -> Checked<()> {
+        let (first, last) = (path.first(), path.last());
         let (mask, never) = match kind {
             UseKind::Unset => (variable.row.unset, "Variable cannot be unset."),
             _ if variable.row.read == 0 => (variable.row.write, "Variable cannot be set."),
@@ -248,11 +257,7 @@ impl Checker<'_> {
             return Err(self.error(first, draft.text(format!("\n{never}\n")).maybe_hint(help)));
         }
         self.note_use(mask, first, last, kind);
-        Ok(variable)
-    }
-
-    fn builtin_kind_of(&self, name: &str) -> bool {
-        self.dialect.statements.iter().any(|(word, _)| word.eq_ignore_ascii_case(name)) || self.is_reserved(name)
+        Ok(())
     }
 
     pub(super) fn family_alone(&mut self, written: &str, first: At, last: At) -> Reported {

@@ -45,7 +45,7 @@ impl Writer<'_> {
                 self.arguments(members, context, statement);
             }
             ExpressionKind::Text => self.text_literal(tree.first, false),
-            ExpressionKind::Number(_) | ExpressionKind::Blob | ExpressionKind::Unexpected => {}
+            ExpressionKind::Number(_) | ExpressionKind::Blob | ExpressionKind::Unexpected | ExpressionKind::Broken => {}
         }
     }
 

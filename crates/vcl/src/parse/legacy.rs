@@ -43,7 +43,7 @@ impl Parser<'_> {
             StatementWord::Panic => Statement::Panic { keyword, value: self.expression()? },
             _ => return Err(Broken),
         };
-        self.end_statement()?;
+        self.end_statement();
         Ok(statement)
     }
 

@@ -45,6 +45,49 @@ fn message_has_text_place_line_marker_and_hint() {
 }
 
 #[test]
+fn calls_that_recurse_are_listed_from_the_last_one_on() {
+    // The circle begins at the name that comes first in the alphabet.
+    let text = "sub z { call c; } sub c { call m; } sub m { call z; } sub vcl_recv { call z; }";
+    let error = compiled(text).unwrap_err().text;
+    assert!(error.contains("Subroutine recurses on\n('/etc/vcl/test.vcl' Line 2 Pos 23)"), "{error}");
+    let called: Vec<&str> = error.lines().filter(|line| line.starts_with("...called from")).collect();
+    assert_eq!(called, ["...called from \"z\"", "...called from \"m\"", "...called from \"c\""]);
+}
+
+#[test]
+fn what_is_wrong_before_a_missing_token_is_said_too() {
+    recv_refuses("set foo;", &["Symbol not found: 'foo'", "Expected '=' got ';'"]);
+    recv_refuses("set set == 1;", &["Symbol 'set' has wrong type (action), expected var:", "Expected '=' got '=='"]);
+    recv_refuses("set req.ttl = 1 1;", &["Expression has type INT, expected DURATION", "Expected ';' got '1'"]);
+    recv_refuses("if (foo { }", &["Symbol not found: 'foo'", "Expected ')' got '{'"]);
+    recv_refuses("if (foo) pass;", &["Symbol not found: 'foo'", "Expected '{' got 'pass'"]);
+    recv_refuses("ban(foo;", &["Symbol not found: 'foo'", "Expected ')' got ';'"]);
+    recv_refuses("unset now }", &["Variable cannot be unset.", "Expected ';' got '}'"]);
+    recv_refuses("call req.url }", &["Expression has type STRING, expected SUB", "Expected ';' got '}'"]);
+}
+
+#[test]
+fn a_read_only_variable_hides_nothing_about_its_value() {
+    recv_refuses("set req.time = 1;", &["Variable is read only.", "Expression has type INT, expected TIME"]);
+    recv_refuses("set req += 1s;", &["Variable is read only.", "Expected '=' got '+='"]);
+}
+
+#[test]
+fn names_of_another_kind_are_called_what_they_are() {
+    recv_refuses("foo 1;", &["Symbol not found: 'foo'\n", "\nSymbol not found.\n('/etc/vcl/test.vcl' Line 2 Pos 20)"]);
+    recv_refuses("client = 1;", &["Symbol not found: 'client'"]);
+    recv_refuses("true;", &["Symbol cannot be used here."]);
+    recv_refuses("set false = 1;", &["Symbol 'false' has wrong type (func), expected var:", "Symbol was builtin"]);
+    recv_refuses("call true;", &["Expression has type BOOL, expected SUB"]);
+    recv_refuses("set req.backend_hint = vcl_foo;", &["Symbols named 'vcl_*' are reserved.\nAt:"]);
+    recv_refuses("set storage.foo.free_space = 1;", &["Symbol not found: 'storage.foo.free_space'"]);
+    recv_refuses("set req.http.x = default;", &["is a reserved word.", "While compiling function call:"]);
+    recv_refuses("set req.http.x = vcl_recv;", &["as a SUB expression", "While compiling function call:"]);
+    refuses("import b;", &["Symbol 'b' has wrong type (backend), expected vmod:", "Symbol was defined here:"]);
+    refuses("import set;", &["Symbol 'set' has wrong type (action), expected vmod:", "Symbol was builtin"]);
+}
+
+#[test]
 fn call_chain_leads_from_the_fault_to_the_method() {
     let error = compile_with(
         b"vcl 4.1; backend b none;\nsub foo { set req.http.foo = 100 + beresp.status; }\nsub bar { call foo; }\nsub vcl_recv { call bar; }\n",
