@@ -130,12 +130,12 @@ fn frames(mut bytes: &[u8]) -> Vec<FrameHead> {
 /// when heads that were mended are mended again.
 pub fn mending(bytes: &[u8]) {
     let Some(([size, start], rest)) = bytes.split_first_chunk() else { return };
-    let forgives_order = start % 2 == 1;
-    let whole = mended(rest, forgives_order, usize::MAX);
-    assert_eq!(mended(rest, forgives_order, usize::from(*size) + 1), whole, "pieces of {size}");
+    let is_lenient = start % 2 == 1;
+    let whole = mended(rest, is_lenient, usize::MAX);
+    assert_eq!(mended(rest, is_lenient, usize::from(*size) + 1), whole, "pieces of {size}");
     let (mut before, mut after) = (rest, &whole[..]);
     assert!(before.len() - after.len() < HEAD_BYTES + (1 << 24), "no more than a frame is kept");
-    let again = mended(&whole, forgives_order, usize::MAX);
+    let again = mended(&whole, is_lenient, usize::MAX);
     assert_eq!(again.len(), whole.len());
     while let (Some(head), Some(mended)) = (before.first_chunk::<HEAD_BYTES>(), after.first_chunk::<HEAD_BYTES>()) {
         let (head, mended) = (FrameHead::parse(head), FrameHead::parse(mended));
@@ -153,8 +153,8 @@ pub fn mending(bytes: &[u8]) {
 }
 
 /// What comes out for bytes behind a preface, in pieces; without what is kept.
-fn mended(bytes: &[u8], forgives_order: bool, size: usize) -> Vec<u8> {
-    let mut mending = Mending::new(forgives_order);
+fn mended(bytes: &[u8], is_lenient: bool, size: usize) -> Vec<u8> {
+    let mut mending = Mending::new(is_lenient);
     assert_eq!(mending.look(&mut PREFACE.to_vec()), PREFACE.len());
     let mut out = Vec::new();
     let mut rest = bytes;

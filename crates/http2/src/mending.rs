@@ -5,13 +5,16 @@
 //!   table of the compression are moved, so the table stays what the client believes it to be. Source: RFC 9113 §8.3.
 //! - A field whose name or value cannot be one becomes another that is as malformed: then its stream is reset, and no more.
 //!   Source: §8.2.1.
-//! - DATA after the end of a request becomes a frame that means nothing; whoever serves resets the stream. There is a limit
-//!   to that. Source: §5.1.
+//! - DATA after the end of a request, and a WINDOW_UPDATE of nothing, become frames that mean nothing; whoever serves resets the
+//!   stream. There is a limit to that. Source: §5.1, §6.9.
+//! - PRIORITY becomes a frame that means nothing, and a stream that says it depends on itself depends on none, if that is
+//!   allowed: Varnish looks at neither. Source: §5.3.2.
 //!
 //! All other rules are the library's, before as after. *Invariants:* what comes out has the length of what came in, and does not
-//! depend on the pieces in which that comes; at most one frame of HEADERS is kept. Source: RFC 7541 §6.
+//! depend on the pieces in which that comes; at most one frame of a header block is kept, and a copy of a block that is open, up to a
+//! limit. Source: RFC 7541 §6.
 
-use crate::frame::{FrameHead, HEAD_BYTES, PREFACE, flag, kind};
+use crate::frame::{ErrorCode, FrameHead, HEAD_BYTES, PREFACE, flag, kind};
 use crate::windows::Heard;
 use field_coding::{huffman, integer};
 use std::collections::VecDeque;
@@ -22,12 +25,20 @@ use surface::limits::{H2_LATE_DATA_MAX, H2_WATCHED_STREAMS_MAX};
 const UNKNOWN_KIND: u8 = 0xf0;
 /// Where in a frame its kind stands.
 const KIND_AT: usize = 3;
+/// What the flag PRIORITY puts before a block.
+const PRIORITY_BYTES: usize = 5;
+/// Longest block of several frames of which a copy is made.
+const BLOCK_BYTES_MAX: usize = 64 << 10;
+/// Size of the compression's table: more was never allowed. Source: RFC 9113 §6.5.2.
+const TABLE_BYTES: u64 = 4096;
+/// Entries of the static table. Source: RFC 7541, appendix A.
+const STATIC_ENTRIES: u64 = 61;
 
 /// The state between two pieces.
 #[derive(Debug)]
 pub struct Mending {
-    /// Pseudo header fields may come after others.
-    forgives_order: bool,
+    /// Pseudo header fields may come after others, and priorities say what they want.
+    is_lenient: bool,
     preface_left: usize,
     /// Bytes of the open frame that are passed on unseen.
     payload_left: usize,
@@ -35,27 +46,40 @@ pub struct Mending {
     kept: Vec<u8>,
     /// The latest streams whose requests have ended.
     ended: VecDeque<u32>,
-    /// Streams on which DATA came after that.
-    late: Vec<u32>,
-    late_left: u32,
+    /// Streams that are to be reset.
+    resets: Vec<(u32, ErrorCode)>,
+    resets_left: u32,
+    /// A header block whose end has not come.
+    block: Option<OpenBlock>,
+    /// Fields that were entered in the table since the beginning, if all of them were seen.
+    entered: Option<u64>,
     /// Frames of DATA since somebody asked.
     data_frames: u32,
     is_acknowledged: bool,
     heard: Heard,
 }
 
+/// The beginning of a block of a new stream.
+#[derive(Debug)]
+struct OpenBlock {
+    stream: u32,
+    bytes: Vec<u8>,
+}
+
 impl Mending {
     /// The state at the beginning of a connection.
     #[must_use]
-    pub fn new(forgives_order: bool) -> Mending {
+    pub fn new(is_lenient: bool) -> Mending {
         Mending {
-            forgives_order,
+            is_lenient,
             preface_left: PREFACE.len(),
             payload_left: 0,
             kept: Vec::new(),
             ended: VecDeque::new(),
-            late: Vec::new(),
-            late_left: H2_LATE_DATA_MAX,
+            resets: Vec::new(),
+            resets_left: H2_LATE_DATA_MAX,
+            block: None,
+            entered: Some(0),
             data_frames: 0,
             is_acknowledged: false,
             heard: Heard::default(),
@@ -90,15 +114,16 @@ impl Mending {
         self.is_acknowledged
     }
 
-    /// Takes the streams on which DATA has come after the end of the request: they are to be reset (STREAM_CLOSED).
-    pub fn take_late(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.late)
+    /// Takes the streams that are to be reset: DATA has come after the end of the request (STREAM_CLOSED), or a WINDOW_UPDATE
+    /// of nothing (PROTOCOL_ERROR).
+    pub fn take_resets(&mut self) -> Vec<(u32, ErrorCode)> {
+        std::mem::take(&mut self.resets)
     }
 
     /// How many bytes complete what is kept, and are to be given to [`Mending::complete`]; 0 if nothing is kept.
     #[must_use]
     pub fn missing(&self) -> usize {
-        if self.kept.is_empty() { 0 } else { wanted_bytes(&self.kept) - self.kept.len() }
+        if self.kept.is_empty() { 0 } else { self.wanted_bytes(&self.kept) - self.kept.len() }
     }
 
     /// Looks at bytes while nothing is kept, and mends heads in place. Returns how many may be passed on; the others are kept.
@@ -111,7 +136,7 @@ impl Mending {
                 continue;
             }
             let rest = &mut bytes[at..];
-            let wanted = wanted_bytes(rest);
+            let wanted = self.wanted_bytes(rest);
             if rest.len() < wanted {
                 self.kept.extend_from_slice(rest);
                 return at;
@@ -141,64 +166,122 @@ impl Mending {
         skipped
     }
 
-    /// A frame's head, with its payload if those are HEADERS.
+    /// A frame's head, with its payload if that was wanted.
     fn open(&mut self, frame: &mut [u8]) {
         let Some(head) = frame.first_chunk().map(FrameHead::parse) else { return };
-        self.heard.is_undecodable = false;
-        if head.kind == kind::HEADERS {
-            if head.stream % 2 == 1 && head.stream > self.heard.last_stream {
-                self.heard.last_stream = head.stream;
-                self.heard.is_undecodable = head.has(flag::END_HEADERS)
-                    && block_place(head, &frame[HEAD_BYTES..])
-                        .is_some_and(|place| fields(&frame[HEAD_BYTES..][place]).is_none());
-            }
-            mend(head, &mut frame[HEAD_BYTES..], self.forgives_order);
-        } else {
-            self.payload_left = head.payload_bytes as usize;
-        }
+        self.hear(head, &frame[HEAD_BYTES..]);
+        self.payload_left = head.payload_bytes as usize - (frame.len() - HEAD_BYTES);
         self.is_acknowledged |= head.kind == kind::SETTINGS && head.has(flag::ACK);
         self.data_frames = self.data_frames.saturating_add(u32::from(head.kind == kind::DATA));
-        if head.kind == kind::DATA && self.late_left > 0 && self.ended.contains(&head.stream) {
-            self.late_left -= 1;
-            frame[KIND_AT] = UNKNOWN_KIND;
-            if !self.late.contains(&head.stream) {
-                self.late.push(head.stream);
+        match head.kind {
+            kind::HEADERS => mend(head, &mut frame[HEAD_BYTES..], self.is_lenient),
+            kind::DATA if self.ended.contains(&head.stream) && self.reset(head.stream, ErrorCode::StreamClosed) => {
+                frame[KIND_AT] = UNKNOWN_KIND;
+                return;
             }
-        } else if matches!(head.kind, kind::DATA | kind::HEADERS) && head.has(flag::END_STREAM) {
+            kind::WINDOW_UPDATE
+                if is_zero(&frame[HEAD_BYTES..])
+                    && (1..=self.heard.last_stream).contains(&head.stream)
+                    && self.reset(head.stream, ErrorCode::ProtocolError) =>
+            {
+                frame[KIND_AT] = UNKNOWN_KIND;
+            }
+            kind::PRIORITY if self.is_lenient && head.stream % 2 == 1 => frame[KIND_AT] = UNKNOWN_KIND,
+            _ => {}
+        }
+        if matches!(head.kind, kind::DATA | kind::HEADERS) && head.has(flag::END_STREAM) {
             if self.ended.len() == H2_WATCHED_STREAMS_MAX {
                 self.ended.pop_front();
             }
             self.ended.push_back(head.stream);
         }
     }
+
+    /// Asks for the reset of a stream. Returns `false` if that was asked for too often.
+    fn reset(&mut self, stream: u32, code: ErrorCode) -> bool {
+        let may = self.resets_left > 0;
+        self.resets_left = self.resets_left.saturating_sub(1);
+        if may && !self.resets.iter().any(|(known, _)| *known == stream) {
+            self.resets.push((stream, code));
+        }
+        may
+    }
+
+    /// Notes what a GOAWAY would have to say. After a block that cannot be decoded nothing else matters: the library sends one.
+    fn hear(&mut self, head: FrameHead, payload: &[u8]) {
+        if self.heard.is_undecodable {
+            return;
+        }
+        let open = self.block.take();
+        match (head.kind, open) {
+            (kind::HEADERS, _) if head.stream % 2 == 1 && head.stream > self.heard.last_stream => {
+                self.heard.last_stream = head.stream;
+                let Some(place) = block_place(head, payload) else { return };
+                if head.has(flag::END_HEADERS) {
+                    self.heard.is_undecodable = !is_decodable(&payload[place], &mut self.entered);
+                } else {
+                    self.block = Some(OpenBlock { stream: head.stream, bytes: payload[place].to_vec() });
+                }
+            }
+            // Trailers may enter fields in the table, too.
+            (kind::HEADERS, _) => self.entered = None,
+            (kind::CONTINUATION, Some(mut block)) if block.stream == head.stream => {
+                if block.bytes.len() + payload.len() > BLOCK_BYTES_MAX {
+                    self.entered = None;
+                    return;
+                }
+                block.bytes.extend_from_slice(payload);
+                if head.has(flag::END_HEADERS) {
+                    self.heard.is_undecodable = !is_decodable(&block.bytes, &mut self.entered);
+                } else {
+                    self.block = Some(block);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// How many bytes are looked at together, from the beginning of a frame on.
+    fn wanted_bytes(&self, frame: &[u8]) -> usize {
+        let Some(head) = frame.first_chunk().map(FrameHead::parse) else { return HEAD_BYTES };
+        match head.kind {
+            kind::HEADERS => HEAD_BYTES + head.payload_bytes as usize,
+            kind::CONTINUATION if self.block.is_some() => HEAD_BYTES + head.payload_bytes as usize,
+            kind::WINDOW_UPDATE if head.payload_bytes == 4 => HEAD_BYTES + 4,
+            _ => HEAD_BYTES,
+        }
+    }
 }
 
-/// How many bytes are looked at together, from the beginning of a frame on.
-fn wanted_bytes(frame: &[u8]) -> usize {
-    match frame.first_chunk().map(FrameHead::parse) {
-        Some(head) if head.kind == kind::HEADERS => HEAD_BYTES + head.payload_bytes as usize,
-        _ => HEAD_BYTES,
-    }
+/// Whether a WINDOW_UPDATE with this payload opens nothing. The first bit means nothing.
+fn is_zero(payload: &[u8]) -> bool {
+    matches!(payload, [0 | 0x80, 0, 0, 0])
 }
 
 /// Where in the payload of HEADERS the block lies.
 fn block_place(head: FrameHead, payload: &[u8]) -> Option<Range<usize>> {
     let is_padded = head.has(flag::PADDED);
     let padding = if is_padded { payload.first().copied().map_or(0, usize::from) } else { 0 };
-    let start = usize::from(is_padded) + if head.has(flag::PRIORITY) { 5 } else { 0 };
+    let start = usize::from(is_padded) + if head.has(flag::PRIORITY) { PRIORITY_BYTES } else { 0 };
     let end = payload.len().saturating_sub(padding);
     (start <= end && end <= payload.len()).then_some(start..end)
 }
 
 /// Mends the fields in the payload of HEADERS.
-fn mend(head: FrameHead, payload: &mut [u8], forgives_order: bool) {
+fn mend(head: FrameHead, payload: &mut [u8], is_lenient: bool) {
     let Some(place) = block_place(head, payload) else { return };
+    if is_lenient && head.has(flag::PRIORITY) {
+        let dependency = &mut payload[place.start - PRIORITY_BYTES..][..4];
+        if *dependency == head.stream.to_be_bytes() || *dependency == (head.stream | 1 << 31).to_be_bytes() {
+            dependency.fill(0);
+        }
+    }
     let block = &mut payload[place];
     let Some(fields) = fields(block) else { return };
     for field in fields.iter().filter(|field| field.kind == FieldKind::Impossible) {
         refuse(&mut block[field.place.clone()]);
     }
-    if !forgives_order {
+    if !is_lenient {
         return;
     }
     let first_other = fields.iter().position(|field| matches!(field.kind, FieldKind::Other | FieldKind::Impossible));
@@ -276,6 +359,34 @@ fn fields(block: &[u8]) -> Option<Vec<Field>> {
         fields.push(Field { place: start..block.len() - rest.len(), kind });
     }
     Some(fields)
+}
+
+/// Whether a whole block can be decoded, as far as that can be seen without the table and without decoding texts; `entered` counts
+/// what is entered in the table.
+fn is_decodable(block: &[u8], entered: &mut Option<u64>) -> bool {
+    let mut rest = block;
+    while let Some(first) = rest.first().copied() {
+        let bits = match first {
+            0x80.. => 7,
+            0x40.. => 6,
+            0x20.. => 5,
+            _ => 4,
+        };
+        let Some(value) = index(&mut rest, bits) else { return false };
+        let is_known = entered.is_none_or(|entered| value <= STATIC_ENTRIES + entered);
+        let is_read = match bits {
+            7 => value > 0 && is_known,
+            5 => value <= TABLE_BYTES,
+            _ => is_known && (value > 0 || text(&mut rest).is_some()) && text(&mut rest).is_some(),
+        };
+        if !is_read {
+            return false;
+        }
+        if bits == 6 {
+            *entered = entered.map(|entered| entered + 1);
+        }
+    }
+    true
 }
 
 fn index(rest: &mut &[u8], bits: u32) -> Option<u64> {
@@ -379,9 +490,9 @@ mod tests {
         out.split_off(PREFACE.len())
     }
 
-    fn check(forgives_order: bool, bytes: &[u8], expected: &[u8]) {
+    fn check(is_lenient: bool, bytes: &[u8], expected: &[u8]) {
         for size in 1..=bytes.len() + PREFACE.len() {
-            let out = mended(&mut Mending::new(forgives_order), bytes, size);
+            let out = mended(&mut Mending::new(is_lenient), bytes, size);
             assert_eq!(out, expected, "pieces of {size}");
         }
     }
@@ -479,7 +590,19 @@ mod tests {
             (frame(kind::HEADERS, all, 5, &[0x82, 0x00, 0x05, b'a']), 5, true),
             // Its rest may come in another frame.
             (frame(kind::HEADERS, flag::END_STREAM, 5, &[0x82, 0x00, 0x05, b'a']), 5, false),
-            ([frame(kind::HEADERS, all, 5, &[0x80]), frame(kind::PING, 0, 0, &[0; 8])].concat(), 5, false),
+            // Nor do the next frames change that.
+            ([frame(kind::HEADERS, all, 5, &[0x80]), frame(kind::PING, 0, 0, &[0; 8])].concat(), 5, true),
+            ([frame(kind::HEADERS, all, 5, &[0x80]), frame(kind::HEADERS, all, 7, &whole)].concat(), 5, true),
+            ([frame(kind::HEADERS, 1, 5, &whole), frame(kind::CONTINUATION, 4, 5, &[0x80])].concat(), 5, true),
+            ([frame(kind::HEADERS, 1, 5, &whole), frame(kind::CONTINUATION, 4, 5, &[0x86])].concat(), 5, false),
+            ([frame(kind::HEADERS, 1, 5, &[0, 2]), frame(kind::CONTINUATION, 4, 5, b"ab\x01c")].concat(), 5, false),
+            ([frame(kind::HEADERS, 1, 5, &whole), frame(kind::CONTINUATION, 4, 7, &[0x80])].concat(), 5, false),
+            // A table larger than allowed, an entry that was never made, and one that was.
+            (frame(kind::HEADERS, all, 5, &[0x3f, 0xe1, 0xff, 0x03]), 5, true),
+            (frame(kind::HEADERS, all, 5, &[0x80 | 62]), 5, true),
+            (frame(kind::HEADERS, all, 5, &[0x40, 1, b'a', 1, b'b', 0x80 | 62]), 5, false),
+            (frame(kind::HEADERS, all, 5, &[0x0f, 62 - 15, 1, b'a']), 5, true),
+            // What is in order.
             ([frame(kind::HEADERS, all, 5, &whole), frame(kind::HEADERS, all, 3, &[0x80])].concat(), 5, false),
         ] {
             for size in [1, 9, 1000] {
@@ -488,6 +611,42 @@ mod tests {
                 assert_eq!(mending.heard(), Heard { last_stream, is_undecodable }, "{frames:?} in pieces of {size}");
             }
         }
+    }
+
+    #[test]
+    fn a_window_update_of_nothing_resets_a_stream_that_was_opened() {
+        let head = frame(kind::HEADERS, 4, 1, &[METHOD]);
+        let update = |stream, increment: u32| frame(kind::WINDOW_UPDATE, 0, stream, &increment.to_be_bytes());
+        let nothing = frame(UNKNOWN_KIND, 0, 1, &[0; 4]);
+        let written = [&head[..], &update(1, 7), &update(1, 0), &update(3, 0), &update(0, 0)].concat();
+        let expected = [&head[..], &update(1, 7), &nothing, &update(3, 0), &update(0, 0)].concat();
+        check(false, &written, &expected);
+        check(true, &written, &expected);
+        let mut mending = Mending::new(false);
+        mended(&mut mending, &written, 5);
+        assert_eq!(mending.take_resets(), [(1, ErrorCode::ProtocolError)]);
+        let short = frame(kind::WINDOW_UPDATE, 0, 1, &[0; 3]);
+        check(true, &[&head[..], &short].concat(), &[&head[..], &short].concat());
+    }
+
+    #[test]
+    fn priorities_are_forgiven_whatever_they_say() {
+        let headers = |depends: u32| {
+            let payload = [&depends.to_be_bytes()[..], &[9, METHOD]].concat();
+            frame(kind::HEADERS, 4 | flag::PRIORITY, 3, &payload)
+        };
+        for (payload, stream) in [(&[0, 0, 0, 3, 9][..], 3), (&[0], 1), (&[0; 9], 5)] {
+            let (written, nothing) =
+                (frame(kind::PRIORITY, 0, stream, payload), frame(UNKNOWN_KIND, 0, stream, payload));
+            check(true, &written, &nothing);
+            check(false, &written, &written);
+        }
+        let of_none = frame(kind::PRIORITY, 0, 0, &[0; 5]);
+        check(true, &of_none, &of_none);
+        check(true, &headers(3), &headers(0));
+        check(true, &headers(3 | 1 << 31), &headers(0));
+        check(true, &headers(1), &headers(1));
+        check(false, &headers(3), &headers(3));
     }
 
     #[test]
@@ -501,7 +660,8 @@ mod tests {
         check(false, &written, &expected);
         let mut mending = Mending::new(false);
         mended(&mut mending, &written, 5);
-        assert_eq!((mending.take_late(), mending.take_late()), (vec![1], Vec::new()));
+        assert_eq!(mending.take_resets(), [(1, ErrorCode::StreamClosed)]);
+        assert_eq!(mending.take_resets(), []);
         for _ in 0..H2_LATE_DATA_MAX - 2 {
             assert_eq!(mending.look(&mut data.clone()), data.len());
         }

@@ -21,6 +21,7 @@ use crate::memory::MEMORY_SHORT;
 use crate::request::{self, RequestSlot, Settings};
 use crate::session::{SessionEnd, SessionView};
 use ::http1::{BodyLength, HeadError, HeadLimits, HeadStatus, connection_options, parse_request, request_body_length};
+use ::http2::frame::PREFACE;
 pub(super) use connection::Connection;
 use connection::ReceiveError;
 use exchange::Http1Exchange;
@@ -202,15 +203,21 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
     let limits = head_limits(&request.task.settings);
     let mut seen = 0;
     loop {
+        let speaks_http2 = buffers.received.starts_with(HTTP_2_REQUEST);
+        if speaks_http2 && request.task.settings.feature & feature::HTTP2 == 0 {
+            return Err(give_up(context, slot, CloseReason::ReqHttp20).into());
+        }
+        if buffers.received.starts_with(PREFACE) {
+            return Err(Unread::Preface(slot));
+        }
+        let awaits_preface = speaks_http2 && PREFACE.starts_with(&buffers.received);
         // After an incomplete head, parsing again is only worthwhile once its end may be there.
-        if seen == 0 || may_end_head(&buffers.received, seen) {
-            if buffers.received.starts_with(HTTP_2_PREFACE) {
-                if request.task.settings.feature & feature::HTTP2 != 0 {
-                    return Err(Unread::Preface(slot));
-                }
-                return Err(give_up(context, slot, CloseReason::ReqHttp20).into());
-            }
+        if !awaits_preface && (seen == 0 || speaks_http2 || may_end_head(&buffers.received, seen)) {
             match parse_request(&buffers.received, &limits, &mut request.task.request) {
+                Ok(HeadStatus::Complete { .. }) if speaks_http2 => {
+                    // It only begins like the preface.
+                    return Ok((slot, Some(Malformed { bogo_header: None, limit: None, is_oversize: false })));
+                }
                 Ok(HeadStatus::Complete { consumed }) => {
                     buffers.consume(consumed);
                     request.complete(consumed as u64);
@@ -251,8 +258,8 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// How a client begins that expects an HTTP/2 server.
-const HTTP_2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\n";
+/// What the preface of HTTP/2 is to a server that does not know it.
+const HTTP_2_REQUEST: &[u8] = b"PRI * HTTP/2.0\r\n\r\n";
 
 /// Most bytes read at a time while a head is incomplete.
 const READ_BYTES: usize = 4 << 10;

@@ -299,9 +299,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
                 None => self.priorities.put(update.stream.into(), priority),
             }
         }
-        for late in self.mending.borrow_mut().take_late() {
-            if let Some(stream) = self.streams.iter().find(|stream| stream.id == late) {
-                stream.shared.respond.borrow_mut().send_reset(h2::Reason::STREAM_CLOSED);
+        for (id, code) in self.mending.borrow_mut().take_resets() {
+            if let Some(stream) = self.streams.iter().find(|stream| stream.id == id) {
+                stream.shared.respond.borrow_mut().send_reset((code as u32).into());
                 is_news = true;
             }
         }

@@ -10,6 +10,7 @@ use crate::exchange::{BodyAnnounced, Malformed};
 use ::http1::{HeadLimits, START_LINE_SLOTS, is_host};
 use http::header::{CONTENT_LENGTH, COOKIE, HOST, HeaderMap, HeaderName, SEC_WEBSOCKET_KEY, TE};
 use http::request::Parts;
+use http::uri::{PathAndQuery, Uri};
 use message::Message;
 use surface::header;
 use surface::limits::WHY_TEXT_BYTES_MAX;
@@ -204,7 +205,11 @@ fn path<'a>(parts: &'a Parts, method: &str) -> Result<&'a [u8], Refused> {
     if method == "CONNECT" {
         return Err(refuse("CONNECT", b":method", method.as_bytes()));
     }
-    let path = parts.uri.path_and_query().map_or(&b""[..], |path| path.as_str().as_bytes());
+    // To the library, a head with neither `:path` nor `:authority` has an empty path, which is shown as `/`.
+    let is_missing =
+        |path: &PathAndQuery| Uri::from_parts(Default::default()).is_ok_and(|of| of.path_and_query() == Some(path));
+    let path = parts.uri.path_and_query().filter(|path| parts.uri.authority().is_some() || !is_missing(path));
+    let path = path.map_or(&b""[..], |path| path.as_str().as_bytes());
     let is_legal = match path {
         [b'/', rest @ ..] => !rest.iter().any(|byte| *byte <= b' ' || *byte == 0x7f || *byte == b'#'),
         [b'*'] => parts.method == http::Method::OPTIONS,
