@@ -1,6 +1,6 @@
 //! Names to addresses, for backends that are resolved while they are in use.
 //!
-//! The system resolver is called on a blocking thread (hosts file, nsswitch, search domains, as operators expect); it
+//! The system resolver is called on a thread of its own (hosts file, nsswitch, search domains, as operators expect); it
 //! gives no times to live. DNS is queried through hickory-resolver, with the servers of resolv.conf and the hosts file;
 //! both are read again for every lookup so that changes take effect. *Limit:* [`DYNAMIC_LOOKUPS_MAX`] lookups at once,
 //! including threads still blocked in lookups that nobody is waiting for any more.
@@ -15,9 +15,10 @@ use hickory_resolver::proto::rr::RData;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
+use std::thread::Builder;
 use std::time::Duration;
 use surface::limits::DYNAMIC_LOOKUPS_MAX;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// How long one server may take to answer.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(3);
@@ -138,6 +139,18 @@ impl Resolver {
     }
 }
 
+/// Works in a thread of its own. Not in one of tokio's, which panics where the system makes no more threads: whoever follows a name would
+/// end with that, and its backend would never hear of an address again.
+async fn in_a_thread<T: Send + 'static>(thread: Builder, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+    let (tell, told) = oneshot::channel();
+    thread.spawn(move || _ = tell.send(work()))?;
+    told.await.map_err(io::Error::other)
+}
+
+fn no_thread(error: &io::Error) -> ResolveError {
+    failure(libc::EAI_SYSTEM, &format!("No thread for a lookup: {error}"))
+}
+
 /// Limits the time of a lookup.
 async fn within<T>(lookup: impl Future<Output = Result<Answer<T>, ResolveError>>) -> Result<Answer<T>, ResolveError> {
     match tokio::time::timeout(LOOKUP_TIMEOUT, lookup).await {
@@ -154,15 +167,12 @@ impl Resolve for Resolver {
                 Source::Dns => within(self.ask_dns(host, port)).await,
                 Source::System => {
                     let (host, port) = (host.to_owned(), port.to_owned());
-                    let asked = tokio::task::spawn_blocking(move || {
+                    let asked = in_a_thread(Builder::new().name("lookup".to_owned()), move || {
                         // The thread stays busy until the system answers, even if nobody is waiting.
                         let _turn = turn;
                         ask_system(&host, &port)
                     });
-                    within(async {
-                        asked.await.unwrap_or_else(|error| Err(failure(libc::EAI_SYSTEM, &error.to_string())))
-                    })
-                    .await
+                    within(async { asked.await.unwrap_or_else(|error| Err(no_thread(&error))) }).await
                 }
             }
         })
@@ -179,6 +189,16 @@ impl Resolve for Resolver {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_thread_that_cannot_be_made_is_a_failure_and_no_panic() {
+        assert_eq!(in_a_thread(Builder::new(), || 7).await.unwrap(), 7);
+        // More than there are addresses for.
+        let error = in_a_thread(Builder::new().stack_size(1 << 60), || 7).await.unwrap_err();
+        assert!(no_thread(&error).text.starts_with("No thread for a lookup: "), "{error}");
+        let panicked = in_a_thread(Builder::new(), || -> u8 { panic!("meant to") }).await;
+        assert!(panicked.is_err());
+    }
     use hickory_resolver::config::{ConnectionConfig, NameServerConfig};
     use hickory_resolver::proto::op::{Message, MessageType, ResponseCode};
     use hickory_resolver::proto::rr::rdata::{A, SRV};
