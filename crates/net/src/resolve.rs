@@ -189,6 +189,11 @@ impl Resolve for Resolver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hickory_resolver::config::{ConnectionConfig, NameServerConfig};
+    use hickory_resolver::proto::op::{Message, MessageType, ResponseCode};
+    use hickory_resolver::proto::rr::rdata::{A, SRV};
+    use hickory_resolver::proto::rr::{Name, Record, RecordType};
+    use tokio::net::UdpSocket;
 
     #[tokio::test]
     async fn a_thread_that_cannot_be_made_is_a_failure_and_no_panic() {
@@ -199,11 +204,6 @@ mod tests {
         let panicked = in_a_thread(Builder::new(), || -> u8 { panic!("meant to") }).await;
         assert!(panicked.is_err());
     }
-    use hickory_resolver::config::{ConnectionConfig, NameServerConfig};
-    use hickory_resolver::proto::op::{Message, MessageType, ResponseCode};
-    use hickory_resolver::proto::rr::rdata::{A, SRV};
-    use hickory_resolver::proto::rr::{Name, Record, RecordType};
-    use tokio::net::UdpSocket;
 
     /// A DNS server that knows `www.test.`, whose address changes with every question, and one service.
     async fn serve(socket: UdpSocket) {
