@@ -29,7 +29,7 @@ const HANDLES: usize = 2;
 impl Inner {
     /// Moves an object from memory to a file; returns about how many bytes that frees. `None` = it has to be evicted, or is in use.
     pub(crate) fn demote(&self, candidate: Candidate) -> Option<u64> {
-        if !self.parameters.demotes.load(Relaxed) {
+        if !self.parameters.storage_demote.load(Relaxed) {
             return None;
         }
         let object = {

@@ -32,7 +32,7 @@ pub(crate) struct CacheParameters {
     pub(crate) lurker_holdoff: Seconds,
     pub(crate) debug_lurker: AtomicBool,
     /// What memory gives up goes into a file, if there is one.
-    pub(crate) demotes: AtomicBool,
+    pub(crate) storage_demote: AtomicBool,
     /// `vsl_mask` lets `ExpKill` records through.
     pub(crate) logs_expiry: AtomicBool,
 }
@@ -49,7 +49,7 @@ impl Default for CacheParameters {
             lurker_sleep: Seconds::new(0.0),
             lurker_holdoff: Seconds::new(0.0),
             debug_lurker: AtomicBool::new(false),
-            demotes: AtomicBool::new(false),
+            storage_demote: AtomicBool::new(false),
             logs_expiry: AtomicBool::new(false),
         };
         parameters.configure(&Parameters::default());
@@ -68,7 +68,7 @@ impl CacheParameters {
         self.lurker_sleep.set(parameters.ban_lurker_sleep);
         self.lurker_holdoff.set(parameters.ban_lurker_holdoff);
         self.debug_lurker.store(parameters.debug & debug::LURKER != 0, Relaxed);
-        self.demotes.store(parameters.storage_demote && parameters.storage_placement == "tiers", Relaxed);
+        self.storage_demote.store(parameters.storage_demote && parameters.storage_placement == "tiers", Relaxed);
         let tag = Tag::ExpKill as usize;
         self.logs_expiry.store(parameters.vsl_mask[tag >> 3] & 0x80 >> (tag & 7) == 0, Relaxed);
     }
