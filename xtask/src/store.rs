@@ -45,7 +45,8 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
     {
         return Err(format!("there is no '{only}' to measure"));
     }
-    let turns = crate::number(arguments, "--turns", TURNS)?;
+    // The first one fills an empty storage; the others are what is measured.
+    let turns = crate::number(arguments, "--turns", TURNS)?.max(2);
     let loops = usize::try_from(crate::number(arguments, "--loops", 1)?.max(1)).unwrap_or(1);
     let (folder, origin) = (folder()?, sized_origin()?);
     let mut report = String::new();
