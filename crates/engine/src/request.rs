@@ -152,6 +152,10 @@ fn begin(context: &Loop, session: &SessionView, request: &mut Request) {
     log.announce(Tag::Link, LogId::client(session.vxid), link);
     log.record(Tag::Begin, session.begin_record());
     log.timestamp("Start", life.started);
+    if session.http2.is_some() {
+        // Compat: Varnish has the protocol of a stream before it has the head.
+        log.record(Tag::ReqProtocol, b"HTTP/2.0");
+    }
     log.timestamp("Req", life.received_at);
 }
 

@@ -9,6 +9,9 @@ use surface::vcl::Generation;
 
 /// The list that `beresp.filters` shows when VCL has set none. Each name is preceded by a space.
 pub(crate) fn default_list(task: &FetchTask) -> Vec<u8> {
+    if task.attempt.body.size.is_empty() {
+        return Vec::new();
+    }
     let encoding = task.attempt.beresp.get("Content-Encoding");
     let is_gzipped = encoding.is_some_and(|value| value.eq_ignore_ascii_case(b"gzip"));
     let is_plain = encoding.is_none();
