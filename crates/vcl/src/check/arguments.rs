@@ -27,22 +27,34 @@ impl Checker<'_> {
         arguments: &Arguments,
     ) -> Checked<()> {
         let row = &FUNCTIONS[function as usize];
-        let given = self.match_arguments(row.arguments, first, arguments)?;
+        let given = match self.match_arguments(row.arguments, first, arguments) {
+            Ok(given) => given,
+            Err(reported) => {
+                // Compat: Varnish reads arguments one by one, and complains about the first that is wrong.
+                let unnamed = arguments.items.iter().take_while(|argument| argument.name.is_none());
+                for (parameter, argument) in row.arguments.iter().zip(unnamed) {
+                    self.given_argument(parameter, first, argument)?;
+                }
+                return Err(reported);
+            }
+        };
         for (parameter, argument) in row.arguments.iter().zip(&given) {
             match argument {
-                Some(argument) => {
-                    let name = if parameter.name.is_empty() { "(unnamed argument)" } else { parameter.name };
-                    let wanted = format!("\nExpected argument: {} {name}\n", parameter.kind.name());
-                    self.call_context.push(self.while_compiling(&wanted, first, argument.value.last));
-                    let result = self.argument(parameter, &argument.value);
-                    self.call_context.pop();
-                    result?;
-                }
+                Some(argument) => self.given_argument(parameter, first, argument)?,
                 None => self.default_argument(parameter),
             }
         }
         self.emitter.op(Op::CallVmod { function, instance, arguments: row.arguments.len() as u16 });
         Ok(())
+    }
+
+    fn given_argument(&mut self, parameter: &ArgumentRow, first: At, argument: &Argument) -> Checked<()> {
+        let name = if parameter.name.is_empty() { "(unnamed argument)" } else { parameter.name };
+        let wanted = format!("\nExpected argument: {} {name}\n", parameter.kind.name());
+        self.call_context.push(self.while_compiling(&wanted, first, argument.value.last));
+        let result = self.argument(parameter, &argument.value);
+        self.call_context.pop();
+        result
     }
 
     /// Assigns each argument to its parameter.

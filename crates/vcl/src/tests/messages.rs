@@ -73,6 +73,16 @@ fn a_read_only_variable_hides_nothing_about_its_value() {
 }
 
 #[test]
+fn wrong_arguments_are_named_beside_missing_and_unknown_ones() {
+    let refuses = |call: &str, expect: &[&str]| {
+        refuses(&format!("import std; import blob; sub vcl_recv {{ set req.http.x = {call}; }}"), expect);
+    };
+    refuses("blob.encode(foo)", &["Wrong enum value.", "Argument 'blob' missing"]);
+    refuses("blob.equal(\"a\", s = \"b\")", &["Expression has type STRING, expected BLOB", "Unknown argument 's'"]);
+    refuses("std.syntax(\"a\", \"b\")", &["Expression has type STRING, expected REAL", "Expected ')' got '\"b\"'"]);
+}
+
+#[test]
 fn names_of_another_kind_are_called_what_they_are() {
     recv_refuses("foo 1;", &["Symbol not found: 'foo'\n", "\nSymbol not found.\n('/etc/vcl/test.vcl' Line 2 Pos 20)"]);
     recv_refuses("client = 1;", &["Symbol not found: 'client'"]);
