@@ -335,7 +335,9 @@ fn differs_on_purpose(kind: ParameterKind, value: &str) -> bool {
     let number: String = value.chars().take_while(|c| c.is_ascii_digit() || ".-".contains(*c)).collect();
     let is_number = number.contains(|c: char| c.is_ascii_digit());
     let behind = value[number.len()..].trim();
-    matches!(kind, ParameterKind::Seconds | ParameterKind::Double) && is_number && !["", "s"].contains(&behind)
+    matches!(kind, ParameterKind::Seconds | ParameterKind::Double)
+        && is_number
+        && !["", "s", "sec", "secs", "second", "seconds"].contains(&behind)
 }
 
 #[test]

@@ -352,7 +352,10 @@ const WHOLE_DIGITS_MAX: usize = 12;
 /// Most digits of a size without a fraction.
 const SIZE_DIGITS_MAX: usize = 15;
 
-/// A number to three decimals, optionally with the unit `s`.
+/// Ways to write the unit of seconds. Varnish drops whatever stands behind the number: what is not seconds would become them without a word.
+const SECONDS: [&str; 5] = ["s", "sec", "secs", "second", "seconds"];
+
+/// A number to three decimals, optionally with the unit of seconds.
 fn parse_float(text: &str) -> Result<f64, String> {
     let error = || format!("Invalid number ({text})\n");
     let number = text.trim_start();
@@ -360,8 +363,16 @@ fn parse_float(text: &str) -> Result<f64, String> {
     let (whole, fraction, rest) = decimal(number);
     let fraction = fraction.unwrap_or_default();
     let unit = rest.trim();
-    if whole.len() + fraction.len() == 0 || !(unit.is_empty() || unit == "s") {
+    if whole.len() + fraction.len() == 0 {
         return Err(error());
+    }
+    if !unit.is_empty() && !SECONDS.contains(&unit) {
+        let is_word = unit.bytes().all(|byte| byte.is_ascii_alphabetic());
+        return Err(if is_word {
+            format!("Invalid number ({text}): no unit but s (seconds) is known\n")
+        } else {
+            error()
+        });
     }
     if whole.len() > WHOLE_DIGITS_MAX {
         return Err(format!("Too many digits ({text})\n"));

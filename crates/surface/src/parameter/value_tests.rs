@@ -52,12 +52,18 @@ fn seconds_are_finite_numbers_in_bounds() {
     shows("default_ttl", "1.5", "1.500");
     shows("default_ttl", "90s", "90.000");
     shows("default_ttl", "1 s", "1.000");
+    for unit in ["sec", " secs", " second", "seconds"] {
+        shows("default_ttl", &format!("60{unit}"), "60.000");
+    }
+    for value in ["1m", "1h", "5ms", "10k"] {
+        refuses("default_ttl", value, &format!("Invalid number ({value}): no unit but s (seconds) is known\n"));
+    }
     shows("default_ttl", ".5", "0.500");
     shows("default_ttl", "1.9999", "1.999");
     shows("default_ttl", "123456789012", "123456789012.000");
     refuses("default_ttl", "1234567890123", "Too many digits (1234567890123)\n");
     refuses("default_ttl", "-1", "Must be greater or equal to 0.000\n");
-    for value in ["inf", "nan", "", "x", "1h", "1e3", "1 2", "+5", "- 1", ".", "1..2"] {
+    for value in ["inf", "nan", "", "x", "1e3", "1 2", "+5", "- 1", ".", "1..2"] {
         refuses("default_ttl", value, &format!("Invalid number ({value})\n"));
     }
     shows("acceptor_sleep_decay", "0.12345678", "0.123");
