@@ -14,6 +14,7 @@ use crate::copies::is_copy;
 use crate::eviction::Candidate;
 use crate::ranking::weight;
 use crate::removal::dies_at;
+use crate::tag::is_pinned;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use store::{Object, ObjectFlags, Store};
@@ -34,9 +35,8 @@ impl Inner {
         }
         let object = {
             let shard = self.shards[candidate.shard].lock();
-            let object = shard.slots.get(candidate.slot)?;
-            let is_it = object.xid() == candidate.xid.0 && Arc::strong_count(object) == 1;
-            Arc::clone(Some(object).filter(|object| is_it && self.may_move(object))?)
+            let object = shard.unused(candidate.slot, candidate.xid.0)?;
+            Arc::clone(Some(object).filter(|object| self.may_move(object))?)
         };
         let target = self.file_for(&object)?;
         let moved = target.demoted(&object).ok()?;
@@ -68,7 +68,7 @@ impl Inner {
             && !excluded.iter().any(|kind| object.flags().has(*kind))
             && dies_at(object) >= self.recent() + LEFT_SECONDS_MIN
             && !is_copy(object.head())
-            && !self.is_pinned(object)
+            && !is_pinned(object)
     }
 
     /// The storage with a file for an object: always the same one for the same object, about as many for each.

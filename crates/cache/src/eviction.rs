@@ -204,11 +204,7 @@ impl Inner {
             return Some(freed);
         }
         let mut shard = self.shards[candidate.shard].lock();
-        let object = shard.slots.get(candidate.slot)?;
-        if object.xid() != candidate.xid.0 || Arc::strong_count(object) > 1 {
-            return None;
-        }
-        let digest = self.digest_of_object(object);
+        let digest = self.digest_of_object(shard.unused(candidate.slot, candidate.xid.0)?);
         let object = self.discard(&mut shard, &digest, candidate.slot, Leaving::As(Departure::Evicted))?;
         shard.settle(&self.stores);
         drop(shard);
@@ -283,9 +279,7 @@ impl Inner {
     /// Whether it is still there, not in use, and was not used since it was remembered.
     fn is_unused_since(&self, one: &Remembered) -> bool {
         let shard = self.shards[one.shard].lock();
-        shard.slots.get(one.slot).is_some_and(|object| {
-            object.xid() == one.xid && Arc::strong_count(object) == 1 && object.last_use() == one.last_use
-        })
+        shard.unused(one.slot, one.xid).is_some_and(|object| object.last_use() == one.last_use)
     }
 
     /// The objects of a storage to evict next; empty when none may be evicted.

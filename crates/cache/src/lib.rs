@@ -50,7 +50,7 @@ pub use parts::may_ask_for_part;
 pub use question::{LookupRequest, Terms};
 pub use removal::Purge;
 pub use slices::SliceLookup;
-pub use tag::{PINNED_NOTE, TagPurge, TagUsage};
+pub use tag::{TagPurge, TagUsage, is_pinned, pin};
 
 use ::eviction::EvictionPolicy;
 use ban::BanList;

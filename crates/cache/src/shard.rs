@@ -311,6 +311,11 @@ impl Shard {
         self.slots.get(object.slot()).is_some_and(|held| Arc::ptr_eq(held, object))
     }
 
+    /// The object in a slot, if it is the one of that number, and nobody has it but the index.
+    pub(crate) fn unused(&self, slot: u32, xid: u32) -> Option<&Arc<Object>> {
+        self.slots.get(slot).filter(|object| object.xid() == xid && Arc::strong_count(object) == 1)
+    }
+
     /// Takes an object out. `None` when the slot is empty; else the object, and whether its key is gone altogether.
     pub(crate) fn remove(&mut self, digest: &Digest, slot: u32) -> Option<(Arc<Object>, bool)> {
         self.slots.get(slot)?;

@@ -82,7 +82,18 @@ pub(crate) struct Tags {
 
 /// A note behind a stored head (`message::encode_note`) that names no group, and could not be the digest of one but by a miracle:
 /// VCL has chosen the storage, so the body stays where it is.
-pub const PINNED_NOTE: [u8; message::NOTE_BYTES - 1] = *b"chosen by VCL...";
+const PINNED_NOTE: [u8; message::NOTE_BYTES - 1] = *b"chosen by VCL...";
+
+/// Marks an object, whose head is being encoded, as one whose body stays where VCL has put it.
+pub fn pin(head: &mut Vec<u8>) {
+    message::encode_note(head, &PINNED_NOTE);
+}
+
+/// Whether it was marked so.
+#[must_use]
+pub fn is_pinned(object: &Object) -> bool {
+    message::stored_notes(object.head()).any(|note| note[1..] == PINNED_NOTE)
+}
 
 /// The names in a list, separated by blanks and commas.
 fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -165,11 +176,6 @@ impl Inner {
         names.dedup();
         from.charge(-(names.len() as i64) * ENTRY_BYTES);
         to.charge(names.len() as i64 * ENTRY_BYTES);
-    }
-
-    /// Whether VCL has chosen the storage of an object.
-    pub(crate) fn is_pinned(&self, object: &Object) -> bool {
-        message::stored_notes(object.head()).any(|note| note[1..] == PINNED_NOTE)
     }
 
     /// Removes the tags of an object that leaves its slot. The shard's lock is held.

@@ -9,7 +9,7 @@ use crate::bodies::filed::{are_there, held_bytes};
 use crate::context::Loop;
 use crate::copies;
 use crate::memory::Held;
-use crate::storages::files::is_pinned;
+use cache::is_pinned;
 use message::Message;
 use std::rc::Rc;
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use super::task::{Attempt, Kept};
 use super::{Fetch, FetchMode};
 use crate::groups;
 use crate::logged::{self, BERESP};
-use crate::storages::files::pin;
+use cache::pin;
 use message::Message;
 use semantics::filter::{Class, copy_filtered};
 use semantics::groups::CACHE_GROUPS;

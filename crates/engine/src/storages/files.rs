@@ -5,9 +5,8 @@
 //! never sees it again, not even after a loss of power.
 
 use super::Storages;
-use cache::PINNED_NOTE;
 use std::sync::atomic::Ordering::Relaxed;
-use store::{Object, Store};
+use store::Store;
 use surface::parameter::Parameters;
 
 impl Storages {
@@ -67,16 +66,6 @@ impl Storages {
 
 /// The record for a purge that the disk did not take.
 pub(crate) const NOT_SETTLED: &str = "Removed, but the disk failed: it may come back after a loss of power";
-
-/// Marks an object, whose head is being encoded, as one whose body stays where VCL has put it.
-pub(crate) fn pin(head: &mut Vec<u8>) {
-    message::encode_note(head, &PINNED_NOTE);
-}
-
-/// Whether it was marked so.
-pub(crate) fn is_pinned(object: &Object) -> bool {
-    message::stored_notes(object.head()).any(|note| note[1..] == PINNED_NOTE)
-}
 
 /// Waits until what these storages have removed cannot come back, even after a loss of power. False when a disk failed.
 pub async fn settle(stores: Vec<Store>) -> bool {
