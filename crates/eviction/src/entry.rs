@@ -3,6 +3,8 @@
 //! Queues run through the entries by slot numbers, newest to oldest. Sizes are rounded to eleven bits, so that they fit
 //! in sixteen with their exponent; what is added to a queue's sum is what will be taken off it.
 
+use std::ops::{Index, IndexMut};
+
 /// No slot.
 pub(crate) const NONE: u32 = u32::MAX;
 /// Counts of uses are kept modulo this; an object that was used an exact multiple of it between two looks counts as
@@ -36,6 +38,50 @@ fn unrounded(size: u32) -> u64 {
     u64::from(size & ((1 << MANTISSA_BITS) - 1)) << (size >> MANTISSA_BITS)
 }
 
+/// Entries in a page.
+const PAGE: usize = 64;
+
+/// The entries of all slots, in pages of their own: one array that grows has to be copied, and leaves holes of all sizes behind.
+#[derive(Clone, Debug, Default)]
+struct Entries(Vec<Page>);
+
+#[derive(Clone, Debug)]
+struct Page(Box<[Entry; PAGE]>);
+
+impl Entries {
+    fn get(&self, slot: u32) -> Option<&Entry> {
+        Some(&self.0.get(slot as usize / PAGE)?.0[slot as usize % PAGE])
+    }
+
+    fn get_mut(&mut self, slot: u32) -> Option<&mut Entry> {
+        Some(&mut self.0.get_mut(slot as usize / PAGE)?.0[slot as usize % PAGE])
+    }
+
+    /// Makes room for a slot.
+    fn reach(&mut self, slot: u32) {
+        while self.0.len() <= slot as usize / PAGE {
+            self.0.push(Page(Box::new([EMPTY; PAGE])));
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.capacity() * size_of::<usize>() + self.0.len() * size_of::<[Entry; PAGE]>()
+    }
+}
+
+impl Index<u32> for Entries {
+    type Output = Entry;
+    fn index(&self, slot: u32) -> &Entry {
+        &self.0[slot as usize / PAGE].0[slot as usize % PAGE]
+    }
+}
+
+impl IndexMut<u32> for Entries {
+    fn index_mut(&mut self, slot: u32) -> &mut Entry {
+        &mut self.0[slot as usize / PAGE].0[slot as usize % PAGE]
+    }
+}
+
 /// The ends and sums of a queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Queue {
@@ -52,13 +98,13 @@ impl Queue {
 /// Up to three queues through one array of entries.
 #[derive(Clone, Debug)]
 pub(crate) struct Queues {
-    entries: Vec<Entry>,
+    entries: Entries,
     queues: [Queue; OUT as usize],
 }
 
 impl Default for Queues {
     fn default() -> Self {
-        Queues { entries: Vec::new(), queues: [Queue::EMPTY; OUT as usize] }
+        Queues { entries: Entries::default(), queues: [Queue::EMPTY; OUT as usize] }
     }
 }
 
@@ -69,7 +115,7 @@ impl Queues {
 
     /// The queue that a slot is in.
     pub(crate) fn queue_of(&self, slot: u32) -> Option<usize> {
-        let queue = self.entries.get(slot as usize)?.word & 3;
+        let queue = self.entries.get(slot)?.word & 3;
         (queue != OUT).then_some(queue as usize)
     }
 
@@ -84,26 +130,19 @@ impl Queues {
     }
 
     pub(crate) fn size(&self, slot: u32) -> u64 {
-        unrounded(self.entries[slot as usize].word >> 16)
+        unrounded(self.entries[slot].word >> 16)
     }
 
     /// The neighbour that came later; `NONE` for the newest.
     pub(crate) fn newer(&self, slot: u32) -> u32 {
-        self.entries[slot as usize].newer
+        self.entries[slot].newer
     }
 
     /// Puts an object into a queue, as the newest.
     pub(crate) fn enter(&mut self, queue: usize, slot: u32, bytes: u64, uses: u32) {
-        if self.entries.len() <= slot as usize {
-            // Grows by an eighth: doubling could waste more than an entry for every object.
-            let wanted = slot as usize + 1 - self.entries.len();
-            if self.entries.capacity() - self.entries.len() < wanted {
-                self.entries.reserve_exact(wanted.max(self.entries.len() / 8).max(4));
-            }
-            self.entries.resize(slot as usize + 1, EMPTY);
-        }
+        self.entries.reach(slot);
         self.unlink(slot);
-        self.entries[slot as usize].word = rounded(bytes) << 16 | OUT;
+        self.entries[slot].word = rounded(bytes) << 16 | OUT;
         self.note(slot, uses);
         self.push(queue, slot);
     }
@@ -111,13 +150,13 @@ impl Queues {
     fn push(&mut self, queue: usize, slot: u32) {
         let size = self.size(slot);
         let ends = &mut self.queues[queue];
-        let entry = &mut self.entries[slot as usize];
+        let entry = &mut self.entries[slot];
         (entry.newer, entry.older) = (NONE, ends.newest);
         entry.word = entry.word & !3 | queue as u32;
         ends.count += 1;
         ends.bytes += size;
         let second = std::mem::replace(&mut ends.newest, slot);
-        match self.entries.get_mut(second as usize) {
+        match self.entries.get_mut(second) {
             Some(second) => second.newer = slot,
             None => ends.oldest = slot,
         }
@@ -127,7 +166,7 @@ impl Queues {
     pub(crate) fn leave(&mut self, slot: u32) -> Option<usize> {
         let queue = self.unlink(slot);
         if self.count() == 0 {
-            self.entries = Vec::new();
+            self.entries = Entries::default();
         }
         queue
     }
@@ -135,25 +174,25 @@ impl Queues {
     fn unlink(&mut self, slot: u32) -> Option<usize> {
         let queue = self.queue_of(slot)?;
         let size = self.size(slot);
-        let Entry { newer, older, .. } = self.entries[slot as usize];
+        let Entry { newer, older, .. } = self.entries[slot];
         let ends = &mut self.queues[queue];
-        match self.entries.get_mut(newer as usize) {
+        match self.entries.get_mut(newer) {
             Some(neighbour) => neighbour.older = older,
             None => ends.newest = older,
         }
-        match self.entries.get_mut(older as usize) {
+        match self.entries.get_mut(older) {
             Some(neighbour) => neighbour.newer = newer,
             None => ends.oldest = newer,
         }
         ends.count -= 1;
         ends.bytes -= size;
-        self.entries[slot as usize].word |= OUT;
+        self.entries[slot].word |= OUT;
         Some(queue)
     }
 
     /// Makes an object the newest of a queue, perhaps another one.
     pub(crate) fn renew(&mut self, queue: usize, slot: u32) {
-        let Entry { word, .. } = self.entries[slot as usize];
+        let Entry { word, .. } = self.entries[slot];
         let uses = word >> 2;
         let bytes = self.size(slot);
         self.enter(queue, slot, bytes, uses);
@@ -163,24 +202,24 @@ impl Queues {
     pub(crate) fn resize(&mut self, slot: u32, bytes: u64) {
         let Some(queue) = self.queue_of(slot) else { return };
         let old = self.size(slot);
-        let entry = &mut self.entries[slot as usize];
+        let entry = &mut self.entries[slot];
         entry.word = entry.word & 0xffff | rounded(bytes) << 16;
         self.queues[queue].bytes = self.queues[queue].bytes - old + self.size(slot);
     }
 
     /// Remembers the count of uses.
     pub(crate) fn note(&mut self, slot: u32, uses: u32) {
-        let entry = &mut self.entries[slot as usize];
+        let entry = &mut self.entries[slot];
         entry.word = entry.word & 0xffff_0003 | (uses % (1 << NOTED_BITS)) << 2;
     }
 
     /// How many uses there were since [`Queues::note`].
     pub(crate) fn uses_since(&self, slot: u32, uses: u32) -> u32 {
-        uses.wrapping_sub(self.entries[slot as usize].word >> 2) % (1 << NOTED_BITS)
+        uses.wrapping_sub(self.entries[slot].word >> 2) % (1 << NOTED_BITS)
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<Entry>()
+        self.entries.memory_bytes()
     }
 }
 

@@ -31,6 +31,9 @@ const REFUSED: i32 = 1;
 /// Exit status when communication with the server is impossible.
 const UNREACHABLE: i32 = 2;
 
+/// How to upgrade a server that cannot be asked.
+const WITHOUT_CLI: &str = "A server without a CLI (-T none) is upgraded by a signal: kill -USR2 PID, with the number in _.pid in its working directory.";
+
 /// Runs the tool; returns the exit status.
 pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
     let given = match options::parse("adm", args, streams) {
@@ -61,6 +64,9 @@ pub(crate) fn upgrade(args: &[OsString], streams: &mut Streams) -> i32 {
     done.unwrap_or_else(|(status, message)| {
         let _ = streams.output.flush();
         let _ = writeln!(streams.error, "{message}");
+        if status == UNREACHABLE {
+            let _ = writeln!(streams.error, "{WITHOUT_CLI}");
+        }
         status
     })
 }

@@ -174,7 +174,7 @@ fn run(
     mut commands: mpsc::UnboundedReceiver<LoopCommand>,
     in_flight: &AtomicUsize,
 ) {
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().event_interval(61).build() {
+    let runtime = match crate::runtime::build() {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("no event loop: {error}");

@@ -22,6 +22,7 @@ pub mod fence;
 mod housekeeping;
 mod lifeline;
 mod panic_text;
+mod runtime;
 mod seat;
 mod statistics;
 mod stopping;
@@ -39,7 +40,7 @@ use tokio::net::UnixStream;
 #[must_use]
 pub fn run(control_descriptor: i32) -> i32 {
     println!("Child starts");
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let runtime = match runtime::build() {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("no event loop: {error}");

@@ -208,6 +208,9 @@ fn scripts_learn_from_the_status_and_one_line_what_went_wrong() {
         assert_eq!((found, error.trim_end()), (status, message), "{arguments:?}");
         assert!(lines <= 1, "{error}");
     }
+    let output = Command::new(copal()).args(["upgrade", "-n", "/nonexistent"]).output().unwrap();
+    let (found, lines, error) = status_and_lines(&output);
+    assert!((found, lines) == (2, 2) && error.contains("kill -USR2"), "{error}");
     let batch = "status\n-nonsense\nnonsense\nparam.set default_ttl 5\n";
     let output = adm(&["-n", &run], batch);
     assert_eq!(status_and_lines(&output).0, 0, "as the stock program has it");
