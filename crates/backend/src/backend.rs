@@ -252,7 +252,10 @@ impl Backend {
 
     /// Adds `amount` to one of its counters.
     pub fn count(&self, counter: Vbe, amount: u64) {
-        self.counters.add(counter as usize, amount);
+        // All event loops write to the same counters.
+        if amount > 0 {
+            self.counters.add(counter as usize, amount);
+        }
     }
 
     /// Connections in use on all event loops.
@@ -272,11 +275,16 @@ impl Backend {
 
     /// Whether it leads anywhere: `backend x none` does not.
     pub(crate) fn has_address(&self) -> bool {
-        self.fixed_target(false).is_some()
+        !matches!(self.endpoint(), Endpoint::None)
+    }
+
+    /// Where connections go: to the proxy of `.via`, if there is one.
+    fn endpoint(&self) -> &Endpoint {
+        self.definition.via.as_ref().map_or(&self.definition.endpoint, |via| &via.endpoint)
     }
 
     fn fixed_target(&self, prefer_v6: bool) -> Option<DialTarget> {
-        match self.definition.via.as_ref().map_or(&self.definition.endpoint, |via| &via.endpoint) {
+        match self.endpoint() {
             Endpoint::None => None,
             Endpoint::Ip { v4, v6 } => Some(DialTarget::Ip { v4: *v4, v6: *v6, prefer_v6 }),
             Endpoint::Unix(path) => Some(DialTarget::Unix(path.clone())),

@@ -19,6 +19,7 @@ use vmods::{NoSockets, SocketOptions};
 
 use crate::challenges::Challenges;
 use crate::clock::Clock;
+use crate::fetch::spare::Spares;
 use crate::idle_sessions::IdleSessions;
 use crate::loaded_vcl::VclTable;
 use crate::memory::{Bound, Ledger, RequestMemory};
@@ -98,6 +99,8 @@ pub struct Loop {
     pub(crate) connections: Connections,
     /// What responses over HTTP/1 are received into.
     pub(crate) receive_buffers: Rc<ReceiveBuffers>,
+    /// What finished fetches have left for the next ones.
+    pub(crate) spares: Spares,
     /// Options of client sockets; see [`Loop::with_sockets`].
     pub sockets: Rc<dyn SocketOptions>,
     /// Its sessions that wait for a request.
@@ -143,6 +146,7 @@ impl Loop {
             pool: Pool::new(),
             connections: Connections::default(),
             receive_buffers: Rc::default(),
+            spares: Spares::default(),
             sockets: Rc::new(NoSockets),
             idle_sessions: IdleSessions::default(),
             clock,

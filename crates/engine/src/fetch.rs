@@ -47,6 +47,7 @@ pub mod legacy_order;
 pub mod mode;
 pub(crate) mod no_connection;
 pub mod order;
+pub(crate) mod spare;
 pub(crate) mod stale;
 pub(crate) mod task;
 
@@ -129,7 +130,7 @@ pub(crate) struct Fetch {
 }
 
 /// Starts a fetch as a task of this loop (`tokio::task::spawn_local`).
-pub fn start(context: &Rc<Loop>, order: FetchOrder) -> FetchTicket {
+pub fn start(context: &Rc<Loop>, order: FetchOrder<'_>) -> FetchTicket {
     let (sender, ready) = oneshot::channel();
     let mut fetch = Box::new(Fetch::new(context, order, sender));
     tokio::task::spawn_local(async move {
@@ -144,15 +145,30 @@ pub fn start(context: &Rc<Loop>, order: FetchOrder) -> FetchTicket {
     FetchTicket { ready }
 }
 
+impl Drop for Fetch {
+    /// Leaves its memory to the next one.
+    fn drop(&mut self) {
+        if self.context.requests.are_many() {
+            return;
+        }
+        let spares = &self.context.spares;
+        spares.put_machine(std::mem::take(&mut self.machine), std::mem::replace(&mut self.scratch, Scratch::new(0)));
+        for message in [&mut self.task.bereq, &mut self.task.bereq_original, &mut self.task.attempt.beresp] {
+            spares.put_message(std::mem::take(message));
+        }
+    }
+}
+
 impl Fetch {
-    fn new(context: &Rc<Loop>, order: FetchOrder, ready: oneshot::Sender<FetchReport>) -> Fetch {
+    fn new(context: &Rc<Loop>, order: FetchOrder<'_>, ready: oneshot::Sender<FetchReport>) -> Fetch {
         let task = FetchTask::new(context, order, ready);
         let limit_bytes = usize::try_from(task.order.parameters.request_memory_max).unwrap_or(usize::MAX);
+        let (machine, scratch) = context.spares.machine(limit_bytes);
         let mut fetch = Fetch {
             context: Rc::clone(context),
             log: LogBuffer::new(&context.engine.ring),
-            machine: Machine::new(),
-            scratch: Scratch::new(limit_bytes),
+            machine,
+            scratch,
             task,
             _work: context.work(),
             _counted: Counted::new(&context.fetches),

@@ -134,7 +134,7 @@ const PASS: &str = "sub vcl_recv { return (pass); }";
 
 /// Allocations that a miss and a pass may make: what outlives a turn of the event loop has memory of its own, since a fetch that
 /// waits should hold no more than it needs. Tables that grow now and then count as parts.
-const BUDGET: [(&str, &str, Main, u64); 2] = [("miss", "", Main::CacheMiss, 37), ("pass", PASS, Main::SPass, 31)];
+const BUDGET: [(&str, &str, Main, u64); 2] = [("miss", "", Main::CacheMiss, 24), ("pass", PASS, Main::SPass, 17)];
 
 #[test]
 fn fetches_allocate_no_more_than_their_budget() {

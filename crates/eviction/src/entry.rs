@@ -39,7 +39,7 @@ fn unrounded(size: u32) -> u64 {
 }
 
 /// Entries in a page.
-const PAGE: usize = 64;
+const PAGE: usize = 16;
 
 /// The entries of all slots, in pages of their own: one array that grows has to be copied, and leaves holes of all sizes behind.
 #[derive(Clone, Debug, Default)]

@@ -147,7 +147,7 @@ mod tests {
         assert_eq!((plain.annex(), plain.annex_bytes(), plain.available_bytes()), (None, 0, 4));
         let empty = made(&store, &attributes(ObjectFlags::ESI, None), b"body", b"").await;
         assert_eq!((empty.annex(), empty.annex_bytes(), empty.available_bytes()), (None, 0, 4));
-        let passing = Object::passing(&attributes(ObjectFlags::ESI, None), b"head", 100);
+        let passing = Object::passing(attributes(ObjectFlags::ESI, None), b"head".to_vec(), 100);
         passing.finish_with(b"annex").unwrap();
         assert_eq!(passing.annex(), None);
     }

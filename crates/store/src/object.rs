@@ -80,7 +80,7 @@ impl Object {
     /// `in_flight_bytes` (at least one) under way. They are not counted against any store:
     /// `surface::limits::PASS_IN_FLIGHT_BYTES_MAX`, or less.
     #[must_use]
-    pub fn passing(attributes: &ObjectAttributes, head: &[u8], in_flight_bytes: usize) -> Arc<Object> {
+    pub fn passing(attributes: ObjectAttributes, head: Vec<u8>, in_flight_bytes: usize) -> Arc<Object> {
         let kind = Kind::Passing(Box::new(Passing::new(attributes, head, in_flight_bytes.max(1))));
         Arc::new(Object { kind, streaming: ArcSwapOption::empty() })
     }

@@ -35,10 +35,11 @@ pub(crate) struct Passing {
 }
 
 impl Passing {
-    pub(crate) fn new(attributes: &ObjectAttributes, head: &[u8], in_flight_bytes: usize) -> Passing {
+    pub(crate) fn new(attributes: ObjectAttributes, head: Vec<u8>, in_flight_bytes: usize) -> Passing {
+        let lifetime = (attributes.ttl, attributes.grace, attributes.keep);
         Passing {
-            attributes: attributes.clone(),
-            head: head.to_vec(),
+            attributes,
+            head,
             in_flight_bytes: AtomicUsize::new(in_flight_bytes),
             flow: Mutex::new(Flow {
                 chunks: VecDeque::new(),
@@ -47,7 +48,7 @@ impl Passing {
                 total_bytes: 0,
                 state: BodyState::Writing,
                 abandoned: false,
-                lifetime: (attributes.ttl, attributes.grace, attributes.keep),
+                lifetime,
             }),
             readable: Notify::new(),
             writable: Notify::new(),

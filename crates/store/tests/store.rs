@@ -347,7 +347,7 @@ fn readers_see_a_growing_body_and_its_end() {
 
 #[test]
 fn a_passing_body_waits_for_its_reader_and_never_piles_up() {
-    let object = Object::passing(&attributes(1, None), b"pass", surface::limits::PASS_IN_FLIGHT_BYTES_MAX);
+    let object = Object::passing(attributes(1, None), b"pass".to_vec(), surface::limits::PASS_IN_FLIGHT_BYTES_MAX);
     assert!(object.is_passing() && object.head() == b"pass" && object.chunk_at(0).is_none());
     let most = surface::limits::PASS_IN_FLIGHT_BYTES_MAX;
     block_on(async {
@@ -388,7 +388,7 @@ fn a_passing_body_waits_for_its_reader_and_never_piles_up() {
 
 #[test]
 fn bytes_handed_over_count_as_appended_ones_do() {
-    let object = Object::passing(&attributes(1, None), b"pass", 100);
+    let object = Object::passing(attributes(1, None), b"pass".to_vec(), 100);
     block_on(object.append(b"one")).unwrap();
     object.hand_over(vec![2; 97]).unwrap();
     assert_eq!((object.available_bytes(), object.under_way_bytes()), (100, 100));
@@ -405,7 +405,7 @@ fn bytes_handed_over_count_as_appended_ones_do() {
 
 #[test]
 fn many_small_pieces_of_a_passing_body_are_bounded_too() {
-    let object = Object::passing(&attributes(1, None), b"pass", 64 << 10);
+    let object = Object::passing(attributes(1, None), b"pass".to_vec(), 64 << 10);
     let appended = std::cell::Cell::new(0);
     let mut write = std::pin::pin!(async {
         loop {
@@ -425,7 +425,7 @@ fn many_small_pieces_of_a_passing_body_are_bounded_too() {
 
 #[test]
 fn the_writer_of_a_passing_body_learns_that_nobody_reads() {
-    let object = Object::passing(&attributes(1, None), b"", 1 << 10);
+    let object = Object::passing(attributes(1, None), b"".to_vec(), 1 << 10);
     block_on(async {
         let writer = object.append(&[0; 1_000_000]);
         let reader = async { object.abandon() };

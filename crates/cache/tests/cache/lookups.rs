@@ -139,7 +139,11 @@ fn an_object_that_failed_while_streaming_is_not_served_again() {
 fn what_cannot_be_shared_only_ends_the_waiting() {
     let mut bench = Bench::new();
     let busy = bench.miss(1);
-    busy.publish(&Object::passing(&ObjectAttributes { key: key(1), ..ObjectAttributes::default() }, b"", 1 << 10));
+    busy.publish(&Object::passing(
+        ObjectAttributes { key: key(1), ..ObjectAttributes::default() },
+        Vec::new(),
+        1 << 10,
+    ));
     let other = bench.make(2, &fresh(10.0));
     let busy = bench.miss(1);
     busy.publish(&other);

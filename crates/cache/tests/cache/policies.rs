@@ -75,7 +75,7 @@ fn a_policy_can_be_changed_while_the_cache_is_full() {
         bench.set(|parameters| parameters.eviction_policy = policy.name().to_owned());
         let with_it = bench.cache.store().held_bytes();
         assert_eq!(with_it > held, policy != EvictionPolicy::Lru, "{policy:?}: what it keeps is charged");
-        assert!(with_it < held + 60_000, "{policy:?} {held} {with_it}");
+        assert!(with_it < held + 80_000, "{policy:?} {held} {with_it}");
     }
     assert!(hot_share_during_a_traversal(&mut bench) > 0.97);
     // Everything expires, and nothing but the memory of keys that left stays charged.

@@ -19,11 +19,11 @@ use tokio::sync::oneshot;
 use vcl_run::value::DirectorId;
 
 /// Everything a fetch needs to know from the request that orders it.
-pub struct FetchOrder {
+pub struct FetchOrder<'a> {
     /// The kind of fetch.
     pub mode: FetchMode,
     /// The client's request head as VCL left it.
-    pub request: Message,
+    pub request: &'a Message,
     /// In an old dialect: the request to the origin, as VCL left it.
     pub prepared: Option<Box<PreparedRequest>>,
     /// In an old dialect: what vcl_fetch may use of the client's request.

@@ -321,7 +321,7 @@ impl Fetch {
             self.log.record(Tag::Error, b"Could not get storage: not cached");
         }
         let is_awaited = self.task.life.ready.is_some();
-        let passing = || is_awaited.then(|| Object::passing(&attributes, &encoded, self.in_flight_bytes()));
+        let passing = || is_awaited.then(|| Object::passing(attributes, encoded, self.in_flight_bytes()));
         let object = stored.or_else(passing)?;
         let is_stored = !object.is_passing();
         self.task.attempt.kept = Kept { object: Some(Arc::clone(&object)), is_stored, ..Kept::default() };

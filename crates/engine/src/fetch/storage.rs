@@ -94,7 +94,7 @@ impl Fetch {
         let passes_by = !is_stored && may_pass_by;
         let head = self.stored_head(length, passes_by);
         let object = if passes_by {
-            Object::passing(&attributes, &head, self.in_flight_bytes())
+            Object::passing(attributes, head, self.in_flight_bytes())
         } else {
             match self.context.engine.storages.store(storage).create(&attributes, &head) {
                 Ok(object) => object,
@@ -106,7 +106,7 @@ impl Fetch {
                     self.log.record(Tag::Error, b"Could not get storage: not cached");
                     is_stored = false;
                     is_full = true;
-                    Object::passing(&attributes, &head, self.in_flight_bytes())
+                    Object::passing(attributes, head, self.in_flight_bytes())
                 }
             }
         };
@@ -188,7 +188,7 @@ impl Fetch {
     pub(super) fn stored_head(&mut self, length: Option<u64>, passes_by: bool) -> Vec<u8> {
         let class = self.stored_class();
         let beresp = &self.task.attempt.beresp;
-        let mut stored = Message::new();
+        let mut stored = self.context.spares.message();
         stored.reserve_for(beresp);
         stored.set_protocol(beresp.protocol());
         stored.set_status(beresp.status());
@@ -221,6 +221,7 @@ impl Fetch {
         if self.task.attempt.is_storage_chosen && self.context.engine.storages.have_files() {
             pin(&mut head);
         }
+        self.context.spares.put_message(stored);
         head
     }
 

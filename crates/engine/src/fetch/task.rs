@@ -362,7 +362,7 @@ fn agree_on_trailers(request: &Message, body: &RequestBody, aside: Option<&Aside
 
 impl FetchTask {
     /// The initial state for an order.
-    pub(crate) fn new(context: &Loop, order: FetchOrder, ready: oneshot::Sender<FetchReport>) -> FetchTask {
+    pub(crate) fn new(context: &Loop, order: FetchOrder<'_>, ready: oneshot::Sender<FetchReport>) -> FetchTask {
         let FetchOrder {
             mode,
             request,
@@ -395,12 +395,12 @@ impl FetchTask {
         let gzip_support = parameters.http_gzip_support && vcl.generation >= Generation::V3;
         let now = context.clock.now();
         let mut choices = Choices { director, client_identity, trace, ..Choices::default() };
-        let mut bereq = Message::new();
+        let mut bereq = context.spares.message();
         match prepared {
             None => {
-                copy_request(&request, mode, vcl.policy, &mut bereq);
+                copy_request(request, mode, vcl.policy, &mut bereq);
                 if asks_for_part {
-                    copy_range(&request, &mut bereq);
+                    copy_range(request, &mut bereq);
                 }
             }
             Some(prepared) => {
@@ -411,7 +411,7 @@ impl FetchTask {
             }
         }
         if vcl.policy == HttpPolicy::Rfc || aside.is_some() {
-            agree_on_trailers(&request, &body, aside.as_ref(), &mut bereq);
+            agree_on_trailers(request, &body, aside.as_ref(), &mut bereq);
         }
         let vmod_state = client.as_mut().map(|client| std::mem::take(&mut client.vmod_state)).unwrap_or_default();
         FetchTask {
@@ -430,7 +430,7 @@ impl FetchTask {
                 is_duplex,
                 interest,
             },
-            attempt: Attempt::default(),
+            attempt: Attempt { beresp: context.spares.message(), ..Attempt::default() },
             route: Route::default(),
             choices,
             life: Life {
@@ -463,7 +463,7 @@ impl FetchTask {
                 held_aside_bytes: 0,
             },
             bereq,
-            bereq_original: Message::new(),
+            bereq_original: context.spares.message(),
             vmod_state,
             vmod_wait: None,
         }

@@ -132,7 +132,9 @@ impl Http1Exchange {
     }
 
     pub(super) fn put_head(&mut self, bereq: &Message) -> u64 {
-        self.out.reserve(1024);
+        if self.out.capacity() == 0 {
+            self.out = self.wire.buffers().take_head();
+        }
         http1::write_request_head(bereq, &mut self.out);
         self.out.len() as u64
     }
@@ -183,7 +185,7 @@ impl Http1Exchange {
     ) -> Result<u64, HeadFailure> {
         let of_head = limits.of_head();
         // The request is sent, and the answer may take long.
-        self.out = Vec::new();
+        self.wire.buffers().put_head(std::mem::take(&mut self.out));
         loop {
             let is_first = self.wire.received().is_empty();
             if !is_first {

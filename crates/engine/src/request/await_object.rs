@@ -70,13 +70,9 @@ impl Run<'_> {
         let slice = self.slice_order(mode, stale.as_deref());
         let asks_for_part = slice.is_none() && self.asks_for_part(mode, stale.as_deref());
         let task = &mut self.request.task;
-        let mut copy = Message::new();
-        if prepared.is_none() {
-            copy.copy_from(&task.request);
-        }
         let order = FetchOrder {
             mode,
-            request: copy,
+            request: &task.request,
             prepared,
             client,
             parent_vxid: task.life.vxid,

@@ -220,12 +220,10 @@ impl Run<'_> {
         self.context.count(Main::SFetch);
         let task = &self.request.task;
         let (slices, head) = (task.found.slices.as_ref()?, task.found.object.as_ref()?);
-        let mut request = Message::new();
-        request.copy_from(&slices.request);
         let slicing = slices.slicing;
         let order = FetchOrder {
             mode: FetchMode::Fetch,
-            request,
+            request: &slices.request,
             prepared: None,
             client: None,
             parent_vxid: task.life.vxid,

@@ -104,14 +104,14 @@ pub(crate) fn message(text: &[u8]) -> Message {
     message
 }
 
-pub(crate) fn order(context: &Loop) -> FetchOrder {
+pub(crate) fn order(context: &Loop) -> FetchOrder<'static> {
     let text = b"vcl 4.1; backend default { .host = \"10.0.0.1\"; }";
     let program = vcl::compile(&vcl::SourceText { name: "<test>", text }, &vcl::CompileOptions::default()).unwrap();
     let vcl = vcl_life::load(&context.engine, "boot", program.program, VclState::Auto, 1.0).unwrap();
     let address: SocketAddr = "192.0.2.7:4711".parse().unwrap();
     FetchOrder {
         mode: FetchMode::Pass,
-        request: message(b"/ordered"),
+        request: Box::leak(Box::new(message(b"/ordered"))),
         prepared: None,
         client: None,
         parent_vxid: 1,

@@ -6,27 +6,50 @@
 
 use bytes::BufMut;
 use bytes::buf::Limit;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// Size of a buffer, at first and for bodies that turn out to be long, in bytes.
 pub(super) const BUFFER_BYTES: usize = 16 << 10;
 pub(crate) const BUFFER_BYTES_LONG: usize = 64 << 10;
 
+/// Room for the head of a request at first, and the most that is kept, in bytes.
+const HEAD_BYTES: usize = 1 << 10;
+const HEAD_BYTES_KEPT: usize = 16 << 10;
+
 /// Most buffers that are kept while nobody uses them.
 const KEPT_MAX: usize = 8;
 
 /// The buffers of one event loop that nobody uses.
 #[derive(Default)]
-pub(crate) struct ReceiveBuffers(RefCell<Vec<Vec<u8>>>);
+pub(crate) struct ReceiveBuffers {
+    kept: RefCell<Vec<Vec<u8>>>,
+    /// What the last request was sent from.
+    head: Cell<Vec<u8>>,
+}
 
 impl ReceiveBuffers {
+    /// An empty buffer to send a request from. Most requests are sent at once, so that there is one for all of them.
+    pub(super) fn take_head(&self) -> Vec<u8> {
+        let mut head = self.head.take();
+        head.reserve(HEAD_BYTES);
+        head
+    }
+
+    /// Takes it back.
+    pub(super) fn put_head(&self, mut head: Vec<u8>) {
+        if (1..=HEAD_BYTES_KEPT).contains(&head.capacity()) {
+            head.clear();
+            self.head.set(head);
+        }
+    }
+
     fn take(&self) -> Vec<u8> {
-        self.0.borrow_mut().pop().unwrap_or_else(|| Vec::with_capacity(BUFFER_BYTES))
+        self.kept.borrow_mut().pop().unwrap_or_else(|| Vec::with_capacity(BUFFER_BYTES))
     }
 
     fn put(&self, mut buffer: Vec<u8>) {
-        let mut kept = self.0.borrow_mut();
+        let mut kept = self.kept.borrow_mut();
         if buffer.capacity() == BUFFER_BYTES && kept.len() < KEPT_MAX {
             buffer.clear();
             kept.push(buffer);
@@ -46,6 +69,11 @@ pub(super) struct Received {
 impl Received {
     pub(super) fn new(buffers: Rc<ReceiveBuffers>) -> Received {
         Received { buffers, buffer: Vec::new(), start: 0, was_filled: false }
+    }
+
+    /// Those that its event loop shares.
+    pub(super) fn buffers(&self) -> &ReceiveBuffers {
+        &self.buffers
     }
 
     /// The bytes that have not been used.
@@ -139,7 +167,7 @@ mod tests {
         second.make_room();
         assert_eq!((second.bytes().len(), second.buffer.capacity()), (BUFFER_BYTES - 1, BUFFER_BYTES_LONG));
         drop(second);
-        assert!(buffers.0.borrow().is_empty());
+        assert!(buffers.kept.borrow().is_empty());
     }
 
     #[test]
@@ -188,6 +216,6 @@ mod tests {
             })
             .collect();
         drop(all);
-        assert_eq!(buffers.0.borrow().len(), KEPT_MAX);
+        assert_eq!(buffers.kept.borrow().len(), KEPT_MAX);
     }
 }

@@ -59,6 +59,11 @@ impl OriginWire {
         }
     }
 
+    /// The buffers that its event loop shares.
+    pub(super) fn buffers(&self) -> &ReceiveBuffers {
+        self.received.buffers()
+    }
+
     /// The connection itself.
     pub(super) fn connection(&self) -> &BackendConnection {
         &self.connection
