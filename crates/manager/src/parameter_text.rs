@@ -235,6 +235,14 @@ mod tests {
     }
 
     #[test]
+    fn the_json_of_all_parameters_fits_the_limit_of_replies() {
+        let defaults = Parameters::default();
+        let bytes: usize = PARAMETERS.iter().map(|row| json(&defaults, &defaults, row, row.name).len() + 8).sum();
+        // Values of one's own take some, too, and what is cut is no JSON.
+        assert!(bytes + (8 << 10) < defaults.cli_limit as usize, "{bytes}");
+    }
+
+    #[test]
     fn json_is_valid_for_every_parameter() {
         let parameters = Parameters::default();
         for row in PARAMETERS {

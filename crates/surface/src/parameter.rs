@@ -218,7 +218,7 @@ parameters! {
     cache_status_name: String = "copal".to_owned(), Text, Text, "copal", None, None, "", COPAL, "The name of this cache in Cache-Status (RFC 9211): a host name tells several caches apart. Empty: no such header.";
     cc_command: String = "exec false".to_owned(), Text, Text, "exec false", None, None, "", MUST_RELOAD | BUILD_OPTIONS | ACCEPTED_ONLY, "C compiler command (irrelevant without C).";
     cc_warnings: String = "".to_owned(), Text, Text, "", None, None, "", MUST_RELOAD | BUILD_OPTIONS | ACCEPTED_ONLY, "C compiler warnings (irrelevant).";
-    cli_limit: u64 = 49152, Number, Bytes, "48k", Some("128b"), Some("99999999b"), "bytes", 0, "Largest CLI reply.";
+    cli_limit: u64 = 65536, Number, Bytes, "64k", Some("128b"), Some("99999999b"), "bytes", 0, "Largest CLI reply. (48k in Varnish, which has fewer parameters to list.)";
     cli_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "How long the master waits for a worker CLI reply.";
     client_half_close: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "A client over HTTP/1 that closes its end of the connection before any of the response was sent is gone, like one that breaks it. Clients that leave cannot be told from those that only have no more to say: with off, the habit of Varnish, both get their answer; on is the default of copal daemon.";
     clock_skew: u64 = 10, Number, Unsigned, "10", Some("0"), None, "seconds", 0, "Tolerated backend clock difference in TTL computation.";

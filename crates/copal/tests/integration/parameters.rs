@@ -355,6 +355,10 @@ fn replies_to_values_of_every_kind_are_those_of_varnish() {
     let mut differences = Vec::new();
     for row in PARAMETERS.iter().filter(|row| row.flags & COPAL == 0 && !row.name.starts_with("cc_")) {
         for value in VALUES.iter().filter(|value| !differs_on_purpose(row.kind, value)) {
+            if (row.name, *value) == ("cli_limit", "default") {
+                // There are more parameters to list.
+                continue;
+            }
             let set = ["param.set", row.name, value];
             let (expected, is) = (theirs.ask(&set), own.ask(&set));
             let (shown_there, shown) = (theirs.shown(row.name), own.shown(row.name));
