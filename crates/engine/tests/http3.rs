@@ -3,6 +3,8 @@
 use crate::support::quic::{Outcome, QuicClient, headers};
 use crate::support::{OriginRequest, World, always, run, run_with};
 use engine::peer::{Listener, Peer};
+use http3::frames::write_headers;
+use http3::qpack::Encoder;
 use std::rc::Rc;
 use std::time::Duration;
 use surface::counter::Main;
@@ -101,6 +103,78 @@ fn head_beyond_the_limit_is_answered_with_431() {
             let answer = client.ask(&[GET[0], GET[1], GET[2], GET[3], ("x-long", &long)]).await;
             assert_eq!(answer.status(), 431, "{length}");
         }
+        assert_eq!(client.get("/").await.status(), 200);
+    });
+}
+
+/// A HEADERS frame with a GET, and a field of one byte so many times.
+fn get_with_ages(count: usize) -> Vec<u8> {
+    let (mut block, mut frame) = (Vec::new(), Vec::new());
+    let mut encoder = Encoder::begin(&mut block);
+    GET.iter().for_each(|(name, value)| encoder.field(name.as_bytes(), value.as_bytes()));
+    block.extend(std::iter::repeat_n(0xc2, count));
+    write_headers(&block, &mut frame);
+    frame
+}
+
+#[test]
+fn head_with_too_many_fields_is_refused_without_waiting_for_the_end_of_its_request() {
+    run(async |world| {
+        world.origin(always("", "x"));
+        let client = client(&world);
+        for count in [40, 62, 200, 3800] {
+            let began = Instant::now();
+            let id = client.open();
+            client.say(id, &get_with_ages(count));
+            let is_fine = count == 40;
+            if is_fine {
+                client.finish(id);
+            }
+            let status = client.outcome(id).await.status();
+            assert_eq!((status, began.elapsed().as_secs()), (if is_fine { 200 } else { 431 }, 0), "{count}");
+        }
+    });
+}
+
+#[test]
+fn request_whose_end_is_awaited_counts_and_is_refused_when_memory_is_short() {
+    run_with(
+        |parameters: &mut Parameters| parameters.requests_memory_max = 3 << 20,
+        "",
+        async |world| {
+            world.origin(always("", "x"));
+            let clients = [client(&world), client(&world)];
+            let all: Vec<_> = clients.iter().flat_map(|client| (0..90).map(move |_| (client, client.begin(&GET)))).collect();
+            sleep(Duration::from_millis(10)).await;
+            let bytes = world.count(Main::ReqBytes);
+            assert!((2 << 20..5 << 20).contains(&bytes), "{bytes}");
+            let (mut refused, mut short) = (0, 0);
+            for (client, id) in all {
+                client.finish(id);
+                match client.outcome(id).await {
+                    Outcome::Reset(REJECTED) => refused += 1,
+                    other if other.status() == 503 => short += 1,
+                    other => assert_eq!(other.status(), 200),
+                }
+            }
+            assert!((50..150).contains(&refused), "{refused}");
+            assert_eq!(world.count(Main::ReqRefused), refused + short);
+            assert_eq!(world.context.in_flight(), 0);
+        },
+    );
+}
+
+#[test]
+fn request_that_is_given_up_while_its_end_is_awaited_reaches_nobody() {
+    run(async |world| {
+        world.origin(always("", "x"));
+        let client = client(&world);
+        let id = client.begin(&GET);
+        sleep(Duration::from_millis(10)).await;
+        client.cancel(id);
+        sleep(Duration::from_millis(10)).await;
+        assert_eq!((world.dialled(), world.count(Main::ReqReset), world.context.in_flight()), (0, 1, 0));
+        assert!(!world.log().iter().any(|line| line.contains("ReqMethod")));
         assert_eq!(client.get("/").await.status(), 200);
     });
 }

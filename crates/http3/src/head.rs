@@ -6,7 +6,7 @@
 
 use crate::code::Code;
 use crate::qpack::{self, Encoder, FIELD_EXTRA_BYTES};
-use http::header::HOST;
+use http::header::{COOKIE, HOST};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version};
@@ -31,27 +31,31 @@ struct Pseudo {
     path: Option<PathAndQuery>,
 }
 
-/// Adds up what has been decoded, and stops at the limit.
+/// Adds up what has been decoded, and stops at the limits.
 struct Fields {
     headers: HeaderMap,
     left_bytes: usize,
+    left_fields: usize,
     fault: Option<HeadFault>,
 }
 
 impl Fields {
-    fn new(bytes_max: usize) -> Fields {
-        Fields { headers: HeaderMap::new(), left_bytes: bytes_max, fault: None }
+    fn new(bytes_max: usize, fields_max: usize) -> Fields {
+        Fields { headers: HeaderMap::new(), left_bytes: bytes_max, left_fields: fields_max, fault: None }
     }
 
     /// Counts a field and hands it to `take`, which returns `None` if it cannot be. Returns whether to go on.
     fn see(&mut self, name: &[u8], value: &[u8], take: impl FnOnce(&mut HeaderMap) -> Option<()>) -> bool {
         let bytes = name.len() + value.len() + FIELD_EXTRA_BYTES;
-        self.fault = match self.left_bytes.checked_sub(bytes) {
-            None => Some(HeadFault::TooLong),
-            Some(left) => {
-                self.left_bytes = left;
+        // A cookie may come in crumbs, which are one field together. Source: RFC 9114 §4.2.1.
+        let fields = usize::from(name != COOKIE.as_str().as_bytes() && name.first() != Some(&b':'));
+        let left = (self.left_bytes.checked_sub(bytes), self.left_fields.checked_sub(fields));
+        self.fault = match left {
+            (Some(left_bytes), Some(left_fields)) => {
+                (self.left_bytes, self.left_fields) = (left_bytes, left_fields);
                 take(&mut self.headers).is_none().then_some(HeadFault::Malformed)
             }
+            _ => Some(HeadFault::TooLong),
         };
         self.fault.is_none()
     }
@@ -65,12 +69,13 @@ impl Fields {
     }
 }
 
-/// The head of a request. Its fields may have so many bytes, as RFC 9114 §4.2.2 counts them.
+/// The head of a request. Its fields may have so many bytes, as RFC 9114 §4.2.2 counts them, and there may be so many of them
+/// besides pseudo headers and cookies.
 ///
 /// # Errors
 /// See [`HeadFault`].
-pub fn request(block: &[u8], bytes_max: usize) -> Result<Parts, HeadFault> {
-    let mut fields = Fields::new(bytes_max);
+pub fn request(block: &[u8], bytes_max: usize, fields_max: usize) -> Result<Parts, HeadFault> {
+    let mut fields = Fields::new(bytes_max, fields_max);
     let mut pseudo = Pseudo::default();
     let mut is_after = false;
     let decoded = qpack::decode(block, |name, value| {
@@ -94,12 +99,12 @@ pub fn request(block: &[u8], bytes_max: usize) -> Result<Parts, HeadFault> {
     Ok(parts)
 }
 
-/// Trailers.
+/// Trailers, with the limits of a head.
 ///
 /// # Errors
 /// See [`HeadFault`].
-pub fn trailers(block: &[u8], bytes_max: usize) -> Result<HeaderMap, HeadFault> {
-    let mut fields = Fields::new(bytes_max);
+pub fn trailers(block: &[u8], bytes_max: usize, fields_max: usize) -> Result<HeaderMap, HeadFault> {
+    let mut fields = Fields::new(bytes_max, fields_max);
     let decoded = qpack::decode(block, |name, value| fields.see(name, value, |headers| append(headers, name, value)));
     fields.finish(decoded)
 }
@@ -173,7 +178,7 @@ mod tests {
     }
 
     fn read(fields: &[(&str, &str)]) -> Result<Parts, HeadFault> {
-        request(&block(fields), 10_000)
+        request(&block(fields), 10_000, 10)
     }
 
     #[test]
@@ -225,8 +230,8 @@ mod tests {
 
     #[test]
     fn trailers_have_no_pseudo_headers() {
-        assert_eq!(trailers(&block(&[("x-sum", "1")]), 100).unwrap().len(), 1);
-        assert_eq!(trailers(&block(&[(":status", "200")]), 100), Err(HeadFault::Malformed));
+        assert_eq!(trailers(&block(&[("x-sum", "1")]), 100, 10).unwrap().len(), 1);
+        assert_eq!(trailers(&block(&[(":status", "200")]), 100, 10), Err(HeadFault::Malformed));
     }
 
     #[test]
@@ -235,8 +240,16 @@ mod tests {
         let mut bomb = block(&GET);
         bomb.extend(std::iter::repeat_n([0xff, 0x16], 200).flatten());
         assert!(bomb.len() < 500);
-        assert_eq!(request(&bomb, 10_000).map(drop), Err(HeadFault::TooLong));
-        assert_eq!(request(&[0, 0, 0x80], 100).map(drop), Err(HeadFault::Broken(Code::DecompressionFailed)));
+        assert_eq!(request(&bomb, 10_000, 1000).map(drop), Err(HeadFault::TooLong));
+        assert_eq!(request(&[0, 0, 0x80], 100, 10).map(drop), Err(HeadFault::Broken(Code::DecompressionFailed)));
+    }
+
+    #[test]
+    fn fields_are_decoded_up_to_their_number_and_crumbs_of_a_cookie_are_one() {
+        let with = |name, count| read(&[&GET[..], &vec![(name, "1"); count]].concat()).map(drop);
+        assert_eq!((with("age", 10), with("age", 11)), (Ok(()), Err(HeadFault::TooLong)));
+        assert_eq!(with("cookie", 100), Ok(()));
+        assert_eq!(trailers(&block(&[("a", "1"); 11]), 10_000, 10), Err(HeadFault::TooLong));
     }
 
     #[test]

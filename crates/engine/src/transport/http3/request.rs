@@ -2,7 +2,7 @@
 
 use super::quic::{ReceiveStream, SendStream};
 use super::shared::{Live, Shared};
-use super::stream::{Http3Stream, NoHead};
+use super::stream::{Http3Stream, NoHead, Rest};
 use crate::context::Loop;
 use crate::deadline::duration;
 use crate::memory::{Held, MEMORY_SHORT};
@@ -61,31 +61,50 @@ pub(super) async fn serve<S: SendStream, R: ReceiveStream>(
             return;
         }
     };
-    let has_body = has_body(&parts, &mut stream, timeout).await;
     // A frame knows better than the head what is wanted.
     if live.priority.get().is_none() {
         live.priority.set(Priority::of_head(&parts.headers));
     }
+    let may_wait = is_without_body(&parts);
+    let rest = poll_fn(|wait| Poll::Ready(stream.poll_rest(wait))).await;
     let mut slot = context.requests.take(&context.engine.ring);
     slot.request.arrive(&context.engine.parameters.load(), now);
-    let outcome = {
+    let RequestSlot { request, .. } = &mut *slot;
+    let mut exchange = {
         let circumstances = Circumstances {
             protocol: NAMES.protocol,
-            is_last: !has_body,
-            limits: head_limits(&slot.request.task.settings),
+            is_last: rest == Poll::Ready(Rest::Nothing),
+            limits: head_limits(&request.task.settings),
             shows_scheme: shows_scheme(&context),
             scheme: "https",
             websocket: None,
         };
-        let RequestSlot { request, .. } = &mut *slot;
-        let mut exchange = StreamExchange::new(stream, &NAMES, parts, &circumstances, request);
-        let outcome = request::run(&context, &mut view, &mut exchange, request).await;
-        if let Some(reason) = exchange.end(&outcome, &context) {
-            shared.leave(reason);
-        }
-        outcome
+        StreamExchange::new(stream, &NAMES, parts, &circumstances, request)
     };
-    if !outcome.is_ruined {
+    let rest = match rest {
+        Poll::Pending if may_wait && exchange.is_sound() => await_rest(&context, &mut exchange, timeout).await,
+        Poll::Pending => Ok(Rest::Body),
+        Poll::Ready(rest) => Ok(rest),
+    };
+    let is_ruined = match rest {
+        Ok(Rest::Body | Rest::Nothing) => {
+            let outcome = request::run(&context, &mut view, &mut exchange, request).await;
+            if let Some(reason) = exchange.end(&outcome, &context) {
+                shared.leave(reason);
+            }
+            outcome.is_ruined
+        }
+        Ok(Rest::Gone) => {
+            context.count(Main::ReqReset);
+            exchange.stream().refuse(Code::RequestIncomplete);
+            false
+        }
+        Err(MemoryIsShort) => {
+            refuse_for_memory(&context, &view, exchange.stream());
+            false
+        }
+    };
+    if !is_ruined {
         context.requests.put(slot);
     }
 }
@@ -114,7 +133,8 @@ async fn receive_head<S: SendStream, R: ReceiveStream>(
     })
     .await?;
     let bytes_max = field_section_bytes_max(context) as usize;
-    head::request(&block, bytes_max.saturating_mul(HTTP3_FIELD_BYTES_FACTOR)).map_err(Fault::Head)
+    let fields_max = context.engine.parameters.load().http_max_hdr as usize;
+    head::request(&block, bytes_max.saturating_mul(HTTP3_FIELD_BYTES_FACTOR), fields_max).map_err(Fault::Head)
 }
 
 /// Answers what is no request. Nothing of it reaches VCL.
@@ -135,29 +155,50 @@ async fn give_up<S: SendStream, R: ReceiveStream>(
             stream.refuse_malformed();
         }
         Fault::None(NoHead::TooLong) | Fault::Head(HeadFault::TooLong) => {
-            log("Head of a request is too large (HTTP/3, parameter http_req_size)");
+            log("Head of a request is too large (HTTP/3, parameter http_req_size or http_max_hdr)");
             let mut answer = Response::new(());
             *answer.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
             let _ = poll_fn(|wait| stream.poll_send_head(wait, &mut answer, true)).await;
             stream.reset(Reset::Enough);
         }
-        Fault::NoMemory => {
-            context.count(Main::ReqRefused);
-            log(MEMORY_SHORT);
-            stream.refuse(Code::RequestRejected);
-        }
+        Fault::NoMemory => refuse_for_memory(context, view, &mut stream),
     }
 }
 
-/// Whether a body follows. The end of most requests comes with their head, or right behind it; only for a request that says
-/// nothing of a body and is of a kind that has none, this waits for it.
-async fn has_body<S: SendStream, R: ReceiveStream>(
-    parts: &Parts,
+/// Tells the client to send the request elsewhere, or later: nothing has been done for it.
+fn refuse_for_memory<S: SendStream, R: ReceiveStream>(
+    context: &Loop,
+    view: &SessionView,
     stream: &mut Http3Stream<S, R>,
+) {
+    context.count(Main::ReqRefused);
+    view.log(context, Tag::Error, format_args!("{MEMORY_SHORT}"));
+    stream.refuse(Code::RequestRejected);
+}
+
+/// Whether a request says nothing of a body and is of a kind that has none. The end of most requests comes with their head, or
+/// right behind it; only for such a one it is waited for.
+fn is_without_body(parts: &Parts) -> bool {
+    semantics::method::is_safe(parts.method.as_str().as_bytes()) && !parts.headers.contains_key(CONTENT_LENGTH)
+}
+
+/// New requests must be refused.
+struct MemoryIsShort;
+
+/// Waits until it is known what follows the head of a request that should have no body. It counts as a request under way.
+async fn await_rest<S: SendStream, R: ReceiveStream>(
+    context: &Rc<Loop>,
+    exchange: &mut StreamExchange<Http3Stream<S, R>>,
     timeout: Duration,
-) -> bool {
-    if semantics::method::is_safe(parts.method.as_str().as_bytes()) && !parts.headers.contains_key(CONTENT_LENGTH) {
-        return tokio::time::timeout(timeout, poll_fn(|wait| stream.poll_has_body(wait))).await.unwrap_or(true);
+) -> Result<Rest, MemoryIsShort> {
+    let _work = context.work();
+    let rest = poll_fn(|wait| match exchange.stream().poll_rest(wait) {
+        Poll::Pending if context.memory.is_full() => Poll::Ready(Err(MemoryIsShort)),
+        rest => rest.map(Ok),
+    });
+    let rest = tokio::time::timeout(timeout, rest).await.unwrap_or(Ok(Rest::Body))?;
+    if rest == Rest::Nothing {
+        exchange.end_with_head();
     }
-    poll_fn(|wait| Poll::Ready(!matches!(stream.poll_has_body(wait), Poll::Ready(false)))).await
+    Ok(rest)
 }

@@ -17,7 +17,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use surface::header::is_of_connection;
-use surface::limits::{CHUNK_TRAILER_BYTES_MAX, HTTP3_IDLE_FRAMES_MAX};
+use surface::limits::{CHUNK_TRAILER_BYTES_MAX, HTTP3_IDLE_FRAMES_MAX, TRAILER_FIELDS_MAX};
 use tokio::time::Instant;
 
 /// Most bytes of a body read at a time.
@@ -36,6 +36,16 @@ pub(super) enum NoHead {
     TooLong,
     /// The connection ends for it.
     Fault,
+}
+
+/// What follows the head of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Rest {
+    Body,
+    /// Nothing: the request is complete, but for trailers.
+    Nothing,
+    /// The client has given it up, or broken it off.
+    Gone,
 }
 
 /// How far the request has been read.
@@ -133,16 +143,16 @@ impl<S: SendStream, R: ReceiveStream> Http3Stream<S, R> {
         })
     }
 
-    /// After the head: waits until it is known whether a body follows. Ready with false if the request is complete.
-    pub(super) fn poll_has_body(&mut self, context: &mut Context<'_>) -> Poll<bool> {
+    /// After the head: waits until it is known what follows it.
+    pub(super) fn poll_rest(&mut self, context: &mut Context<'_>) -> Poll<Rest> {
         if self.ahead.is_none() && self.phase == Phase::Body {
             match ready!(self.poll_data(context)) {
                 Some(Ok(piece)) => self.ahead = Some(piece),
-                Some(Err(StreamGone)) => return Poll::Ready(true),
+                Some(Err(StreamGone)) => return Poll::Ready(Rest::Gone),
                 None => {}
             }
         }
-        Poll::Ready(self.ahead.is_some() || self.phase == Phase::Body)
+        Poll::Ready(if self.ahead.is_some() { Rest::Body } else { Rest::Nothing })
     }
 
     fn poll_frame(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Frame>, ReadFault>> {
@@ -257,7 +267,7 @@ impl<S: SendStream, R: ReceiveStream> RequestStream for Http3Stream<S, R> {
         }
         let gone = match ready!(self.poll_frame(context)) {
             Ok(Some(Frame::Data(piece))) => return Poll::Ready(Some(Ok(piece))),
-            Ok(Some(Frame::Headers(block))) => match head::trailers(&block, CHUNK_TRAILER_BYTES_MAX) {
+            Ok(Some(Frame::Headers(block))) => match head::trailers(&block, CHUNK_TRAILER_BYTES_MAX, TRAILER_FIELDS_MAX) {
                 // Source: RFC 9114 §4.2, of any block of fields.
                 Ok(trailers) if trailers.keys().any(|name| is_of_connection(name.as_str().as_bytes())) => {
                     Reset::Malformed

@@ -141,6 +141,23 @@ impl<S: RequestStream> StreamExchange<S> {
         }
     }
 
+    /// Whether the head is that of a request, and not refused.
+    pub(in crate::transport) fn is_sound(&self) -> bool {
+        self.announced.is_ok()
+    }
+
+    /// The stream, before the machine has begun.
+    pub(in crate::transport) fn stream(&mut self) -> &mut S {
+        &mut self.stream
+    }
+
+    /// The request has ended with its head, after [`StreamExchange::new`]. A length was not announced.
+    pub(in crate::transport) fn end_with_head(&mut self) {
+        self.announced = self.announced.clone().map(|_| BodyAnnounced::None);
+        self.incoming = Incoming::Over;
+        self.is_bodyless = true;
+    }
+
     /// Ends the stream after the machine has finished. Returns why the session must end with it, if it must.
     pub(in crate::transport) fn end(mut self, outcome: &Outcome, context: &Loop) -> Option<CloseReason> {
         if self.is_given_up {
