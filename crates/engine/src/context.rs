@@ -199,9 +199,15 @@ impl Loop {
     /// Marks a request or fetch as in progress for as long as the result lives. Idle connections hold none.
     #[must_use]
     pub fn work(self: &Rc<Self>) -> Work {
-        self.in_flight.set(self.in_flight.get() + 1);
         self.memory.begin();
-        Work(Rc::clone(self))
+        Work(self.stay())
+    }
+
+    /// Keeps a worker that stops for as long as the result lives, without being a request: it does not count as memory.
+    #[must_use]
+    pub(crate) fn stay(self: &Rc<Self>) -> Presence {
+        self.in_flight.set(self.in_flight.get() + 1);
+        Presence(Rc::clone(self))
     }
 
     /// Closes connections to origins that are not used: see [`Pool::sweep`]. Call it about once a second.
@@ -222,12 +228,20 @@ impl Loop {
     }
 }
 
+/// What a stop waits for, see [`Loop::stay`].
+pub(crate) struct Presence(Rc<Loop>);
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.0.in_flight.set(self.0.in_flight.get() - 1);
+    }
+}
+
 /// A request or fetch in progress, see [`Loop::work`].
-pub struct Work(Rc<Loop>);
+pub struct Work(Presence);
 
 impl Drop for Work {
     fn drop(&mut self) {
-        self.0.in_flight.set(self.0.in_flight.get() - 1);
-        self.0.memory.end();
+        self.0.0.memory.end();
     }
 }

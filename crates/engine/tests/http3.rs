@@ -218,7 +218,7 @@ fn what_breaks_the_protocol_ends_the_connection_with_its_code() {
         world.origin(always("", "x"));
         let request = |bytes: &'static [u8]| move |client: &QuicClient| client.say(client.open(), bytes);
         let beside = |bytes: &'static [u8]| move |client: &QuicClient| _ = client.beside(bytes);
-        let sayings: [(Saying<'_>, u64, &str); 10] = [
+        let sayings: [(Saying<'_>, u64, &str); 11] = [
             (&request(&[0, 1, 65]), 0x105, "DATA before HEADERS"),
             (&request(&[4, 0]), 0x105, "SETTINGS on a request"),
             (&request(&[2, 0]), 0x105, "a frame of HTTP/2"),
@@ -246,7 +246,7 @@ fn what_breaks_the_protocol_ends_the_connection_with_its_code() {
         client.say(odd, &[0x40, 0x41, 0]);
         client.finish(odd);
         assert_eq!(client.outcome(odd).await.status(), 200, "what is unknown is skipped");
-        assert_eq!(world.count(Main::H3Errors), 10);
+        assert_eq!(world.count(Main::H3Errors), 11);
     });
 }
 
@@ -345,6 +345,7 @@ fn requests_that_are_given_up_late_are_no_abuse_and_malformed_ones_are() {
             let careless = client(&world);
             for _ in 0..150 {
                 careless.begin(&[(":method", "GET"), (":path", "/")]);
+            (&|client| client.cancel(3), 0x104, "the end of our control stream"),
                 sleep(Duration::from_micros(10)).await;
             }
             assert_eq!(careless.closed().await, 0x107);
@@ -413,6 +414,60 @@ fn no_more_requests_are_under_way_than_a_connection_may_have() {
                 let id = client.begin(&[GET[0], GET[1], GET[2], (":path", &path(number))]);
                 client.finish(id);
                 id
+#[test]
+fn connection_is_not_closed_before_its_client_has_its_responses() {
+    run(async |world| {
+        world.origin(always("", "hello"));
+        for is_told_to_leave in [false, true] {
+            let client = client(&world);
+            let id = client.begin(&GET);
+            client.finish(id);
+            client.is_slow(true);
+            sleep(Duration::from_millis(100)).await;
+            if is_told_to_leave {
+                client.tell_to_leave();
+            }
+            // timeout_idle is 5 seconds, and the time to leave half a second.
+            sleep(Duration::from_secs(30)).await;
+            let began = Instant::now();
+            client.is_slow(false);
+            assert_eq!(client.outcome(id).await.body(), b"hello");
+            assert_eq!(client.closed().await, NO_ERROR);
+            assert_eq!(began.elapsed().as_millis(), if is_told_to_leave { 500 } else { 5000 });
+        }
+    });
+}
+
+#[test]
+fn client_that_never_takes_the_rest_of_a_response_is_not_waited_for_without_end() {
+    run(async |world| {
+        world.origin(always("", "hello"));
+        let client = client(&world);
+        let id = client.begin(&GET);
+        client.finish(id);
+        client.is_slow(true);
+        let began = Instant::now();
+        assert_eq!(client.closed().await, NO_ERROR);
+        // idle_send_timeout
+        assert_eq!(began.elapsed().as_secs(), 60);
+        assert_eq!(client.outcome(id).await, Outcome::Closed(NO_ERROR));
+        sleep(Duration::from_secs(1)).await;
+        world.expect_log("SessClose TX_ERROR");
+    });
+}
+
+#[test]
+fn connections_that_leave_hold_no_memory_for_requests() {
+    run(async |world| {
+        world.origin(always("", "hello"));
+        let clients: Vec<QuicClient> = (0..100).map(|_| client(&world)).collect();
+        sleep(Duration::from_millis(100)).await;
+        clients.iter().for_each(QuicClient::tell_to_leave);
+        sleep(Duration::from_millis(100)).await;
+        assert_eq!((world.context.in_flight(), world.count(Main::ReqBytes)), (100, 0));
+    });
+}
+
             })
             .collect();
         let mut refused = 0;

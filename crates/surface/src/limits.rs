@@ -316,8 +316,10 @@ pub const HTTP3_IDLE_FRAMES_MAX: u64 = 1000;
 /// A head is decoded up to this many times what is announced as its limit, so that one beyond it is answered with 431; with
 /// more it is not a request.
 pub const HTTP3_FIELD_BYTES_FACTOR: usize = 4;
-/// How long a connection that takes no more requests is kept after its last response, in milliseconds: until then the client
-/// should have it and close.
+/// What a stream counts for that has not brought its head, in bytes: its task, and what QUIC keeps of it.
+pub const HTTP3_STREAM_BYTES: usize = 4 << 10;
+/// How long a connection that takes no more requests is kept after its client has its last response, in milliseconds: until then
+/// the client should close it.
 pub const HTTP3_LEAVE_MILLISECONDS_MAX: u64 = 500;
 /// How long a worker that stops is kept after a connection was closed, in milliseconds, so that its client is told.
 pub const HTTP3_GOODBYE_MILLISECONDS: u64 = 20;

@@ -18,5 +18,6 @@ pub mod quic;
 mod request;
 mod shared;
 mod stream;
+mod tails;
 
 pub(super) use connection::serve;

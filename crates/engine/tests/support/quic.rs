@@ -38,6 +38,10 @@ struct Wire {
     opened: u64,
     closed: Option<u64>,
     ended: Option<ConnectionEnd>,
+    /// What is sent to the client does not arrive.
+    is_slow: bool,
+    /// The client gives responses no room.
+    is_narrow: bool,
     wakers: Vec<Waker>,
 }
 
@@ -100,8 +104,13 @@ impl quic::Connection for Server {
     }
 
     fn close(&mut self, code: u64) {
-        self.0.borrow_mut().closed.get_or_insert(code);
-        self.0.borrow_mut().ended.get_or_insert(ConnectionEnd::ByUs);
+        let mut wire = self.0.borrow_mut();
+        wire.closed.get_or_insert(code);
+        wire.ended.get_or_insert(ConnectionEnd::ByUs);
+        if std::mem::take(&mut wire.is_slow) {
+            wire.down.clear();
+        }
+        drop(wire);
         wake(&self.0);
     }
 }
@@ -114,11 +123,12 @@ impl SendStream for Sending {
     fn poll_write(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize, StreamOver>> {
         let mut wire = self.0.borrow_mut();
         let is_over = wire.ended.is_some();
+        let window_bytes = if wire.is_narrow { 0 } else { WINDOW_BYTES };
         let pipe = wire.down.entry(self.1).or_default();
         if is_over || pipe.stopped.is_some() {
             return Poll::Ready(Err(StreamOver));
         }
-        let count = bytes.len().min(WINDOW_BYTES.saturating_sub(pipe.bytes.len()));
+        let count = bytes.len().min(window_bytes.saturating_sub(pipe.bytes.len()));
         if count == 0 {
             drop(wire);
             return wait(&self.0, context);
@@ -141,7 +151,9 @@ impl SendStream for Sending {
 
     fn poll_stopped(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let wire = self.0.borrow();
-        let is_stopped = wire.ended.is_some() || wire.down.get(&self.1).is_some_and(|pipe| pipe.stopped.is_some());
+        let has_all = |pipe: &Pipe| pipe.is_finished && !wire.is_slow;
+        let is_over = |pipe: &Pipe| pipe.stopped.is_some() || has_all(pipe);
+        let is_stopped = wire.ended.is_some() || wire.down.get(&self.1).is_some_and(is_over);
         drop(wire);
         if is_stopped { Poll::Ready(()) } else { wait(&self.0, context) }
     }
@@ -254,6 +266,18 @@ impl QuicClient {
         self.leaving.send_replace(true);
     }
 
+    /// From now on nothing arrives at the client, and is lost if the connection is closed; or everything does.
+    pub fn is_slow(&self, is_slow: bool) {
+        self.wire.borrow_mut().is_slow = is_slow;
+        wake(&self.wire);
+    }
+
+    /// From now on no response has room to be sent; or all have.
+    pub fn is_narrow(&self, is_narrow: bool) {
+        self.wire.borrow_mut().is_narrow = is_narrow;
+        wake(&self.wire);
+    }
+
     /// The client goes without a word.
     pub fn vanish(&self) {
         self.wire.borrow_mut().ended = Some(ConnectionEnd::ByClient);
@@ -313,6 +337,12 @@ impl QuicClient {
         wake(&self.wire);
     }
 
+    /// Sends nothing more of a request, which is not complete.
+    pub fn break_off(&self, id: u64) {
+        self.wire.borrow_mut().up.entry(id).or_default().reset = Some(0x10c);
+        wake(&self.wire);
+    }
+
     /// Whether we were told that no more of the request is wanted.
     pub fn is_told_to_stop(&self, id: u64) -> Option<u64> {
         self.wire.borrow().up.get(&id).and_then(|pipe| pipe.stopped)
@@ -353,6 +383,10 @@ impl QuicClient {
             loop {
                 let mut wire = self.wire.borrow_mut();
                 let closed = wire.closed;
+                if wire.is_slow {
+                    drop(wire);
+                    return wait(&self.wire, context);
+                }
                 let pipe = wire.down.entry(id).or_default();
                 if let Some(code) = pipe.reset {
                     return Poll::Ready(Outcome::Reset(code));

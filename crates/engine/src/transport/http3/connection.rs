@@ -5,13 +5,16 @@
 //!   └ nothing for timeout_idle, an error, the client closes ─────────────────────────────→ closed
 //! ```
 //!
-//! Requests that come after GOAWAY are refused untouched, so a client may send them elsewhere. Source: RFC 9114 §5.2, §8.
+//! *Invariant:* a connection without a fault is closed only when its client has all its responses, or takes nothing of them for
+//! idle_send_timeout. Requests that come after GOAWAY are refused untouched, so a client may send them elsewhere. Source: RFC 9114
+//! §5.2, §8.
 
 use super::beside::Beside;
 use super::quic::{Connection, ConnectionEnd, ReceiveStream, SendStream};
 use super::request;
 use super::shared::Shared;
-use crate::context::{Loop, Work};
+use super::tails::Tails;
+use crate::context::{Loop, Presence};
 use crate::deadline::{Deadline, duration};
 use crate::session::{Session, SessionEnd, SessionView};
 use crate::transport::stream::priority::Priority;
@@ -19,7 +22,7 @@ use ::http3::{Code, control, frames};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
@@ -71,17 +74,18 @@ struct Driver<C: Connection> {
     /// The number after that of the last request.
     next_id: u64,
     leaving: Option<Leaving>,
+    /// Responses that the client may not have yet.
+    tails: Rc<Tails<C::Send>>,
     idle: Deadline,
-    idle_since: Option<Instant>,
+    /// Since when there is nothing to do, and nothing known to arrive at the client.
+    quiet_since: Option<Instant>,
 }
 
 /// The connection takes no more requests.
 struct Leaving {
     reason: CloseReason,
-    /// When nothing was left to do.
-    since: Option<Instant>,
     /// Keeps the worker until the client has what it asked for.
-    _work: Work,
+    _presence: Presence,
 }
 
 impl<C: Connection> Driver<C> {
@@ -97,8 +101,9 @@ impl<C: Connection> Driver<C> {
             unsaid,
             next_id: 0,
             leaving: None,
+            tails: Rc::default(),
             idle: Deadline::new(),
-            idle_since: None,
+            quiet_since: None,
         }
     }
 
@@ -127,35 +132,49 @@ impl<C: Connection> Driver<C> {
     }
 
     fn poll_streams(&mut self, wait: &mut Context<'_>) -> Result<(), Over> {
-        self.poll_control(wait)?;
-        for _ in 0..ACCEPTED_AT_ONCE_MAX {
-            match self.connection.poll_accept_one_way(wait) {
-                Poll::Ready(stream) => self.beside.add(stream.map_err(Over::Gone)?),
-                Poll::Pending => break,
-            }
-        }
+        let has_all_beside = self.accept_beside(wait)?;
         if self.beside.poll(wait, self.next_id / ID_STEP).map_err(Over::Fault)? {
             self.leave(CloseReason::RemClose);
         }
         for (stream, value) in self.beside.take_priorities() {
             self.shared.prioritise(stream, Priority::of_field(&value), self.next_id);
         }
+        if !self.accept_requests(wait)? || !has_all_beside {
+            // There may be more, or the end of the connection.
+            wait.waker().wake_by_ref();
+            return Ok(());
+        }
+        // After those, which say whether the connection is gone: then nobody has closed our stream.
+        self.poll_control(wait)
+    }
+
+    /// Takes over the client's streams that go one way. Returns whether there are no more for the moment.
+    fn accept_beside(&mut self, wait: &mut Context<'_>) -> Result<bool, Over> {
+        for _ in 0..ACCEPTED_AT_ONCE_MAX {
+            match self.connection.poll_accept_one_way(wait) {
+                Poll::Ready(stream) => self.beside.add(stream.map_err(Over::Gone)?),
+                Poll::Pending => return Ok(true),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Begins requests. Returns whether there are no more for the moment.
+    fn accept_requests(&mut self, wait: &mut Context<'_>) -> Result<bool, Over> {
         for _ in 0..ACCEPTED_AT_ONCE_MAX {
             match self.connection.poll_accept(wait) {
                 Poll::Ready(stream) => {
                     let (send, receive) = stream.map_err(Over::Gone)?;
                     self.accept(send, receive);
                 }
-                Poll::Pending => return Ok(()),
+                Poll::Pending => return Ok(true),
             }
         }
-        // There may be more.
-        wait.waker().wake_by_ref();
-        Ok(())
+        Ok(false)
     }
 
     fn accept(&mut self, mut send: C::Send, mut receive: C::Receive) {
-        self.idle_since = None;
+        self.quiet_since = None;
         let id = send.id();
         if self.leaving.is_some() && id >= self.next_id || self.shared.live() >= HTTP3_STREAMS_MAX {
             self.context.count(Main::H3Refused);
@@ -166,25 +185,27 @@ impl<C: Connection> Driver<C> {
         self.next_id = self.next_id.max(id.saturating_add(ID_STEP));
         let live = self.shared.begin(id);
         let (context, shared, view) = (Rc::clone(&self.context), Rc::clone(&self.shared), self.view.clone());
+        let tails = Rc::clone(&self.tails);
         // Made in there: a future that is handed over takes its room twice.
         tokio::task::spawn_local(async move {
-            request::serve(context, shared, view, send, receive, &live).await;
+            request::serve(context, shared, tails, view, send, receive, &live).await;
             drop(live);
         });
     }
 
-    /// Says what is to be said on the control stream.
+    /// Says what is to be said on the control stream, which the client must not close. Source: RFC 9114 §6.2.1.
     fn poll_control(&mut self, wait: &mut Context<'_>) -> Result<(), Over> {
-        if self.unsaid.is_empty() {
-            return Ok(());
-        }
         if self.control.is_none() {
             match self.connection.poll_open_one_way(wait) {
                 Poll::Ready(stream) => self.control = Some(stream.map_err(Over::Gone)?),
                 Poll::Pending => return Ok(()),
             }
         }
-        while let (Some(control), false) = (&mut self.control, self.unsaid.is_empty()) {
+        let Some(control) = &mut self.control else { return Ok(()) };
+        if control.poll_stopped(wait).is_ready() {
+            return Err(Over::Fault(Code::ClosedCriticalStream));
+        }
+        while !self.unsaid.is_empty() {
             match control.poll_write(wait, &self.unsaid) {
                 Poll::Ready(Ok(count)) => drop(self.unsaid.drain(..count)),
                 Poll::Ready(Err(_)) => return Err(Over::Fault(Code::ClosedCriticalStream)),
@@ -198,7 +219,7 @@ impl<C: Connection> Driver<C> {
     fn leave(&mut self, reason: CloseReason) {
         if self.leaving.is_none() {
             frames::write_goaway(self.next_id, &mut self.unsaid);
-            self.leaving = Some(Leaving { reason, since: None, _work: self.context.work() });
+            self.leaving = Some(Leaving { reason, _presence: self.context.stay() });
             self.shared.wake();
         }
     }
@@ -206,22 +227,30 @@ impl<C: Connection> Driver<C> {
     /// Ready when there is nothing to do and nothing to wait for.
     fn poll_idle(&mut self, wait: &mut Context<'_>) -> Poll<CloseReason> {
         if self.shared.live() > 0 {
-            self.idle_since = None;
+            self.quiet_since = None;
             return Poll::Pending;
         }
-        let now = Instant::now();
-        let (due, reason) = match &mut self.leaving {
-            // The client has its responses as soon as it closes, or a little later.
-            Some(leaving) => {
-                let since = *leaving.since.get_or_insert(now);
-                (since + Duration::from_millis(HTTP3_LEAVE_MILLISECONDS_MAX), leaving.reason)
-            }
-            None => {
-                let since = *self.idle_since.get_or_insert(now);
-                (since + duration(self.context.engine.parameters.load().timeout_idle), CloseReason::RxCloseIdle)
-            }
+        let parameters = self.context.engine.parameters.load();
+        let (allowed, reason) = match &self.leaving {
+            // A client that knows that it is not served any more closes when it has what it wants.
+            Some(leaving) => (Duration::from_millis(HTTP3_LEAVE_MILLISECONDS_MAX), leaving.reason),
+            None => (duration(parameters.timeout_idle), CloseReason::RxCloseIdle),
         };
-        self.idle.set(due);
+        let mut since = *self.quiet_since.get_or_insert_with(Instant::now);
+        self.idle.set(since + allowed);
+        if self.leaving.is_none() {
+            ready!(self.idle.poll(wait));
+        }
+        let (arrived, left) = self.tails.poll(wait);
+        if arrived > 0 {
+            since = Instant::now();
+            self.quiet_since = Some(since);
+        }
+        if left > 0 {
+            self.idle.set(since + duration(parameters.idle_send_timeout));
+            return self.idle.poll(wait).map(|()| CloseReason::TxError);
+        }
+        self.idle.set(since + allowed);
         self.idle.poll(wait).map(|()| reason)
     }
 

@@ -3,6 +3,7 @@
 use super::quic::{ReceiveStream, SendStream};
 use super::shared::{Live, Shared};
 use super::stream::{Http3Stream, NoHead, Rest};
+use super::tails::Tails;
 use crate::context::Loop;
 use crate::deadline::duration;
 use crate::memory::{Held, MEMORY_SHORT};
@@ -40,6 +41,7 @@ pub(super) fn field_section_bytes_max(context: &Loop) -> u64 {
 pub(super) async fn serve<S: SendStream, R: ReceiveStream>(
     context: Rc<Loop>,
     shared: Rc<Shared>,
+    tails: Rc<Tails<S>>,
     mut view: SessionView,
     send: S,
     receive: R,
@@ -49,7 +51,7 @@ pub(super) async fn serve<S: SendStream, R: ReceiveStream>(
         let parameters = context.engine.parameters.load();
         (parameters.http_req_size as usize, duration(parameters.timeout_idle))
     };
-    let mut stream = Http3Stream::new(send, receive, Rc::clone(&shared), &live.priority, block_bytes_max);
+    let mut stream = Http3Stream::new(send, receive, Rc::clone(&shared), tails, &live.priority, block_bytes_max);
     let now = view.now(&context);
     let received = tokio::time::timeout(timeout, receive_head(&context, &mut stream)).await;
     let parts = match received.unwrap_or(Err(Fault::TimedOut)) {

@@ -6,6 +6,7 @@
 
 use super::quic::{ReceiveStream, SendStream, StreamOver};
 use super::shared::Shared;
+use super::tails::Tails;
 use crate::transport::stream::priority::Priority;
 use crate::transport::stream::{RequestStream, Reset, StreamGone};
 use ::http3::Code;
@@ -59,11 +60,13 @@ enum Phase {
 
 /// The stream of one request.
 pub(super) struct Http3Stream<S: SendStream, R> {
-    send: S,
+    /// `None` once the response is complete.
+    send: Option<S>,
     receive: R,
     shared: Rc<Shared>,
     frames: FrameReader,
     /// Received and not read.
+    tails: Rc<Tails<S>>,
     input: Bytes,
     phase: Phase,
     /// The first piece of the body, if it was read already.
@@ -94,13 +97,15 @@ impl<S: SendStream, R: ReceiveStream> Http3Stream<S, R> {
         priority: &Rc<Cell<Option<Priority>>>,
         block_bytes_max: usize,
     ) -> Http3Stream<S, R> {
+        tails: Rc<Tails<S>>,
         Http3Stream {
-            send,
+            send: Some(send),
             receive,
             shared,
             frames: FrameReader::new(Place::Request, block_bytes_max),
             input: Bytes::new(),
             phase: Phase::Body,
+            tails,
             ahead: None,
             out: Vec::new(),
             out_sent: 0,
@@ -122,9 +127,11 @@ impl<S: SendStream, R: ReceiveStream> Http3Stream<S, R> {
     /// Has QUIC send the response as urgently as it is wanted now.
     fn obey_priority(&mut self) {
         let urgency = self.priority.get().unwrap_or_default().urgency;
-        if urgency != self.urgency {
+        if let Some(send) = &mut self.send
+            && urgency != self.urgency
+        {
             self.urgency = urgency;
-            self.send.set_urgency(urgency);
+            send.set_urgency(urgency);
         }
     }
 
@@ -186,7 +193,8 @@ impl<S: SendStream, R: ReceiveStream> Http3Stream<S, R> {
     fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<Result<(), StreamGone>> {
         self.obey_priority();
         while self.out_sent < self.out.len() {
-            let written = ready!(self.send.poll_write(context, &self.out[self.out_sent..]));
+            let send = self.send.as_mut().ok_or(StreamGone)?;
+            let written = ready!(send.poll_write(context, &self.out[self.out_sent..]));
             self.out_sent += written.map_err(|StreamOver| self.cancelled())?;
         }
         self.out = Vec::new();
@@ -237,12 +245,15 @@ impl<S: SendStream, R: ReceiveStream> Http3Stream<S, R> {
 
     fn finish(&mut self) {
         self.is_ended = true;
-        self.send.finish();
+        if let Some(mut send) = self.send.take() {
+            send.finish();
+            self.tails.add(send);
+        }
     }
 
     fn abort(&mut self, code: Code) {
-        if !std::mem::replace(&mut self.is_ended, true) {
-            self.send.reset(code.number());
+        if let (Some(send), false) = (&mut self.send, std::mem::replace(&mut self.is_ended, true)) {
+            send.reset(code.number());
         }
     }
 }
@@ -346,7 +357,8 @@ impl<S: SendStream, R: ReceiveStream> RequestStream for Http3Stream<S, R> {
         let sent = if part.is_empty() {
             0
         } else {
-            ready!(self.send.poll_write(context, part)).map_err(|StreamOver| self.cancelled())?
+            let send = self.send.as_mut().ok_or(StreamGone)?;
+            ready!(send.poll_write(context, part)).map_err(|StreamOver| self.cancelled())?
         };
         self.frame_left -= sent;
         if is_last && sent == piece.len() {
@@ -360,7 +372,9 @@ impl<S: SendStream, R: ReceiveStream> RequestStream for Http3Stream<S, R> {
     }
 
     fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        ready!(self.send.poll_stopped(context));
+        // A response that is complete is not given up.
+        let Some(send) = &mut self.send else { return Poll::Pending };
+        ready!(send.poll_stopped(context));
         self.cancelled();
         Poll::Ready(())
     }
@@ -379,8 +393,8 @@ impl<S: SendStream, R: ReceiveStream> RequestStream for Http3Stream<S, R> {
 
 impl<S: SendStream, R> Drop for Http3Stream<S, R> {
     fn drop(&mut self) {
-        if !self.is_ended {
-            self.send.reset(Code::InternalError.number());
+        if let (Some(send), false) = (&mut self.send, self.is_ended) {
+            send.reset(Code::InternalError.number());
         }
     }
 }
