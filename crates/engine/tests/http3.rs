@@ -2,7 +2,9 @@
 
 use crate::support::quic::{Outcome, QuicClient, headers};
 use crate::support::{OriginRequest, World, always, run, run_with};
+use bytes::Bytes;
 use engine::peer::{Listener, Peer};
+use http::Response;
 use http3::frames::write_headers;
 use http3::qpack::Encoder;
 use std::rc::Rc;
@@ -144,7 +146,8 @@ fn request_whose_end_is_awaited_counts_and_is_refused_when_memory_is_short() {
         async |world| {
             world.origin(always("", "x"));
             let clients = [client(&world), client(&world)];
-            let all: Vec<_> = clients.iter().flat_map(|client| (0..90).map(move |_| (client, client.begin(&GET)))).collect();
+            let all: Vec<_> =
+                clients.iter().flat_map(|client| (0..90).map(move |_| (client, client.begin(&GET)))).collect();
             sleep(Duration::from_millis(10)).await;
             let bytes = world.count(Main::ReqBytes);
             assert!((2 << 20..5 << 20).contains(&bytes), "{bytes}");
@@ -176,6 +179,119 @@ fn request_that_is_given_up_while_its_end_is_awaited_reaches_nobody() {
         assert_eq!((world.dialled(), world.count(Main::ReqReset), world.context.in_flight()), (0, 1, 0));
         assert!(!world.log().iter().any(|line| line.contains("ReqMethod")));
         assert_eq!(client.get("/").await.status(), 200);
+    });
+}
+
+#[test]
+fn answer_that_overtakes_a_100_continue_is_sent_behind_it() {
+    // Over HTTP/2 an origin is heard while the body is awaited.
+    let vcl = r#"vcl 4.1; backend http2 { .host = "10.0.0.1"; .port = "80"; .http2 = true; }
+        sub vcl_recv { return (pass); }"#;
+    run_with(
+        |_| {},
+        vcl,
+        async |world| {
+            world.origin(|stream| async move {
+                let mut connection = h2::server::handshake(stream).await.unwrap();
+                while let Some(Ok((request, mut respond))) = connection.accept().await {
+                    tokio::task::spawn_local(async move {
+                        sleep(Duration::from_millis(100)).await;
+                        let head = Response::builder().status(413).body(()).unwrap();
+                        let mut stream = respond.send_response(head, false).unwrap();
+                        stream.send_data(Bytes::from_static(b"no"), true).unwrap();
+                        sleep(Duration::from_secs(1)).await;
+                        drop(request);
+                    });
+                }
+            });
+            let client = client(&world);
+            client.is_narrow(true);
+            let post =
+                [(":method", "POST"), GET[1], GET[2], GET[3], ("content-length", "5"), ("expect", "100-continue")];
+            let id = client.begin(&post);
+            sleep(Duration::from_millis(200)).await;
+            client.is_narrow(false);
+            let Outcome::Response(fields, body) = client.outcome(id).await else { panic!() };
+            let statuses = fields.iter().filter(|(name, _)| name == ":status").map(|(_, value)| value.as_str());
+            assert_eq!((statuses.collect::<Vec<_>>(), &body[..]), (vec!["100", "413"], &b"no"[..]));
+        },
+    );
+}
+
+#[test]
+fn a_100_continue_that_had_no_room_is_sent_when_it_has() {
+    run_with(
+        |_| {},
+        "sub vcl_recv { return (pass); }",
+        async |world| {
+            world.origin(always("", "x"));
+            let client = client(&world);
+            client.is_narrow(true);
+            let post =
+                [(":method", "POST"), GET[1], GET[2], GET[3], ("content-length", "1"), ("expect", "100-continue")];
+            let id = client.begin(&post);
+            sleep(Duration::from_millis(200)).await;
+            client.is_narrow(false);
+            sleep(Duration::from_millis(10)).await;
+            assert!(client.has_answer(id));
+            client.data(id, b"x");
+            client.finish(id);
+            assert_eq!(client.outcome(id).await.field("content-length"), Some("1"));
+        },
+    );
+}
+
+#[test]
+fn upload_that_is_broken_off_is_incomplete_and_counts_once() {
+    run_with(
+        |_| {},
+        "sub vcl_recv { return (pass); }",
+        async |world| {
+            world.origin(always("", "x"));
+            let upload = [(":method", "POST"), GET[1], GET[2], GET[3], ("content-length", "5")];
+            let patient = client(&world);
+            for _ in 0..3 {
+                let all: Vec<u64> = (0..60).map(|_| patient.begin(&upload)).collect();
+                // h2_rapid_reset is one second.
+                sleep(Duration::from_millis(1100)).await;
+                for id in all {
+                    patient.break_off(id);
+                    assert_eq!(patient.outcome(id).await, Outcome::Reset(0x10d));
+                }
+            }
+            let hasty = client(&world);
+            for _ in 0..90 {
+                let id = hasty.begin(&upload);
+                sleep(Duration::from_micros(10)).await;
+                hasty.break_off(id);
+                assert_eq!(hasty.outcome(id).await, Outcome::Reset(0x10d));
+            }
+            assert_eq!(world.count(Main::H3Abuse), 0);
+            assert_eq!(patient.get("/").await.status(), 200);
+        },
+    );
+}
+
+#[test]
+fn streams_without_a_head_cost_the_client_something() {
+    run(async |world| {
+        world.origin(always("", "x"));
+        let ending = client(&world);
+        for _ in 0..150 {
+            let id = ending.open();
+            ending.finish(id);
+            sleep(Duration::from_micros(10)).await;
+        }
+        assert_eq!(ending.closed().await, 0x107);
+        let waiting = client(&world);
+        for _ in 0..2 {
+            (0..80).for_each(|_| _ = waiting.open());
+            sleep(Duration::from_millis(100)).await;
+            assert!(world.count(Main::ReqBytes) >= 80 * 1024, "they count while they wait");
+            sleep(Duration::from_secs(5)).await;
+        }
+        assert_eq!(waiting.closed().await, 0x107);
+        assert_eq!((world.count(Main::H3Abuse), world.count(Main::ReqBytes)), (2, 0));
     });
 }
 
@@ -229,6 +345,7 @@ fn what_breaks_the_protocol_ends_the_connection_with_its_code() {
             (&beside(&[3, 0x80]), 0x202, "an acknowledgement of nothing"),
             (&|client| client.finish(2), 0x104, "the end of the control stream"),
             (&|client| client.say(2, &[4, 0]), 0x105, "settings again"),
+            (&|client| client.cancel(3), 0x104, "the end of our control stream"),
         ];
         for (say, code, what) in sayings {
             let client = client(&world);
@@ -298,6 +415,60 @@ fn worker_that_stops_finishes_what_it_has_begun_and_refuses_the_rest() {
 }
 
 #[test]
+fn connection_is_not_closed_before_its_client_has_its_responses() {
+    run(async |world| {
+        world.origin(always("", "hello"));
+        for is_told_to_leave in [false, true] {
+            let client = client(&world);
+            let id = client.begin(&GET);
+            client.finish(id);
+            client.is_slow(true);
+            sleep(Duration::from_millis(100)).await;
+            if is_told_to_leave {
+                client.tell_to_leave();
+            }
+            // timeout_idle is 5 seconds, and the time to leave half a second.
+            sleep(Duration::from_secs(30)).await;
+            let began = Instant::now();
+            client.is_slow(false);
+            assert_eq!(client.outcome(id).await.body(), b"hello");
+            assert_eq!(client.closed().await, NO_ERROR);
+            assert_eq!(began.elapsed().as_millis(), if is_told_to_leave { 500 } else { 5000 });
+        }
+    });
+}
+
+#[test]
+fn client_that_never_takes_the_rest_of_a_response_is_not_waited_for_without_end() {
+    run(async |world| {
+        world.origin(always("", "hello"));
+        let client = client(&world);
+        let id = client.begin(&GET);
+        client.finish(id);
+        client.is_slow(true);
+        let began = Instant::now();
+        assert_eq!(client.closed().await, NO_ERROR);
+        // idle_send_timeout
+        assert_eq!(began.elapsed().as_secs(), 60);
+        assert_eq!(client.outcome(id).await, Outcome::Closed(NO_ERROR));
+        sleep(Duration::from_secs(1)).await;
+        world.expect_log("SessClose TX_ERROR");
+    });
+}
+
+#[test]
+fn connections_that_leave_hold_no_memory_for_requests() {
+    run(async |world| {
+        world.origin(always("", "hello"));
+        let clients: Vec<QuicClient> = (0..100).map(|_| client(&world)).collect();
+        sleep(Duration::from_millis(100)).await;
+        clients.iter().for_each(QuicClient::tell_to_leave);
+        sleep(Duration::from_millis(100)).await;
+        assert_eq!((world.context.in_flight(), world.count(Main::ReqBytes)), (100, 0));
+    });
+}
+
+#[test]
 fn client_that_gives_up_one_request_after_the_other_is_sent_away() {
     run(async |world| {
         world.origin(|mut stream| async move {
@@ -345,7 +516,6 @@ fn requests_that_are_given_up_late_are_no_abuse_and_malformed_ones_are() {
             let careless = client(&world);
             for _ in 0..150 {
                 careless.begin(&[(":method", "GET"), (":path", "/")]);
-            (&|client| client.cancel(3), 0x104, "the end of our control stream"),
                 sleep(Duration::from_micros(10)).await;
             }
             assert_eq!(careless.closed().await, 0x107);
@@ -414,60 +584,6 @@ fn no_more_requests_are_under_way_than_a_connection_may_have() {
                 let id = client.begin(&[GET[0], GET[1], GET[2], (":path", &path(number))]);
                 client.finish(id);
                 id
-#[test]
-fn connection_is_not_closed_before_its_client_has_its_responses() {
-    run(async |world| {
-        world.origin(always("", "hello"));
-        for is_told_to_leave in [false, true] {
-            let client = client(&world);
-            let id = client.begin(&GET);
-            client.finish(id);
-            client.is_slow(true);
-            sleep(Duration::from_millis(100)).await;
-            if is_told_to_leave {
-                client.tell_to_leave();
-            }
-            // timeout_idle is 5 seconds, and the time to leave half a second.
-            sleep(Duration::from_secs(30)).await;
-            let began = Instant::now();
-            client.is_slow(false);
-            assert_eq!(client.outcome(id).await.body(), b"hello");
-            assert_eq!(client.closed().await, NO_ERROR);
-            assert_eq!(began.elapsed().as_millis(), if is_told_to_leave { 500 } else { 5000 });
-        }
-    });
-}
-
-#[test]
-fn client_that_never_takes_the_rest_of_a_response_is_not_waited_for_without_end() {
-    run(async |world| {
-        world.origin(always("", "hello"));
-        let client = client(&world);
-        let id = client.begin(&GET);
-        client.finish(id);
-        client.is_slow(true);
-        let began = Instant::now();
-        assert_eq!(client.closed().await, NO_ERROR);
-        // idle_send_timeout
-        assert_eq!(began.elapsed().as_secs(), 60);
-        assert_eq!(client.outcome(id).await, Outcome::Closed(NO_ERROR));
-        sleep(Duration::from_secs(1)).await;
-        world.expect_log("SessClose TX_ERROR");
-    });
-}
-
-#[test]
-fn connections_that_leave_hold_no_memory_for_requests() {
-    run(async |world| {
-        world.origin(always("", "hello"));
-        let clients: Vec<QuicClient> = (0..100).map(|_| client(&world)).collect();
-        sleep(Duration::from_millis(100)).await;
-        clients.iter().for_each(QuicClient::tell_to_leave);
-        sleep(Duration::from_millis(100)).await;
-        assert_eq!((world.context.in_flight(), world.count(Main::ReqBytes)), (100, 0));
-    });
-}
-
             })
             .collect();
         let mut refused = 0;

@@ -24,7 +24,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 use surface::counter::Main;
-use surface::limits::HTTP3_FIELD_BYTES_FACTOR;
+use surface::limits::{HTTP3_FIELD_BYTES_FACTOR, HTTP3_STREAM_BYTES};
 use surface::tag::Tag;
 
 /// What distinguishes HTTP/3 in the log and in VCL.
@@ -123,14 +123,13 @@ async fn receive_head<S: SendStream, R: ReceiveStream>(
     context: &Loop,
     stream: &mut Http3Stream<S, R>,
 ) -> Result<Parts, Fault> {
-    // A head that arrives in small pieces counts before it has become a request.
+    // A stream counts as long as its head is awaited, whatever has come of that.
     let mut held = Held::default();
     let block = poll_fn(|wait| match stream.poll_head(wait) {
         Poll::Ready(block) => Poll::Ready(block.map_err(Fault::None)),
         Poll::Pending => {
-            held.set_at_least(&context.memory, stream.held_bytes());
-            let is_refused = stream.held_bytes() > 0 && context.memory.is_full();
-            if is_refused { Poll::Ready(Err(Fault::NoMemory)) } else { Poll::Pending }
+            held.set_at_least(&context.memory, HTTP3_STREAM_BYTES + stream.held_bytes());
+            if context.memory.is_full() { Poll::Ready(Err(Fault::NoMemory)) } else { Poll::Pending }
         }
     })
     .await?;
@@ -149,12 +148,13 @@ async fn give_up<S: SendStream, R: ReceiveStream>(
 ) {
     let log = |text: &str| view.log(context, Tag::Error, format_args!("{text}"));
     match fault {
-        Fault::None(NoHead::Over) | Fault::TimedOut => stream.refuse(Code::RequestIncomplete),
+        Fault::None(NoHead::GivenUp) => stream.refuse(Code::RequestIncomplete),
+        Fault::None(NoHead::Over) | Fault::TimedOut => stream.refuse_at_its_cost(Code::RequestIncomplete),
         Fault::None(NoHead::Fault) => {}
         Fault::Head(HeadFault::Broken(code)) => shared.fail(code),
         Fault::Head(HeadFault::Malformed) => {
             log("Malformed head of a request (HTTP/3)");
-            stream.refuse_malformed();
+            stream.refuse_at_its_cost(Code::MessageError);
         }
         Fault::None(NoHead::TooLong) | Fault::Head(HeadFault::TooLong) => {
             log("Head of a request is too large (HTTP/3, parameter http_req_size or http_max_hdr)");

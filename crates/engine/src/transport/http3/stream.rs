@@ -31,7 +31,9 @@ const FRAME_HEADER_BYTES_MAX: usize = 16;
 /// Why there is no head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NoHead {
-    /// The client gave it up, or ended the stream before it was complete.
+    /// The client gave it up.
+    GivenUp,
+    /// The client ended the stream before it was complete.
     Over,
     /// It is longer than the limit.
     TooLong,
@@ -64,9 +66,9 @@ pub(super) struct Http3Stream<S: SendStream, R> {
     send: Option<S>,
     receive: R,
     shared: Rc<Shared>,
+    tails: Rc<Tails<S>>,
     frames: FrameReader,
     /// Received and not read.
-    tails: Rc<Tails<S>>,
     input: Bytes,
     phase: Phase,
     /// The first piece of the body, if it was read already.
@@ -74,8 +76,9 @@ pub(super) struct Http3Stream<S: SendStream, R> {
     /// A head, or the header of a frame, to be sent.
     out: Vec<u8>,
     out_sent: usize,
-    /// A head is being sent.
-    is_sending_head: bool,
+    /// The final head, or trailers, are in `out`. Interim heads are not waited for: whoever does may give that up, and must not
+    /// take along what follows.
+    is_sending_block: bool,
     /// How much of the present DATA frame is still to be sent.
     frame_left: usize,
     /// The response was ended, completely or not.
@@ -94,22 +97,22 @@ impl<S: SendStream, R: ReceiveStream> Http3Stream<S, R> {
         send: S,
         receive: R,
         shared: Rc<Shared>,
+        tails: Rc<Tails<S>>,
         priority: &Rc<Cell<Option<Priority>>>,
         block_bytes_max: usize,
     ) -> Http3Stream<S, R> {
-        tails: Rc<Tails<S>>,
         Http3Stream {
             send: Some(send),
             receive,
             shared,
+            tails,
             frames: FrameReader::new(Place::Request, block_bytes_max),
             input: Bytes::new(),
             phase: Phase::Body,
-            tails,
             ahead: None,
             out: Vec::new(),
             out_sent: 0,
-            is_sending_head: false,
+            is_sending_block: false,
             frame_left: 0,
             is_ended: false,
             is_cancelled: false,
@@ -144,7 +147,8 @@ impl<S: SendStream, R: ReceiveStream> Http3Stream<S, R> {
                 self.shared.fail(Code::FrameUnexpected);
                 Err(NoHead::Fault)
             }
-            Ok(None) | Err(ReadFault::Over) => Err(NoHead::Over),
+            Ok(None) => Err(NoHead::Over),
+            Err(ReadFault::Over) => Err(NoHead::GivenUp),
             Err(ReadFault::Broken) => Err(NoHead::Fault),
             Err(ReadFault::TooLong) => Err(NoHead::TooLong),
         })
@@ -202,25 +206,40 @@ impl<S: SendStream, R: ReceiveStream> Http3Stream<S, R> {
         Poll::Ready(Ok(()))
     }
 
+    /// Appends a block of fields to what is to be sent.
+    fn append_block(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let mut block = Vec::with_capacity(512);
+        write(&mut block);
+        self.out.reserve_exact(block.len() + FRAME_HEADER_BYTES_MAX);
+        write_headers(&block, &mut self.out);
+    }
+
     fn poll_send_block(
         &mut self,
         context: &mut Context<'_>,
         is_last: bool,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Poll<Result<(), StreamGone>> {
-        if !self.is_sending_head {
-            let mut block = Vec::with_capacity(512);
-            write(&mut block);
-            self.out.reserve_exact(block.len() + FRAME_HEADER_BYTES_MAX);
-            write_headers(&block, &mut self.out);
-            self.is_sending_head = true;
+        if !std::mem::replace(&mut self.is_sending_block, true) {
+            self.append_block(write);
         }
         ready!(self.poll_flush(context))?;
-        self.is_sending_head = false;
+        self.is_sending_block = false;
         if is_last {
             self.finish();
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Sends an interim head as far as that is possible now; the rest goes ahead of whatever is sent next, or while the request's
+    /// body is received. It waits only for an earlier one.
+    fn poll_send_interim(&mut self, context: &mut Context<'_>, head: &Response<()>) -> Poll<Result<(), StreamGone>> {
+        ready!(self.poll_flush(context))?;
+        self.append_block(|block| head::write_response(head.status(), head.headers(), block));
+        match self.poll_flush(context) {
+            Poll::Ready(sent) => Poll::Ready(sent),
+            Poll::Pending => Poll::Ready(Ok(())),
+        }
     }
 
     /// Ends both sides before there is a response.
@@ -229,10 +248,10 @@ impl<S: SendStream, R: ReceiveStream> Http3Stream<S, R> {
         self.abort(code);
     }
 
-    /// Ends both sides because of what the client has sent.
-    pub(super) fn refuse_malformed(&mut self) {
+    /// Ends both sides because of what the client has sent, or has not. It costs the client as much as if it had reset the stream.
+    pub(super) fn refuse_at_its_cost(&mut self, code: Code) {
         self.shared.charge_reset();
-        self.refuse(Code::MessageError);
+        self.refuse(code);
     }
 
     /// The client wants no more of it. What it has seen the end of is not given up.
@@ -276,28 +295,34 @@ impl<S: SendStream, R: ReceiveStream> RequestStream for Http3Stream<S, R> {
         if self.phase != Phase::Body {
             return Poll::Ready(None);
         }
+        if !self.out.is_empty() {
+            // The client may wait for that before it goes on. If it is gone, that is noticed below.
+            let _ = self.poll_flush(context);
+        }
         let gone = match ready!(self.poll_frame(context)) {
             Ok(Some(Frame::Data(piece))) => return Poll::Ready(Some(Ok(piece))),
-            Ok(Some(Frame::Headers(block))) => match head::trailers(&block, CHUNK_TRAILER_BYTES_MAX, TRAILER_FIELDS_MAX) {
-                // Source: RFC 9114 §4.2, of any block of fields.
-                Ok(trailers) if trailers.keys().any(|name| is_of_connection(name.as_str().as_bytes())) => {
-                    Reset::Malformed
+            Ok(Some(Frame::Headers(block))) => {
+                match head::trailers(&block, CHUNK_TRAILER_BYTES_MAX, TRAILER_FIELDS_MAX) {
+                    // Source: RFC 9114 §4.2, of any block of fields.
+                    Ok(trailers) if trailers.keys().any(|name| is_of_connection(name.as_str().as_bytes())) => {
+                        Reset::Malformed
+                    }
+                    Ok(trailers) => {
+                        self.phase = Phase::Trailers(Some(trailers));
+                        return Poll::Ready(None);
+                    }
+                    // They are dropped, as in HTTP/1.
+                    Err(HeadFault::TooLong) => {
+                        self.phase = Phase::Trailers(None);
+                        return Poll::Ready(None);
+                    }
+                    Err(HeadFault::Malformed) => Reset::Malformed,
+                    Err(HeadFault::Broken(code)) => {
+                        self.shared.fail(code);
+                        Reset::Malformed
+                    }
                 }
-                Ok(trailers) => {
-                    self.phase = Phase::Trailers(Some(trailers));
-                    return Poll::Ready(None);
-                }
-                // They are dropped, as in HTTP/1.
-                Err(HeadFault::TooLong) => {
-                    self.phase = Phase::Trailers(None);
-                    return Poll::Ready(None);
-                }
-                Err(HeadFault::Malformed) => Reset::Malformed,
-                Err(HeadFault::Broken(code)) => {
-                    self.shared.fail(code);
-                    Reset::Malformed
-                }
-            },
+            }
             Ok(Some(_)) => {
                 self.shared.fail(Code::FrameUnexpected);
                 Reset::Malformed
@@ -306,7 +331,13 @@ impl<S: SendStream, R: ReceiveStream> RequestStream for Http3Stream<S, R> {
                 self.phase = Phase::Over;
                 return Poll::Ready(None);
             }
-            Err(_) => Reset::Malformed,
+            Err(ReadFault::Over) => {
+                // What that costs the client was counted when it was noticed.
+                self.phase = Phase::Over;
+                self.refuse(Code::RequestIncomplete);
+                return Poll::Ready(Some(Err(StreamGone)));
+            }
+            Err(ReadFault::TooLong | ReadFault::Broken) => Reset::Malformed,
         };
         self.phase = Phase::Over;
         self.reset(gone);
@@ -339,6 +370,9 @@ impl<S: SendStream, R: ReceiveStream> RequestStream for Http3Stream<S, R> {
         head: &mut Response<()>,
         is_last: bool,
     ) -> Poll<Result<(), StreamGone>> {
+        if head.status().is_informational() {
+            return self.poll_send_interim(context, head);
+        }
         self.poll_send_block(context, is_last, |block| head::write_response(head.status(), head.headers(), block))
     }
 
@@ -381,7 +415,7 @@ impl<S: SendStream, R: ReceiveStream> RequestStream for Http3Stream<S, R> {
 
     fn reset(&mut self, why: Reset) {
         let code = match why {
-            Reset::Malformed => return self.refuse_malformed(),
+            Reset::Malformed => return self.refuse_at_its_cost(Code::MessageError),
             Reset::Incomplete => Code::InternalError,
             // The response is complete; only the rest of the request is not wanted.
             Reset::Enough => return self.receive.stop(Code::NoError.number()),
