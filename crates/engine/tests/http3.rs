@@ -185,8 +185,8 @@ fn request_that_is_given_up_while_its_end_is_awaited_reaches_nobody() {
 #[test]
 fn answer_that_overtakes_a_100_continue_is_sent_behind_it() {
     // Over HTTP/2 an origin is heard while the body is awaited.
-    let vcl = r#"vcl 4.1; backend http2 { .host = "10.0.0.1"; .port = "80"; .http2 = true; }
-        sub vcl_recv { return (pass); }"#;
+    let vcl = r#"vcl 4.1; import std; backend http2 { .host = "10.0.0.1"; .port = "80"; .http2 = true; }
+        sub vcl_recv { std.late_100_continue(true); return (pass); }"#;
     run_with(
         |_| {},
         vcl,
@@ -222,7 +222,7 @@ fn answer_that_overtakes_a_100_continue_is_sent_behind_it() {
 fn a_100_continue_that_had_no_room_is_sent_when_it_has() {
     run_with(
         |_| {},
-        "sub vcl_recv { return (pass); }",
+        "import std; sub vcl_recv { std.late_100_continue(true); return (pass); }",
         async |world| {
             world.origin(always("", "x"));
             let client = client(&world);
@@ -334,7 +334,7 @@ fn what_breaks_the_protocol_ends_the_connection_with_its_code() {
         world.origin(always("", "x"));
         let request = |bytes: &'static [u8]| move |client: &QuicClient| client.say(client.open(), bytes);
         let beside = |bytes: &'static [u8]| move |client: &QuicClient| _ = client.beside(bytes);
-        let sayings: [(Saying<'_>, u64, &str); 11] = [
+        let sayings: [(Saying<'_>, u64, &str); 13] = [
             (&request(&[0, 1, 65]), 0x105, "DATA before HEADERS"),
             (&request(&[4, 0]), 0x105, "SETTINGS on a request"),
             (&request(&[2, 0]), 0x105, "a frame of HTTP/2"),
@@ -345,6 +345,12 @@ fn what_breaks_the_protocol_ends_the_connection_with_its_code() {
             (&beside(&[3, 0x80]), 0x202, "an acknowledgement of nothing"),
             (&|client| client.finish(2), 0x104, "the end of the control stream"),
             (&|client| client.say(2, &[4, 0]), 0x105, "settings again"),
+            (&|client| client.say(2, &[0x80, 0x0f, 0x07, 0x01, 1, 0]), 0x108, "the priority of a push"),
+            (
+                &|client| client.say(2, &[0x80, 0x0f, 0x07, 0x00, 2, 0x41, 0x94]),
+                0x108,
+                "that of a stream without credit",
+            ),
             (&|client| client.cancel(3), 0x104, "the end of our control stream"),
         ];
         for (say, code, what) in sayings {
@@ -363,7 +369,7 @@ fn what_breaks_the_protocol_ends_the_connection_with_its_code() {
         client.say(odd, &[0x40, 0x41, 0]);
         client.finish(odd);
         assert_eq!(client.outcome(odd).await.status(), 200, "what is unknown is skipped");
-        assert_eq!(world.count(Main::H3Errors), 11);
+        assert_eq!(world.count(Main::H3Errors), 13);
     });
 }
 
@@ -562,10 +568,45 @@ fn client_that_says_nothing_that_matters_is_sent_away() {
         }
         assert_eq!(frames.closed().await, 0x107);
         let streams = client(&world);
-        for _ in 0..1100 {
+        for _ in 0..2100 {
             streams.beside(&[0x21]);
         }
         assert_eq!(streams.closed().await, 0x107);
+        for frame in [[7, 1, 4], [0xd, 1, 4], [0x21, 1, 0]] {
+            let again = client(&world);
+            (0..2100).for_each(|_| again.say(2, &frame));
+            assert_eq!(again.closed().await, 0x107, "{frame:?}");
+        }
+    });
+}
+
+#[test]
+fn what_a_client_says_now_and_then_is_forgiven() {
+    run(async |world| {
+        world.origin(always("", "x"));
+        let client = client(&world);
+        for round in 0..200 {
+            (0..50).for_each(|_| client.prioritise(4 * (round % 10), "u=1"));
+            assert_eq!(client.get("/").await.status(), 200);
+            sleep(Duration::from_secs(2)).await;
+        }
+    });
+}
+
+#[test]
+fn stream_that_does_not_say_what_it_is_is_given_up() {
+    run(async |world| {
+        world.origin(always("", "x"));
+        let client = client(&world);
+        let silent = client.beside(&[]);
+        sleep(Duration::from_secs(3)).await;
+        assert_eq!(client.get("/").await.status(), 200);
+        let other = client.beside(&[0x40]);
+        sleep(Duration::from_millis(2100)).await;
+        assert_eq!((client.is_told_to_stop(silent), client.is_told_to_stop(other)), (Some(0x103), None));
+        assert_eq!(client.get("/").await.status(), 200);
+        sleep(Duration::from_secs(3)).await;
+        assert_eq!(client.is_told_to_stop(other), Some(0x103));
     });
 }
 

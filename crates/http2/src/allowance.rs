@@ -10,7 +10,7 @@ use surface::limits::{
 
 /// The bucket of one connection.
 #[derive(Debug)]
-pub(crate) struct Allowance {
+pub struct Allowance {
     left: u32,
     /// Up to when time has been counted.
     filled_at: Duration,
@@ -18,13 +18,16 @@ pub(crate) struct Allowance {
     odd_bytes: u32,
 }
 
-impl Allowance {
-    pub(crate) fn new() -> Allowance {
+impl Default for Allowance {
+    /// A full bucket.
+    fn default() -> Allowance {
         Allowance { left: H2_EMPTY_FRAMES_MAX, filled_at: Duration::ZERO, odd_bytes: 0 }
     }
+}
 
-    /// Takes the cost of a frame; false if there is not enough.
-    pub(crate) fn charge(&mut self, cost: u32, now: Duration) -> bool {
+impl Allowance {
+    /// Takes the cost of a frame, at this time on the connection's clock; false if there is not enough.
+    pub fn charge(&mut self, cost: u32, now: Duration) -> bool {
         if self.left < cost {
             self.fill(now);
         }
@@ -48,7 +51,7 @@ impl Allowance {
     }
 
     /// A request came, or a DATA frame with so many bytes was sent.
-    pub(crate) fn earn(&mut self, sent_bytes: u32) {
+    pub fn earn(&mut self, sent_bytes: u32) {
         let bytes = self.odd_bytes.saturating_add(sent_bytes);
         self.odd_bytes = bytes % 1024;
         self.add(H2_EMPTY_FRAMES_EARNED + bytes / 1024 * H2_EMPTY_FRAMES_EARNED_PER_KIB);
@@ -64,7 +67,7 @@ mod tests {
     use super::*;
 
     fn spent() -> Allowance {
-        let mut allowance = Allowance::new();
+        let mut allowance = Allowance::default();
         assert!(allowance.charge(H2_EMPTY_FRAMES_MAX, Duration::ZERO));
         allowance
     }

@@ -21,6 +21,7 @@ mod verdict;
 mod watch;
 mod windows;
 
+pub use allowance::Allowance;
 pub use mending::Mending;
 pub use reader::{Found, FrameReader};
 pub use resets::{ResetLimits, Resets};

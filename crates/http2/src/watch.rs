@@ -107,7 +107,7 @@ impl Watch {
             sent: FrameReader::default(),
             block: None,
             streams: OpenStreams::default(),
-            allowance: Allowance::new(),
+            allowance: Allowance::default(),
             priorities: Vec::new(),
             reset_last: 0,
             incomplete_since: Some(Duration::ZERO),

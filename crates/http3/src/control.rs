@@ -104,7 +104,7 @@ impl ControlReader {
 
 /// The fault of a first frame that is not SETTINGS.
 fn first(code: Code) -> Code {
-    if code == Code::FrameUnexpected { Code::MissingSettings } else { code }
+    if matches!(code, Code::FrameUnexpected | Code::IdError) { Code::MissingSettings } else { code }
 }
 
 /// None of the settings changes what we send: without a dynamic table of ours there is nothing to set, and a limit for the
@@ -191,6 +191,9 @@ mod tests {
         assert_eq!(take(&[&[4, 0][..], &update(2, b"u=0")].concat()), Err(Code::IdError), "no request");
         assert_eq!(take(&[4, 0, 0x80, 0x0f, 0x07, 0x00, 0]), Err(Code::FrameError), "of nothing");
         assert_eq!(take(&update(0, b"u=0")), Err(Code::MissingSettings));
+        let of_a_push = [0x80, 0x0f, 0x07, 0x01, 1, 0];
+        assert_eq!(take(&of_a_push), Err(Code::MissingSettings));
+        assert_eq!(take(&[&[4, 0][..], &of_a_push].concat()), Err(Code::IdError));
         let long = [&[4, 0, 0x80, 0x0f, 0x07, 0x00, 0x40, 200, 0][..], &[b' '; 199]].concat();
         let mut reader = ControlReader::default();
         assert_eq!((reader.take(long.into()), reader.take_priorities()), (Ok(false), Vec::new()));

@@ -22,6 +22,8 @@ const GOAWAY: u64 = 0x7;
 const MAX_PUSH_ID: u64 = 0xd;
 /// PRIORITY_UPDATE of a request. Source: RFC 9218 §7.2.
 const PRIORITY_UPDATE: u64 = 0xf0700;
+/// PRIORITY_UPDATE of a push.
+const PRIORITY_UPDATE_PUSH: u64 = 0xf0701;
 /// Frames of HTTP/2 that have no counterpart.
 const OF_HTTP2: [u64; 4] = [0x2, 0x6, 0x8, 0x9];
 
@@ -180,7 +182,7 @@ impl FrameReader {
         }
         let place = match kind {
             DATA | HEADERS => Place::Request,
-            SETTINGS | GOAWAY | MAX_PUSH_ID | CANCEL_PUSH | PRIORITY_UPDATE => Place::Control,
+            SETTINGS | GOAWAY | MAX_PUSH_ID | CANCEL_PUSH | PRIORITY_UPDATE | PRIORITY_UPDATE_PUSH => Place::Control,
             _ => return Ok(State::Skipped(length)),
         };
         if place != self.place {
@@ -195,6 +197,8 @@ impl FrameReader {
             // Nobody has that much to say about it.
             PRIORITY_UPDATE if length > PRIORITY_UPDATE_BYTES_MAX => return Ok(State::Skipped(length)),
             PRIORITY_UPDATE => {}
+            // Nothing was ever promised. Source: RFC 9218 §7.2.
+            PRIORITY_UPDATE_PUSH => return Err(Code::IdError.into()),
             _ if length > INTEGER_FRAME_BYTES_MAX => return Err(Code::FrameError.into()),
             _ => {}
         }
@@ -210,14 +214,14 @@ impl FrameReader {
             Some((value, count)) if count == payload.len() => Ok(value),
             _ => Err(Code::FrameError),
         };
+        // As often as one likes, and they cost us something each time.
+        self.empty += u64::from(matches!(kind, GOAWAY | MAX_PUSH_ID | PRIORITY_UPDATE));
         Ok(match kind {
             HEADERS => Frame::Headers(payload),
             SETTINGS => Frame::Settings(payload),
             GOAWAY => Frame::Goaway(integer()?),
             MAX_PUSH_ID => Frame::MaxPushId(integer()?),
             PRIORITY_UPDATE => {
-                // As often as one likes, and it costs us something each time.
-                self.empty += 1;
                 let (stream, used) = varint::read(&payload).ok_or(Code::FrameError)?;
                 Frame::PriorityUpdate(stream, payload.slice(used..))
             }
@@ -320,6 +324,16 @@ mod tests {
         }
         for kind in [0x0, 0x1, 0x2, 0x5, 0x6, 0x8, 0x9] {
             assert_eq!(read(Place::Control, &[kind, 0], 9), Err(Code::FrameUnexpected.into()), "{kind}");
+        }
+    }
+
+    #[test]
+    fn frames_that_can_be_repeated_are_counted() {
+        let mut reader = FrameReader::new(Place::Control, 0);
+        for frame in [&[7, 1, 4][..], &[0xd, 1, 4], &[0x80, 0x0f, 0x07, 0x00, 1, 0], &[0x21, 0]] {
+            let (before, mut input) = (reader.idle_frames(), Bytes::copy_from_slice(frame));
+            while reader.next(&mut input).unwrap().is_some() {}
+            assert_eq!(reader.idle_frames(), before + 1, "{frame:?}");
         }
     }
 

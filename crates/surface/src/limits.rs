@@ -274,7 +274,8 @@ pub const H2_RESETS_WAITING_MAX: usize = 100;
 pub const H2_HEADER_BLOCK_PART: usize = 4;
 /// Most CONTINUATION frames of one block that do not end it.
 pub const H2_CONTINUATIONS_MAX: usize = 8;
-/// How many frames that carry nothing (PING, SETTINGS, PRIORITY, empty DATA, unknown ones …) a client of HTTP/2 may send at once.
+/// How many frames that carry nothing (PING, SETTINGS, PRIORITY, empty DATA, unknown ones …) a client of HTTP/2 may send at once; the
+/// same holds for the control stream of HTTP/3, and streams of which nothing is known.
 pub const H2_EMPTY_FRAMES_MAX: u32 = 2000;
 /// How many more it may send each second.
 pub const H2_EMPTY_FRAMES_PER_SECOND: u32 = 50;
@@ -311,7 +312,7 @@ pub const TLS_SEND_AHEAD_BYTES: usize = 64 << 10;
 pub const HTTP3_STREAMS_MAX: usize = 100;
 /// Most streams that a client may have open beside its requests: its control stream, those of QPACK, and what nobody knows.
 pub const HTTP3_STREAMS_BESIDE_MAX: u32 = 16;
-/// Most frames of one stream that carry nothing (unknown ones, empty DATA), and most unknown streams of one connection.
+/// Most frames of a request's stream that carry nothing (unknown ones, empty DATA).
 pub const HTTP3_IDLE_FRAMES_MAX: u64 = 1000;
 /// A head is decoded up to this many times what is announced as its limit, so that one beyond it is answered with 431; with
 /// more it is not a request.

@@ -1,16 +1,20 @@
 //! What the client says beside its requests: its streams that go one way.
 //!
-//! *Invariant:* a connection has one control stream and one stream of each kind of QPACK; they never end before it. Source: RFC
-//! 9114 §6.2.
+//! *Invariant:* a connection has one control stream and one stream of each kind of QPACK; they never end before it. A stream that
+//! does not say in time what it is is not read any more. Source: RFC 9114 §6.2.
 
 use super::quic::{ReceiveStream, StreamOver};
+use crate::context::Loop;
+use crate::deadline::{Deadline, duration};
+use ::http2::Allowance;
 use ::http3::Code;
 use ::http3::control::ControlReader;
 use ::http3::unidirectional::{QpackReader, StreamKind};
 use ::http3::varint;
 use bytes::Bytes;
 use std::task::{Context, Poll};
-use surface::limits::HTTP3_IDLE_FRAMES_MAX;
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Most bytes read at a time.
 const READ_BYTES: usize = 4 << 10;
@@ -23,8 +27,8 @@ struct Stream<R> {
 
 /// What a stream turned out to be.
 enum Reading {
-    /// The number that says what it is, as far as it has come.
-    Kind(Vec<u8>),
+    /// The number that says what it is, as far as it has come, and when the stream was opened.
+    Kind(Vec<u8>, Instant),
     Control(ControlReader),
     Qpack(QpackReader),
 }
@@ -34,31 +38,66 @@ pub(super) struct Beside<R> {
     streams: Vec<Stream<R>>,
     /// Kinds that there were.
     seen: Vec<StreamKind>,
-    /// Streams of which nothing was known. Each of them costs a little, and means nothing.
-    unknown: u64,
+    /// For the kinds of streams.
+    deadline: Deadline,
+    cost: Cost,
+}
+
+/// What the client has said that means nothing: frames that can be repeated, streams of which nothing is known. Each costs us a
+/// little.
+struct Cost {
+    allowance: Allowance,
+    began_at: Instant,
+    /// How many frames of the control stream were counted.
+    frames: u64,
+    /// How many requests.
+    requests: u64,
+}
+
+impl Cost {
+    fn new() -> Cost {
+        Cost { allowance: Allowance::default(), began_at: Instant::now(), frames: 0, requests: 0 }
+    }
+
+    /// The client has begun so many requests: each earns it some of those frames, since some are about priorities.
+    fn earn(&mut self, requests: u64) {
+        (self.requests..requests).for_each(|_| self.allowance.earn(0));
+        self.requests = requests;
+    }
+
+    fn charge(&mut self, count: u64) -> Result<(), Code> {
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        let is_paid = count == 0 || self.allowance.charge(count, self.began_at.elapsed());
+        is_paid.then_some(()).ok_or(Code::ExcessiveLoad)
+    }
+
+    /// The control stream has had so many frames that mean nothing.
+    fn charge_frames(&mut self, frames: u64) -> Result<(), Code> {
+        let more = frames - std::mem::replace(&mut self.frames, frames);
+        self.charge(more)
+    }
 }
 
 impl<R: ReceiveStream> Beside<R> {
     pub(super) fn new() -> Beside<R> {
-        Beside { streams: Vec::new(), seen: Vec::new(), unknown: 0 }
+        Beside { streams: Vec::new(), seen: Vec::new(), deadline: Deadline::new(), cost: Cost::new() }
     }
 
     /// Takes over a stream that the client has opened.
     pub(super) fn add(&mut self, receive: R) {
-        self.streams.push(Stream { receive, reading: Reading::Kind(Vec::new()) });
+        self.streams.push(Stream { receive, reading: Reading::Kind(Vec::new(), Instant::now()) });
     }
 
-    /// Reads what has come. Returns whether the client said that it will go away. Each of the client's `requests` earns it a frame
-    /// that carries nothing: those of priorities are such frames, and a connection may live for days.
+    /// Reads what has come. Returns whether the client said that it will go away. It has begun so many `requests`.
     ///
     /// # Errors
     /// What the connection must end with.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>, requests: u64) -> Result<bool, Code> {
-        let frames_max = HTTP3_IDLE_FRAMES_MAX.saturating_add(requests);
+    pub(super) fn poll(&mut self, wait: &mut Context<'_>, context: &Loop, requests: u64) -> Result<bool, Code> {
+        self.cost.earn(requests);
         let mut goes_away = false;
         let mut index = 0;
         while index < self.streams.len() {
-            match self.poll_stream(index, context, frames_max)? {
+            match self.poll_stream(index, wait)? {
                 Heard::Nothing => index += 1,
                 Heard::GoesAway => {
                     goes_away = true;
@@ -67,45 +106,64 @@ impl<R: ReceiveStream> Beside<R> {
                 Heard::Over => drop(self.streams.swap_remove(index)),
             }
         }
-        if self.unknown > HTTP3_IDLE_FRAMES_MAX {
-            return Err(Code::ExcessiveLoad);
-        }
+        self.poll_kinds(wait, context)?;
         Ok(goes_away)
+    }
+
+    /// Gives up streams that have not said what they are for `timeout_idle`: what has come behind the gap is held for them.
+    fn poll_kinds(&mut self, wait: &mut Context<'_>, context: &Loop) -> Result<(), Code> {
+        let opened_at = |stream: &Stream<R>| match stream.reading {
+            Reading::Kind(_, since) => Some(since),
+            Reading::Control(_) | Reading::Qpack(_) => None,
+        };
+        let mut allowed = None;
+        while let Some(oldest) = self.streams.iter().filter_map(opened_at).min() {
+            let allowed: Duration =
+                *allowed.get_or_insert_with(|| duration(context.engine.parameters.load().timeout_idle));
+            self.deadline.set(oldest + allowed);
+            if self.deadline.poll(wait).is_pending() {
+                break;
+            }
+            let Some(place) = self.streams.iter().position(|stream| opened_at(stream) == Some(oldest)) else { break };
+            self.streams.swap_remove(place).receive.stop(Code::StreamCreationError.number());
+            self.cost.charge(1)?;
+        }
+        Ok(())
     }
 
     /// Takes what the client said of its requests' priorities since the last call.
     pub(super) fn take_priorities(&mut self) -> Vec<(u64, Bytes)> {
         let control = self.streams.iter_mut().find_map(|stream| match &mut stream.reading {
             Reading::Control(control) => Some(control),
-            Reading::Kind(_) | Reading::Qpack(_) => None,
+            Reading::Kind(..) | Reading::Qpack(_) => None,
         });
         control.map(ControlReader::take_priorities).unwrap_or_default()
     }
 
-    fn poll_stream(&mut self, index: usize, context: &mut Context<'_>, frames_max: u64) -> Result<Heard, Code> {
+    fn poll_stream(&mut self, index: usize, wait: &mut Context<'_>) -> Result<Heard, Code> {
         let mut heard = Heard::Nothing;
         loop {
             let Stream { receive, reading } = &mut self.streams[index];
-            let chunk = match receive.poll_chunk(context, READ_BYTES) {
+            let chunk = match receive.poll_chunk(wait, READ_BYTES) {
                 Poll::Pending => return Ok(heard),
                 Poll::Ready(Ok(Some(chunk))) => chunk,
                 Poll::Ready(Ok(None) | Err(StreamOver)) => {
                     // It may end before it has said what it is.
-                    let is_critical = !matches!(reading, Reading::Kind(_));
-                    self.unknown += u64::from(!is_critical);
-                    return if is_critical { Err(Code::ClosedCriticalStream) } else { Ok(Heard::Over) };
+                    return match reading {
+                        Reading::Kind(..) => self.cost.charge(1).map(|()| Heard::Over),
+                        Reading::Control(_) | Reading::Qpack(_) => Err(Code::ClosedCriticalStream),
+                    };
                 }
             };
             match reading {
-                Reading::Kind(number) => {
+                Reading::Kind(number, _) => {
                     number.extend_from_slice(&chunk);
                     let Some((kind, used)) = varint::read(number) else { continue };
                     let rest = Bytes::copy_from_slice(&number[used..]);
                     let kind = StreamKind::of(kind)?;
                     if kind == StreamKind::Unknown {
                         receive.stop(Code::StreamCreationError.number());
-                        self.unknown += 1;
-                        return Ok(Heard::Over);
+                        return self.cost.charge(1).map(|()| Heard::Over);
                     }
                     if self.seen.contains(&kind) {
                         return Err(Code::StreamCreationError);
@@ -116,12 +174,12 @@ impl<R: ReceiveStream> Beside<R> {
                         StreamKind::Encoder => Reading::Qpack(QpackReader::new(true)),
                         StreamKind::Decoder | StreamKind::Unknown => Reading::Qpack(QpackReader::new(false)),
                     };
-                    if take(reading, rest, frames_max)? {
+                    if take(reading, rest, &mut self.cost)? {
                         heard = Heard::GoesAway;
                     }
                 }
                 reading => {
-                    if take(reading, chunk, frames_max)? {
+                    if take(reading, chunk, &mut self.cost)? {
                         heard = Heard::GoesAway;
                     }
                 }
@@ -139,12 +197,13 @@ enum Heard {
     Over,
 }
 
-fn take(reading: &mut Reading, bytes: Bytes, frames_max: u64) -> Result<bool, Code> {
+fn take(reading: &mut Reading, bytes: Bytes, cost: &mut Cost) -> Result<bool, Code> {
     match reading {
-        Reading::Kind(_) => Ok(false),
+        Reading::Kind(..) => Ok(false),
         Reading::Control(control) => {
             let goes_away = control.take(bytes)?;
-            if control.idle_frames() > frames_max { Err(Code::ExcessiveLoad) } else { Ok(goes_away) }
+            cost.charge_frames(control.idle_frames())?;
+            Ok(goes_away)
         }
         Reading::Qpack(qpack) => qpack.take(&bytes).map(|()| false),
     }

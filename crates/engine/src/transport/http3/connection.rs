@@ -73,6 +73,8 @@ struct Driver<C: Connection> {
     unsaid: Vec<u8>,
     /// The number after that of the last request.
     next_id: u64,
+    /// The same, including those that were refused at once.
+    streams_end: u64,
     leaving: Option<Leaving>,
     /// Responses that the client may not have yet.
     tails: Rc<Tails<C::Send>>,
@@ -100,6 +102,7 @@ impl<C: Connection> Driver<C> {
             control: None,
             unsaid,
             next_id: 0,
+            streams_end: 0,
             leaving: None,
             tails: Rc::default(),
             idle: Deadline::new(),
@@ -133,10 +136,14 @@ impl<C: Connection> Driver<C> {
 
     fn poll_streams(&mut self, wait: &mut Context<'_>) -> Result<(), Over> {
         let has_all_beside = self.accept_beside(wait)?;
-        if self.beside.poll(wait, self.next_id / ID_STEP).map_err(Over::Fault)? {
+        if self.beside.poll(wait, &self.context, self.next_id / ID_STEP).map_err(Over::Fault)? {
             self.leave(CloseReason::RemClose);
         }
         for (stream, value) in self.beside.take_priorities() {
+            // The client has no credit for such a stream. Source: RFC 9218 §7.2.
+            if stream >= self.streams_end + ID_STEP * HTTP3_STREAMS_MAX as u64 {
+                return Err(Over::Fault(Code::IdError));
+            }
             self.shared.prioritise(stream, Priority::of_field(&value), self.next_id);
         }
         if !self.accept_requests(wait)? || !has_all_beside {
@@ -176,6 +183,7 @@ impl<C: Connection> Driver<C> {
     fn accept(&mut self, mut send: C::Send, mut receive: C::Receive) {
         self.quiet_since = None;
         let id = send.id();
+        self.streams_end = self.streams_end.max(id.saturating_add(ID_STEP));
         if self.leaving.is_some() && id >= self.next_id || self.shared.live() >= HTTP3_STREAMS_MAX {
             self.context.count(Main::H3Refused);
             receive.stop(Code::RequestRejected.number());
