@@ -10,8 +10,9 @@
 //! loop's socket; connection ids say whose they are (`quic/ids.rs`), and the datagram is handed over (`quic/socket.rs`).
 //! A worker has the keys of the one before it: it tells clients of connections that died with that one, so they come again at
 //! once. *Invariant:* what strangers can make us hold is bounded, before the handshake and in it (`quic/endpoint.rs`). Source: RFC
-//! 9000. Next files: `quic/ids.rs`, `quic/socket.rs`, `quic/endpoint.rs`, `quic/streams.rs`.
+//! 9000. Next files: `quic/ids.rs`, `quic/socket.rs`, `quic/batch.rs`, `quic/endpoint.rs`, `quic/streams.rs`.
 
+mod batch;
 mod endpoint;
 mod ids;
 mod socket;

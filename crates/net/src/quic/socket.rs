@@ -1,9 +1,11 @@
 //! The UDP socket of one event loop: [`LoopSocket`], which hands datagrams of other loops' connections over to them.
 //!
 //! quinn sees only what is this loop's: datagrams from the socket that are, and those that others have put into the loop's
-//! mailbox. What was never anybody's is dropped before it. *Invariant:* a mailbox holds [`QUIC_HANDED_DATAGRAMS_MAX`] at most; what
-//! is beyond that is lost, as on any network.
+//! mailbox. What was never anybody's is dropped before it. *Invariants:* a mailbox holds [`QUIC_HANDED_DATAGRAMS_MAX`] at most; what
+//! is beyond that is lost, as on any network. Each datagram gets to quinn alone (`batch.rs`): what is kept of one keeps nothing of
+//! others. Next file: `quic/batch.rs`.
 
+use super::batch::Batch;
 use super::ids::{LoopIds, Recipient};
 use quinn::udp::{RecvMeta, Transmit, UdpSocketState};
 use quinn::{AsyncUdpSocket, UdpPoller};
@@ -80,6 +82,8 @@ pub(super) struct LoopSocket {
     mailboxes: Mailboxes,
     counters: Arc<MainCounters>,
     failures: AtomicU32,
+    /// Only the task that reads the socket opens it.
+    batch: Mutex<Batch>,
 }
 
 impl fmt::Debug for LoopSocket {
@@ -101,7 +105,8 @@ impl LoopSocket {
         socket.set_nonblocking(true)?;
         let state = UdpSocketState::new((&socket).into())?;
         let socket = UdpSocket::from_std(socket)?;
-        Ok(LoopSocket { socket, state, ids, number, mailboxes, counters, failures: AtomicU32::new(0) })
+        let batch = Mutex::new(Batch::new(state.gro_segments()));
+        Ok(LoopSocket { socket, state, ids, number, mailboxes, counters, failures: AtomicU32::new(0), batch })
     }
 
     /// Takes what others have put into our mailbox; `None` if there is nothing, and the task will be woken.
@@ -111,10 +116,7 @@ impl LoopSocket {
         while count < buffers.len().min(metas.len())
             && let Some(handed) = mailbox.datagrams.pop_front()
         {
-            // One that is too long for us was too long for the loop that received it.
-            if let Some(room) = buffers[count].get_mut(..handed.bytes.len()) {
-                room.copy_from_slice(&handed.bytes);
-                metas[count] = handed.meta;
+            if put(&handed.bytes, handed.meta, &mut buffers[count], &mut metas[count]) {
                 count += 1;
             }
         }
@@ -124,43 +126,42 @@ impl LoopSocket {
         (count > 0).then_some(count)
     }
 
-    /// Hands over what is for others, and forgets what is for nobody: such datagrams have length 0 afterwards.
-    fn sort(&self, buffers: &[IoSliceMut<'_>], metas: &mut [RecvMeta]) {
-        for (buffer, meta) in buffers.iter().zip(metas) {
-            // The kernel puts datagrams of equal length from one client into one buffer.
-            let received = &buffer[..meta.len];
-            let mut datagrams = received.chunks(meta.stride.max(1));
-            let first = datagrams.next().map_or(Recipient::Nobody, |datagram| self.ids.recipient(datagram));
-            let is_for_one = datagrams.all(|datagram| self.ids.recipient(datagram) == first);
-            if is_for_one && first == Recipient::Here {
-                continue;
+    /// Takes what is ours of a batch, hands over what is for others, and forgets what is for nobody.
+    fn sort(&self, batch: &mut Batch, buffers: &mut [IoSliceMut<'_>], metas: &mut [RecvMeta]) -> usize {
+        let mut count = 0;
+        while count < buffers.len().min(metas.len())
+            && let Some((bytes, meta)) = batch.next()
+        {
+            match self.ids.recipient(bytes) {
+                Recipient::Nobody => continue,
+                Recipient::Here => {}
+                Recipient::Former => self.counters.add(Main::H3Former, 1),
+                Recipient::Other(number) => {
+                    self.hand_over(number.into(), bytes, meta);
+                    continue;
+                }
             }
-            let stride = if is_for_one { meta.len } else { meta.stride };
-            for part in received.chunks(stride.max(1)) {
-                self.deliver(part, meta);
+            if put(bytes, meta, &mut buffers[count], &mut metas[count]) {
+                count += 1;
             }
-            meta.len = 0;
         }
+        count
     }
 
-    fn deliver(&self, bytes: &[u8], meta: &RecvMeta) {
-        let number = match self.ids.recipient(bytes) {
-            Recipient::Nobody => return,
-            Recipient::Here => self.number,
-            Recipient::Former => {
-                self.counters.add(Main::H3Former, 1);
-                self.number
-            }
-            Recipient::Other(number) => {
-                self.counters.add(Main::H3HandedOver, 1);
-                usize::from(number)
-            }
-        };
-        let meta = RecvMeta { len: bytes.len(), stride: meta.stride.min(bytes.len()), ..*meta };
+    fn hand_over(&self, number: usize, bytes: &[u8], meta: RecvMeta) {
+        self.counters.add(Main::H3HandedOver, 1);
         if !self.mailboxes.put(number, Handed { meta, bytes: bytes.to_vec() }) {
             self.counters.add(Main::H3HandedLost, 1);
         }
     }
+}
+
+/// Copies a datagram to where quinn reads it. One that is longer than clients are told that they may be is dropped: false.
+fn put(bytes: &[u8], meta: RecvMeta, buffer: &mut [u8], into: &mut RecvMeta) -> bool {
+    let Some(room) = buffer.get_mut(..bytes.len()) else { return false };
+    room.copy_from_slice(bytes);
+    *into = meta;
+    true
 }
 
 impl AsyncUdpSocket for LoopSocket {
@@ -182,15 +183,17 @@ impl AsyncUdpSocket for LoopSocket {
             if let Some(count) = self.collect(context, buffers, metas) {
                 return Poll::Ready(Ok(count));
             }
+            let mut batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner);
+            let count = self.sort(&mut batch, buffers, metas);
+            if count > 0 {
+                return Poll::Ready(Ok(count));
+            }
             ready!(self.socket.poll_recv_ready(context))?;
-            let received =
-                self.socket.try_io(Interest::READABLE, || self.state.recv((&self.socket).into(), buffers, metas));
+            let received = self.socket.try_io(Interest::READABLE, || {
+                batch.fill(|buffers, metas| self.state.recv((&self.socket).into(), buffers, metas))
+            });
             match received {
-                Ok(count) => {
-                    self.failures.store(0, Ordering::Relaxed);
-                    self.sort(&buffers[..count], &mut metas[..count]);
-                    return Poll::Ready(Ok(count));
-                }
+                Ok(()) => self.failures.store(0, Ordering::Relaxed),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 // Somebody's datagram could not be received, or an earlier one could not be sent: no reason to give the
                 // socket up, as quinn would.
@@ -212,7 +215,7 @@ impl AsyncUdpSocket for LoopSocket {
     }
 
     fn max_receive_segments(&self) -> usize {
-        self.state.gro_segments()
+        1
     }
 
     fn may_fragment(&self) -> bool {

@@ -139,6 +139,30 @@ async fn client_whose_port_changes_keeps_its_connection_whatever_loop_hears_it()
     assert_eq!(servers.iter().map(|(server, _)| server.open_connections()).sum::<usize>(), 1);
 }
 
+/// Over loopback the kernel puts together what a client sends at once.
+#[tokio::test]
+async fn what_comes_in_bulk_comes_whole_wherever_it_comes() {
+    let site = Site::new();
+    let first = shared(ANY);
+    let address = first.local_addr().unwrap();
+    let servers = site.serve(vec![first, shared(address)]);
+    let client = site.client();
+    let connection = client.connect(address, "a.example").unwrap().await.unwrap();
+    let said: Vec<u8> = (0..300_000u32).map(|number| (number / 7) as u8).collect();
+    for _ in 0..6 {
+        let (mut send, mut receive) = connection.open_bi().await.unwrap();
+        let heard = async {
+            let mut heard = vec![0; said.len()];
+            receive.read_exact(&mut heard).await.map(|()| heard)
+        };
+        let (sent, heard) = tokio::join!(send.write_all(&said), heard);
+        sent.unwrap();
+        assert!(heard.unwrap() == said);
+        client.rebind(UdpSocket::bind(ANY).unwrap()).unwrap();
+    }
+    assert_eq!(servers.iter().map(|(_, counters)| counters.get(Main::H3Former)).sum::<u64>(), 0);
+}
+
 #[test]
 fn client_of_a_worker_that_died_learns_it_from_the_next_one() {
     let site = Site::new();
