@@ -210,6 +210,12 @@ impl Loop {
         Presence(Rc::clone(self))
     }
 
+    /// Whether requests hold nearly as much memory as all of them may: what can do with less has to.
+    #[must_use]
+    pub fn is_memory_short(&self) -> bool {
+        self.memory.is_short()
+    }
+
     /// Closes connections to origins that are not used: see [`Pool::sweep`]. Call it about once a second.
     pub fn sweep_origins(&self, now: f64, idle_timeout: f64) {
         self.pool.sweep(now, idle_timeout);

@@ -342,6 +342,8 @@ pub const QUIC_CONNECTION_WINDOW_BYTES: u32 = 256 << 10;
 pub const QUIC_SEND_BYTES_MIN: u64 = 64 << 10;
 /// and as the client's path turns out to carry more, at most this many.
 pub const QUIC_SEND_BYTES_MAX: u64 = 4 << 20;
+/// What all connections of a listener on one event loop may hold so beyond the first of these, in bytes.
+pub const QUIC_SEND_BYTES_SUM_MAX: u64 = 128 << 20;
 /// A QUIC connection from which nothing was heard for so long is gone, in seconds, whatever its requests wait for.
 pub const QUIC_SILENCE_SECONDS_MAX: u64 = 120;
 /// Most datagrams that wait for an event loop because they came to another one. Further ones are lost.

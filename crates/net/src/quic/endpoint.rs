@@ -12,7 +12,7 @@
 
 use super::ids::{LoopIds, WorkerIds};
 use super::socket::{LoopSocket, Mailboxes};
-use super::streams::Connection;
+use super::streams::{Connection, SendRoom};
 use crate::handshake::{client_certificate, time_allowed};
 use engine::context::Loop;
 use engine::peer::{EarlyPhase, Listener, Peer};
@@ -68,6 +68,7 @@ pub struct QuicEndpoint {
     leaving: watch::Sender<bool>,
     handshakes: Rc<Cell<usize>>,
     connections: Rc<Cell<usize>>,
+    room: Rc<SendRoom>,
     /// What the latest handshake was begun with: the frontend, and the configuration made of it.
     served: RefCell<Option<(Arc<Frontend>, Arc<ServerConfig>)>>,
 }
@@ -97,6 +98,7 @@ impl QuicEndpoint {
             leaving: watch::Sender::new(false),
             handshakes: Rc::default(),
             connections: Rc::default(),
+            room: Rc::default(),
             served: RefCell::new(None),
         })
     }
@@ -243,7 +245,8 @@ impl Client {
         };
         let due = Instant::now() + time_allowed(&context.engine.parameters.load());
         // In a box: an idle connection is not to have room for it.
-        let handshake = Box::pin(shake_hands(&context, incoming, config, has_early_data.then_some(due), place));
+        let handshake =
+            Box::pin(shake_hands(&context, &quic.room, incoming, config, has_early_data.then_some(due), place));
         let done = tokio::time::timeout_at(due, handshake).await;
         context.count(Main::SessConn);
         let peer = Peer {
@@ -289,6 +292,7 @@ struct Agreed {
 /// its place until it is over, or its time is up.
 async fn shake_hands(
     context: &Rc<Loop>,
+    room: &Rc<SendRoom>,
     incoming: Incoming,
     config: Arc<ServerConfig>,
     early_until: Option<Instant>,
@@ -298,14 +302,14 @@ async fn shake_hands(
     let agreed = connecting.handshake_data().await?;
     let agreed = agreed.downcast::<HandshakeData>().ok();
     let Some(due) = early_until else {
-        return Ok(complete(context, agreed.as_deref(), connecting.await?));
+        return Ok(complete(context, room, agreed.as_deref(), connecting.await?));
     };
     let (connection, mut over) = match connecting.into_0rtt() {
         Ok(begun) => begun,
-        Err(connecting) => return Ok(complete(context, agreed.as_deref(), connecting.await?)),
+        Err(connecting) => return Ok(complete(context, room, agreed.as_deref(), connecting.await?)),
     };
     // quinn does not say whether there is early data: either it comes now, or the end of the handshake.
-    let mut serving = Connection::new(connection.clone());
+    let mut serving = Connection::new(context, room, connection.clone());
     let is_early = tokio::select! {
         biased;
         _ = &mut over => false,
@@ -314,7 +318,7 @@ async fn shake_hands(
     if !is_early {
         return match connection.close_reason() {
             Some(error) => Err(error),
-            None => Ok(complete(context, agreed.as_deref(), connection)),
+            None => Ok(complete(context, room, agreed.as_deref(), connection)),
         };
     }
     let facts = facts(agreed.as_deref(), &connection, true);
@@ -324,10 +328,15 @@ async fn shake_hands(
 }
 
 /// What comes of a handshake that is complete.
-fn complete(context: &Loop, agreed: Option<&HandshakeData>, connection: quinn::Connection) -> Agreed {
+fn complete(
+    context: &Rc<Loop>,
+    room: &Rc<SendRoom>,
+    agreed: Option<&HandshakeData>,
+    connection: quinn::Connection,
+) -> Agreed {
     context.count(Main::H3Handshakes);
     let facts = facts(agreed, &connection, false);
-    Agreed { connection: Connection::new(connection), facts, early: None }
+    Agreed { connection: Connection::new(context, room, connection), facts, early: None }
 }
 
 /// Waits for the end of a handshake that has brought early data, and says how it ended.

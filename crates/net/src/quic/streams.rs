@@ -1,9 +1,11 @@
 //! quinn's connections and streams as HTTP/3 uses them.
 //!
 //! What a connection sends ahead of the client's acknowledgements follows what its path has been seen to carry: a client that
-//! acknowledges nothing makes us hold [`QUIC_SEND_BYTES_MIN`] and no more.
+//! acknowledges nothing makes us hold [`QUIC_SEND_BYTES_MIN`] and no more. *Invariant:* what all connections of an endpoint send ahead
+//! beyond that is at most [`QUIC_SEND_BYTES_SUM_MAX`].
 
 use bytes::Bytes;
+use engine::context::Loop;
 use engine::transport::http3::quic::{self, ConnectionEnd, StreamOver};
 use quinn::{ConnectionError, ReadError, VarInt};
 use std::cell::Cell;
@@ -11,7 +13,7 @@ use std::future::{self, Future};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use surface::limits::{QUIC_SEND_BYTES_MAX, QUIC_SEND_BYTES_MIN};
+use surface::limits::{QUIC_SEND_BYTES_MAX, QUIC_SEND_BYTES_MIN, QUIC_SEND_BYTES_SUM_MAX};
 
 type Waiting<T> = Option<Pin<Box<dyn Future<Output = T>>>>;
 type Both = (quinn::SendStream, quinn::RecvStream);
@@ -27,8 +29,13 @@ pub(super) struct Connection {
 
 impl Connection {
     /// A connection on which streams may come.
-    pub(super) fn new(connection: quinn::Connection) -> Connection {
-        let window = Rc::new(Window { connection: connection.clone(), bytes: Cell::new(QUIC_SEND_BYTES_MIN) });
+    pub(super) fn new(context: &Rc<Loop>, room: &Rc<SendRoom>, connection: quinn::Connection) -> Connection {
+        let window = Rc::new(Window {
+            context: Rc::clone(context),
+            room: Rc::clone(room),
+            connection: connection.clone(),
+            bytes: Cell::new(QUIC_SEND_BYTES_MIN),
+        });
         Connection { connection, window, accepting: None, accepting_one_way: None, opening: None }
     }
 
@@ -70,8 +77,32 @@ impl Connection {
     }
 }
 
+/// What the connections of an endpoint may send ahead beyond what each of them always may.
+#[derive(Default)]
+pub(super) struct SendRoom {
+    taken_bytes: Cell<u64>,
+}
+
+impl SendRoom {
+    /// Takes some of it; false if there is not as much.
+    fn take(&self, bytes: u64) -> bool {
+        let taken = self.taken_bytes.get() + bytes;
+        let has_room = taken <= QUIC_SEND_BYTES_SUM_MAX;
+        if has_room {
+            self.taken_bytes.set(taken);
+        }
+        has_room
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.taken_bytes.set(self.taken_bytes.get().saturating_sub(bytes));
+    }
+}
+
 /// How much may be sent ahead of acknowledgements.
 struct Window {
+    context: Rc<Loop>,
+    room: Rc<SendRoom>,
     connection: quinn::Connection,
     bytes: Cell<u64>,
 }
@@ -84,12 +115,29 @@ impl Window {
             return false;
         }
         let wanted = (2 * self.connection.stats().path.cwnd).min(QUIC_SEND_BYTES_MAX);
-        if wanted <= bytes {
+        if wanted <= bytes || self.context.is_memory_short() || !self.room.take(wanted - bytes) {
             return false;
         }
         self.bytes.set(wanted);
         self.connection.set_send_window(wanted);
         true
+    }
+
+    fn is_grown(&self) -> bool {
+        self.bytes.get() > QUIC_SEND_BYTES_MIN
+    }
+
+    fn shrink(&self) {
+        if self.is_grown() {
+            self.connection.set_send_window(QUIC_SEND_BYTES_MIN);
+            self.room.give_back(self.bytes.replace(QUIC_SEND_BYTES_MIN) - QUIC_SEND_BYTES_MIN);
+        }
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        self.room.give_back(self.bytes.get() - QUIC_SEND_BYTES_MIN);
     }
 }
 
@@ -144,6 +192,14 @@ impl quic::Connection for Connection {
             Box::pin(async move { connection.open_uni().await })
         }));
         Poll::Ready(opened.map(|stream| self.send(stream)).map_err(|error| end(&error)))
+    }
+
+    fn holds_room(&self) -> bool {
+        self.window.is_grown()
+    }
+
+    fn give_room_back(&mut self) {
+        self.window.shrink();
     }
 
     fn close(&mut self, number: u64) {
@@ -210,5 +266,20 @@ impl quic::ReceiveStream for ReceiveStream {
 
     fn stop(&mut self, number: u64) {
         let _ = self.0.stop(code(number));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_connections_together_send_no_more_ahead_than_there_is_room() {
+        let room = SendRoom::default();
+        let most = QUIC_SEND_BYTES_MAX - QUIC_SEND_BYTES_MIN;
+        let count = (0..1000).take_while(|_| room.take(most)).count() as u64;
+        assert_eq!(count, QUIC_SEND_BYTES_SUM_MAX / most);
+        room.give_back(most);
+        assert!(room.take(most) && !room.take(most));
     }
 }

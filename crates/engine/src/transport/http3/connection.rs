@@ -246,7 +246,7 @@ impl<C: Connection> Driver<C> {
         };
         let mut since = *self.quiet_since.get_or_insert_with(Instant::now);
         self.idle.set(since + allowed);
-        if self.leaving.is_none() {
+        if self.leaving.is_none() && !self.connection.holds_room() {
             ready!(self.idle.poll(wait));
         }
         let (arrived, left) = self.tails.poll(wait);
@@ -258,6 +258,7 @@ impl<C: Connection> Driver<C> {
             self.idle.set(since + duration(parameters.idle_send_timeout));
             return self.idle.poll(wait).map(|()| CloseReason::TxError);
         }
+        self.connection.give_room_back();
         self.idle.set(since + allowed);
         self.idle.poll(wait).map(|()| reason)
     }

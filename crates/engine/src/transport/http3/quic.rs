@@ -50,6 +50,14 @@ pub trait Connection: Sized {
     /// The connection is over.
     fn poll_open_one_way(&mut self, context: &mut Context<'_>) -> Poll<Result<Self::Send, ConnectionEnd>>;
 
+    /// Whether much has been set aside for what is sent ahead of the client's acknowledgements.
+    fn holds_room(&self) -> bool {
+        false
+    }
+
+    /// Gives that back: nothing is being sent.
+    fn give_room_back(&mut self) {}
+
     /// Closes the connection with a code of HTTP/3.
     fn close(&mut self, code: u64);
 }
