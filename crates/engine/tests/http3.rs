@@ -594,6 +594,30 @@ fn what_a_client_says_now_and_then_is_forgiven() {
 }
 
 #[test]
+fn streams_that_come_at_once_are_all_looked_at() {
+    run(async |world| {
+        let client = client(&world);
+        // With the control stream these are as many as are accepted at a time.
+        (0..15).for_each(|_| _ = client.beside(&[0x21]));
+        client.beside(&[1]);
+        assert_eq!(client.closed().await, 0x103, "a push stream");
+    });
+}
+
+#[test]
+fn client_that_vanishes_before_it_has_heard_anything_has_broken_no_rule() {
+    run(async |world| {
+        let client = client(&world);
+        client.is_narrow(true);
+        sleep(Duration::from_millis(100)).await;
+        client.vanish();
+        sleep(Duration::from_millis(100)).await;
+        world.expect_log("SessClose REM_CLOSE");
+        assert_eq!(world.count(Main::H3Errors), 0);
+    });
+}
+
+#[test]
 fn stream_that_does_not_say_what_it_is_is_given_up() {
     run(async |world| {
         world.origin(always("", "x"));

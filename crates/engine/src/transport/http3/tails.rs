@@ -2,8 +2,9 @@
 //!
 //! QUIC takes a response long before it has arrived: megabytes may be on their way, and would be lost if the connection was closed.
 //! To follow every response to its end would cost more than most of them need, so nobody does before the connection is to be
-//! closed, or holds much for it; until then those that have arrived are forgotten now and then. *Invariant:* there are at most about four times as many
-//! as a client may have streams, since QUIC gives no credit for a stream before the client has all of it.
+//! closed, or as long as it holds little for them; until then those that have arrived are forgotten now and then. *Invariant:* there
+//! are at most about four times as many as a client may have streams, since QUIC gives no credit for a stream before the client
+//! has all of it.
 
 use super::quic::SendStream;
 use std::cell::RefCell;
