@@ -5,8 +5,8 @@
 //!   └ nothing for timeout_idle, an error, the client closes ─────────────────────────────→ closed
 //! ```
 //!
-//! *Invariant:* a connection without a fault is closed only when its client has all its responses, or takes nothing of them for
-//! idle_send_timeout. Requests that come after GOAWAY are refused untouched, so a client may send them elsewhere. Source: RFC 9114
+//! *Invariant:* a connection without a fault is closed only when its client has all its responses, takes nothing of them for
+//! idle_send_timeout, or a worker that stops can wait no longer. Requests that come after GOAWAY are refused untouched, so a client may send them elsewhere. Source: RFC 9114
 //! §5.2, §8.
 
 use super::beside::Beside;
@@ -32,6 +32,8 @@ use tokio::time::Instant;
 
 /// Most streams that are accepted before other tasks of the event loop get their turn.
 const ACCEPTED_AT_ONCE_MAX: usize = 16;
+/// How long a client that knows that it is not served any more has to close when it has what it wants.
+const LEAVE: Duration = Duration::from_millis(HTTP3_LEAVE_MILLISECONDS_MAX);
 /// By so much the numbers of a client's requests grow.
 const ID_STEP: u64 = 4;
 
@@ -76,6 +78,8 @@ struct Driver<C: Connection> {
     /// The same, including those that were refused at once.
     streams_end: u64,
     leaving: Option<Leaving>,
+    /// The worker stops: then clients must have been told that the connection is closed, whatever they still miss.
+    stops_at: Option<Instant>,
     /// Responses that the client may not have yet.
     tails: Rc<Tails<C::Send>>,
     idle: Deadline,
@@ -104,6 +108,7 @@ impl<C: Connection> Driver<C> {
             next_id: 0,
             streams_end: 0,
             leaving: None,
+            stops_at: None,
             tails: Rc::default(),
             idle: Deadline::new(),
             quiet_since: None,
@@ -117,7 +122,9 @@ impl<C: Connection> Driver<C> {
         leaving: Pin<&mut impl Future<Output = ()>>,
     ) -> Poll<(CloseReason, Code)> {
         self.shared.listen(wait);
-        if self.leaving.is_none() && leaving.poll(wait).is_ready() {
+        if self.stops_at.is_none() && leaving.poll(wait).is_ready() {
+            let drain = duration(self.context.engine.parameters.load().drain_timeout);
+            self.stops_at = Some(Instant::now() + drain.saturating_sub(LEAVE));
             self.leave(CloseReason::ReqClose);
         }
         if let Some(reason) = self.shared.closes() {
@@ -240,8 +247,7 @@ impl<C: Connection> Driver<C> {
         }
         let parameters = self.context.engine.parameters.load();
         let (allowed, reason) = match &self.leaving {
-            // A client that knows that it is not served any more closes when it has what it wants.
-            Some(leaving) => (Duration::from_millis(HTTP3_LEAVE_MILLISECONDS_MAX), leaving.reason),
+            Some(leaving) => (LEAVE, leaving.reason),
             None => (duration(parameters.timeout_idle), CloseReason::RxCloseIdle),
         };
         let mut since = *self.quiet_since.get_or_insert_with(Instant::now);
@@ -255,7 +261,8 @@ impl<C: Connection> Driver<C> {
             self.quiet_since = Some(since);
         }
         if left > 0 {
-            self.idle.set(since + duration(parameters.idle_send_timeout));
+            let due = since + duration(parameters.idle_send_timeout);
+            self.idle.set(self.stops_at.map_or(due, |stop| stop.min(due)));
             return self.idle.poll(wait).map(|()| CloseReason::TxError);
         }
         self.connection.give_room_back();
