@@ -11,11 +11,13 @@ use crate::dial::Stream;
 use crate::pool_key::PoolKey;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
-use std::pin::Pin;
+use std::future::{Future as _, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use surface::limits::IDLE_BACKEND_CONNECTIONS_MAX;
 use tokio::io::ReadBuf;
+use tokio::task::coop::unconstrained;
 
 struct Idle {
     stream: Box<dyn Stream>,
@@ -115,5 +117,7 @@ fn is_quiet(stream: &mut dyn Stream) -> bool {
     let mut byte = [0; 1];
     let mut into = ReadBuf::new(&mut byte);
     let mut context = Context::from_waker(Waker::noop());
-    matches!(Pin::new(stream).poll_read(&mut context, &mut into), Poll::Pending)
+    // Outside of the task's budget: one that is used up would make every connection look quiet.
+    let look = pin!(unconstrained(poll_fn(|context| Pin::new(&mut *stream).poll_read(context, &mut into))));
+    look.poll(&mut context).is_pending()
 }

@@ -202,10 +202,13 @@ pub struct Joint {
     pub after_offset: Option<u64>,
 }
 
-/// Whether the two responses are parts of the same version. Source: RFC 9111 §3.4.
+/// Whether the two responses are parts of the same version, and what the new one says of its coding, if it says anything, is true of the
+/// stored one. Source: RFC 9111 §3.4, RFC 9110 §15.3.7.
 #[must_use]
 pub fn is_same_version(stored: &Message, new: &Message) -> bool {
+    let coding = |message: &Message| message.get("Content-Encoding").map(<[u8]>::to_ascii_lowercase);
     strong_validator(stored).is_some_and(|validator| strong_validator(new) == Some(validator))
+        && coding(new).is_none_or(|named| coding(stored) == Some(named))
 }
 
 /// Joins a new part with a stored one of the same version; `None` if they leave a gap, contradict each other, or it is not worth

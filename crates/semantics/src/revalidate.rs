@@ -17,12 +17,17 @@ pub fn conditions(stored: &Message, bereq: &mut Message) {
     }
 }
 
-/// Whether a 304 is about a stored response: the tag that it names, if it names one, is that of the response. Source: RFC 9111 §4.3.4.
+/// Whether a 304 is about a stored response: the tag that it names, if it names one, is that of the response, and without tags so is the
+/// date. Source: RFC 9111 §4.3.4.
 #[must_use]
 pub fn is_about(stored: &Message, response_304: &Message) -> bool {
     let opaque = |tag: &'_ [u8]| -> Vec<u8> { tag.strip_prefix(b"W/").unwrap_or(tag).to_vec() };
     match (response_304.get("ETag"), stored.get("ETag")) {
-        (None, _) => true,
+        (None, Some(_)) => true,
+        (None, None) => match (response_304.get("Last-Modified"), stored.get("Last-Modified")) {
+            (Some(named), Some(stored)) => named == stored,
+            _ => true,
+        },
         (Some(named), Some(stored)) => opaque(named) == opaque(stored),
         (Some(_), None) => false,
     }
@@ -132,6 +137,10 @@ mod tests {
         assert!(!is_about(&tagged("\"a\""), &tagged("\"b\"")));
         assert!(!is_about(&message(200, &[]), &tagged("\"a\"")));
         assert!(is_about(&message(200, &[]), &message(304, &[])));
+        let dated = |date: &str| message(304, &[("Last-Modified", date)]);
+        let (old, new) = ("Mon, 02 Nov 2026 10:00:00 GMT", "Tue, 03 Nov 2026 10:00:00 GMT");
+        assert!(is_about(&dated(new), &dated(new)) && is_about(&dated(new), &message(304, &[])));
+        assert!(!is_about(&dated(new), &dated(old)), "the origin has gone back to an earlier version");
     }
 
     #[test]

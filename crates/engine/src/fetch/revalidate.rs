@@ -59,7 +59,12 @@ impl Fetch {
             return self.renew_head(&stale);
         }
         // Only a complete body can be used; if it breaks off now, there can still be an error response.
-        stale.changed(u64::MAX).await;
+        if stale.state() == BodyState::Writing {
+            // Another fetch receives it, for as long as its origin likes; meanwhile there is nothing to send. That must not hold the
+            // connection, nor go on for longer than an origin may be silent.
+            self.release_connection();
+            let _ = tokio::time::timeout(self.first_byte_limit(), stale.changed(u64::MAX)).await;
+        }
         let reader = stale.reader().filter(|_| stale.state() == BodyState::Complete);
         let Some(reader) = reader else {
             self.release_connection();

@@ -241,6 +241,10 @@ impl Http1Exchange {
             Ok(options) if options.close => self.must_close(close_reason::REQUESTED),
             Ok(_) => {}
         }
+        if http1::is_http10(beresp) && beresp.has("Transfer-Encoding") {
+            // Its framing is not to be trusted. Source: RFC 9112 §6.1.
+            self.must_close(close_reason::PROTOCOL);
+        }
         // Decided now: VCL may remove the header, but that does not keep the origin from closing.
         if length == BodyLength::UntilClose || http1::lists_close(beresp) {
             self.must_close(close_reason::REQUESTED);

@@ -41,6 +41,7 @@ use surface::tag::Tag;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 use vcl_run::tls::TlsFacts;
+use watch::Progress;
 
 /// Bytes of a body that may be held.
 pub(super) const BUFFER_BYTES: usize = HTTP2_ORIGIN_WINDOW_BYTES;
@@ -173,7 +174,7 @@ impl Http2Exchange {
         match self.lease.requests().send_request(request, self.sender.is_complete()) {
             Ok((response, stream)) => {
                 let number = response.stream_id().as_u32();
-                self.lease.seen().streams.borrow_mut().insert(number, false);
+                self.lease.seen().streams.borrow_mut().insert(number, Progress::default());
                 self.stream = Some(number);
                 self.response = Some(response);
                 self.sender.open(stream);

@@ -110,7 +110,7 @@ impl Shared {
 
     /// Whether no further request will ever use it.
     pub(super) fn is_retired(&self) -> bool {
-        self.state.is_retired.get() || self.seen.last_stream.get().is_some()
+        self.state.is_retired.get() || self.seen.last_stream.get().is_some() || self.seen.is_worn()
     }
 
     /// Lets no further request use it.
@@ -134,6 +134,9 @@ impl Shared {
     }
 }
 
+/// How many streams that were given up are remembered for each that may be open.
+const RESET_STREAMS_A_PLACE: usize = 10;
+
 /// The settings that we send.
 fn settings(parameters: &Parameters) -> client::Builder {
     // Somewhat larger heads than allowed are received, to be refused with the right words.
@@ -149,8 +152,10 @@ fn settings(parameters: &Parameters) -> client::Builder {
         .max_frame_size(FRAME_BYTES_MAX)
         .max_header_list_size(u32::try_from(head_bytes).unwrap_or(u32::MAX))
         .max_send_buffer_size(HTTP2_ORIGIN_SEND_BYTES_MAX)
-        // Streams that we give up are forgotten soon; what still comes on them is dropped.
-        .max_concurrent_reset_streams(HTTP2_ORIGIN_STREAMS_MAX)
+        // Streams that we give up are forgotten soon; what still comes on them is dropped. What comes later is refused, each time. The
+        // library would end the connection after some number of that, and break the responses of others.
+        .max_concurrent_reset_streams(RESET_STREAMS_A_PLACE * HTTP2_ORIGIN_STREAMS_MAX)
+        .max_local_error_reset_streams(None)
         .reset_stream_duration(Duration::from_secs(HTTP2_ORIGIN_CLOSE_SECONDS_MAX));
     builder
 }
@@ -159,11 +164,14 @@ fn settings(parameters: &Parameters) -> client::Builder {
 async fn drive(connection: Driven, shared: Weak<Shared>, state: Rc<State>) {
     let mut connection = pin!(connection);
     let mut closing: Option<Pin<Box<Sleep>>> = None;
+    let mut was_settled = false;
     poll_fn(|context| {
         let polled = connection.as_mut().poll(context);
         let streams_max = connection.max_concurrent_send_streams().min(HTTP2_ORIGIN_STREAMS_MAX);
         let is_settled = shared.upgrade().is_none_or(|shared| !shared.is_settling());
-        if is_settled && state.streams_max.replace(streams_max) != streams_max {
+        // Who waits for the settings must hear of them, even if nothing is allowed beyond what was assumed.
+        let is_news = !std::mem::replace(&mut was_settled, is_settled);
+        if is_settled && (state.streams_max.replace(streams_max) != streams_max || is_news) {
             state.changed.notify_waiters();
         }
         if polled.is_ready() {

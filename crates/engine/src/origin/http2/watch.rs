@@ -13,7 +13,7 @@ use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use surface::limits::{HTTP2_LIGHT_FRAMES_A_SECOND, HTTP2_LIGHT_FRAMES_MAX};
+use surface::limits::{HTTP2_LIGHT_FRAMES_A_SECOND, HTTP2_LIGHT_FRAMES_MAX, INTERIM_MAX};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
@@ -23,6 +23,13 @@ const LAST_STREAM_BYTES: usize = 4;
 const FRAMES_A_SENT_FRAME: u64 = 4;
 /// … and so many by a piece of a body that it sends.
 const FRAMES_A_RECEIVED_PIECE: u64 = 2;
+
+/// The library ends a connection on which a hundred DATA frames without bytes have come, over all of its life. After so many no more requests
+/// are sent on it.
+const EMPTY_PIECES_MAX: u32 = 60;
+
+/// Heads that a stream may bring before its last: interim ones, and that of the response.
+const HEADS_MAX: u32 = INTERIM_MAX as u32 + 2;
 
 /// Why such a connection is ended.
 pub(super) const FLOOD: &str = "flood of frames that carry nothing";
@@ -37,8 +44,19 @@ pub(super) struct Seen {
     pub(super) fault: Cell<Option<&'static str>>,
     /// When bytes came last.
     pub(super) received_at: Cell<Instant>,
-    /// The streams in use, and whether the response on each has come to its end.
-    pub(super) streams: RefCell<HashMap<u32, bool>>,
+    /// DATA frames without bytes that ended nothing.
+    empty_pieces: Cell<u32>,
+    /// The streams in use.
+    pub(super) streams: RefCell<HashMap<u32, Progress>>,
+}
+
+/// What has come on a stream.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Progress {
+    /// The end of the response.
+    has_ended: bool,
+    /// Heads behind which more must come. The library keeps them until somebody asks.
+    heads: u32,
 }
 
 impl Seen {
@@ -48,20 +66,33 @@ impl Seen {
             last_stream: Cell::new(None),
             fault: Cell::new(None),
             received_at: Cell::new(Instant::now()),
+            empty_pieces: Cell::new(0),
             streams: RefCell::default(),
         })
     }
 
-    fn note(&self, head: FrameHead) {
-        match head.kind {
-            kind::SETTINGS if !head.has(flag::ACK) => self.is_settled.set(true),
-            kind::DATA | kind::HEADERS if head.has(flag::END_STREAM) => {
-                if let Some(has_ended) = self.streams.borrow_mut().get_mut(&head.stream) {
-                    *has_ended = true;
-                }
+    /// False if that is one head too many.
+    fn note(&self, head: FrameHead) -> bool {
+        let mut streams = self.streams.borrow_mut();
+        let progress = streams.get_mut(&head.stream);
+        match (head.kind, progress) {
+            (kind::SETTINGS, _) if !head.has(flag::ACK) => self.is_settled.set(true),
+            (kind::DATA | kind::HEADERS, Some(progress)) if head.has(flag::END_STREAM) => progress.has_ended = true,
+            (kind::HEADERS, Some(progress)) => {
+                progress.heads += 1;
+                return progress.heads <= HEADS_MAX;
+            }
+            (kind::DATA, _) if head.payload_bytes == 0 && !head.has(flag::END_STREAM) => {
+                self.empty_pieces.set(self.empty_pieces.get() + 1);
             }
             _ => {}
         }
+        true
+    }
+
+    /// Whether the library is about to end the connection for what has come on it.
+    pub(super) fn is_worn(&self) -> bool {
+        self.empty_pieces.get() > EMPTY_PIECES_MAX
     }
 
     /// Takes the beginning of a GOAWAY. Of several the lowest number counts.
@@ -78,7 +109,7 @@ impl Seen {
 
     /// Whether the end of the response on a stream has come.
     pub(super) fn has_ended(&self, stream: u32) -> bool {
-        self.streams.borrow().get(&stream).copied().unwrap_or(false)
+        self.streams.borrow().get(&stream).is_some_and(|progress| progress.has_ended)
     }
 }
 
@@ -146,11 +177,11 @@ impl<S> Watched<S> {
                     if head.kind == kind::GOAWAY {
                         self.seen.note_last_stream(payload);
                     }
-                    self.seen.note(head);
+                    let is_expected = self.seen.note(head);
                     if head.kind == kind::DATA && head.payload_bytes > 0 {
                         self.budget.add(FRAMES_A_RECEIVED_PIECE);
                     }
-                    if is_light(head) && !self.budget.take() {
+                    if !is_expected || is_light(head) && !self.budget.take() {
                         self.seen.fault.set(Some(FLOOD));
                         return Err(io::Error::other(FLOOD));
                     }
@@ -251,7 +282,7 @@ mod tests {
         .concat();
         for size in [1, 2, 7, 9, 13, 100, bytes.len()] {
             let seen = Seen::new();
-            seen.streams.borrow_mut().extend([(1, false), (3, false)]);
+            seen.streams.borrow_mut().extend([(1, Progress::default()), (3, Progress::default())]);
             let mut watched = Watched::new(tokio::io::empty(), Rc::clone(&seen));
             for piece in bytes.chunks(size) {
                 watched.look(piece).unwrap();
@@ -259,6 +290,25 @@ mod tests {
             assert!(seen.is_settled.get() && seen.has_ended(1) && !seen.has_ended(3), "pieces of {size}");
             assert!(seen.is_unprocessed(7) && !seen.is_unprocessed(5), "pieces of {size}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn heads_of_a_stream_and_empty_pieces_of_a_connection_have_a_number() {
+        let seen = Seen::new();
+        seen.streams.borrow_mut().insert(1, Progress::default());
+        let mut watched = Watched::new(tokio::io::empty(), Rc::clone(&seen));
+        let (head, empty) = (frame(kind::HEADERS, flag::END_HEADERS, 1, b"head"), frame(kind::DATA, 0, 1, b""));
+        for _ in 0..HEADS_MAX {
+            watched.look(&head).unwrap();
+        }
+        for _ in 0..EMPTY_PIECES_MAX {
+            watched.look(&empty).unwrap();
+            assert!(!seen.is_worn());
+        }
+        watched.look(&empty).unwrap();
+        assert!(seen.is_worn());
+        assert!(watched.look(&head).is_err());
+        assert_eq!(seen.fault.get(), Some(FLOOD));
     }
 
     #[tokio::test(start_paused = true)]
