@@ -133,6 +133,23 @@ fn a_request_that_asks_for_the_upgrade_is_the_first_stream() {
 }
 
 #[test]
+fn an_upload_that_stalls_is_given_up_and_leaves_its_connection() {
+    run_with(on, "", async |world| {
+        world.origin(always("", "x"));
+        let mut sender = client(&world).await;
+        let request = Request::post("http://a/").header("content-length", 100).body(()).unwrap();
+        let (response, mut sending) = sender.send_request(request, false).unwrap();
+        sending.send_data(Bytes::from_static(b"0123456789"), false).unwrap();
+        let begin = tokio::time::Instant::now();
+        assert_eq!(response.await.unwrap().status(), 503);
+        assert!((4..8).contains(&begin.elapsed().as_secs()), "{:?}", begin.elapsed());
+        world.expect_log("FetchError req.body read error: nothing came for timeout_idle");
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(world.context.in_flight(), 0);
+    });
+}
+
+#[test]
 fn a_body_reaches_the_origin_and_one_of_the_wrong_length_does_not_as_a_whole() {
     run_with(on, "", async |world| {
         let whole = Rc::new(Cell::new(0));

@@ -8,10 +8,12 @@
 
 use super::Fetch;
 use super::passage::{Passage, SendError, pass_on};
+use super::task::Ordered;
 use super::upload::Upload;
 use crate::bodies::filters::{Filters, Subject};
 use crate::bodies::request::{BodyReadError, RequestBody};
 use crate::bodies::source::Handed;
+use crate::deadline::duration;
 use crate::exchange::BodyAnnounced;
 use crate::logged::{self, BEREQ};
 use crate::origin::{OriginExchange, Sender};
@@ -27,8 +29,15 @@ impl Passage for Fetch {
         self.send_some(piece).await
     }
 
+    /// A client that may receive meanwhile is not told how long it may be silent by its own side: the fetch knows that here it can receive
+    /// nothing before it has sent everything.
     async fn next(&mut self) -> Option<Result<Vec<u8>, BodyReadError>> {
-        self.task.life.body.next(&mut self.task.life.trailers).await
+        let Ordered { is_duplex, parameters, .. } = &self.task.order;
+        let idle = is_duplex.then_some(parameters.timeout_idle);
+        let next = self.task.life.body.next(&mut self.task.life.trailers);
+        let Some(idle) = idle else { return next.await };
+        let silent = || Some(Err(BodyReadError("nothing came for timeout_idle".to_owned())));
+        tokio::time::timeout(duration(idle), next).await.unwrap_or_else(|_| silent())
     }
 }
 
