@@ -173,6 +173,11 @@ impl Session {
 
     /// Ends the session: writes SessClose and End, and counts.
     pub fn close(self, context: &Loop, end: SessionEnd) {
+        self.end(context, end);
+    }
+
+    /// As [`Session::close`], for a session whose connection is still to be closed: it counts as open until then.
+    pub(crate) fn end(&self, context: &Loop, end: SessionEnd) {
         let facts = &self.view.facts;
         let lasted = context.clock.now() - facts.opened_at;
         facts.log(context, Tag::SessClose, format_args!("{} {lasted:.3}", end.reason.name()));

@@ -17,6 +17,7 @@ mod fetches;
 mod filed;
 mod http2;
 mod http2_abuse;
+mod http2_endings;
 mod http2_websockets;
 mod http3;
 mod in_tree_vmods;

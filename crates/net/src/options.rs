@@ -169,7 +169,19 @@ pub fn enable_fast_open(socket: BorrowedFd<'_>, waiting: i32) -> io::Result<()> 
     write(socket, libc::IPPROTO_TCP, libc::TCP_FASTOPEN, &waiting.to_ne_bytes())
 }
 
+/// How many bytes lie in the system's send buffer, those that are on their way among them. Source: tcp(7), SIOCOUTQ.
+fn undelivered(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: TIOCOUTQ, which is SIOCOUTQ by another name, writes one `c_int`, and `bytes` is one.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+    if result == 0 { Ok(u64::try_from(bytes).unwrap_or(0)) } else { Err(io::Error::last_os_error()) }
+}
+
 impl SocketOptions for ConnectedSockets {
+    fn undelivered(&self, descriptor: i32) -> io::Result<u64> {
+        self.with(descriptor, undelivered)
+    }
+
     fn tcp_info(&self, descriptor: i32) -> io::Result<TcpInfo> {
         // SAFETY: `tcp_info` is numbers only, for which zeros are a value.
         let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
@@ -261,6 +273,28 @@ mod tests {
         assert!(after < before, "{before} {after}");
         assert_eq!(SockRef::from(&server.stream).tos_v4().unwrap(), 0x10);
         drop(client);
+    }
+
+    #[test]
+    fn what_a_client_has_not_acknowledged_is_counted() {
+        use std::io::{Read as _, Write as _};
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        server.set_nonblocking(true).unwrap();
+        let mut sent = 0;
+        while let Ok(count) = server.write(&[7; 64 << 10]) {
+            sent += count;
+        }
+        let sockets = Rc::new(ConnectedSockets::default());
+        let server = Connected::new(&sockets, server);
+        let descriptor = server.stream.as_raw_fd();
+        assert!(sockets.undelivered(descriptor).unwrap() > 0);
+        client.read_exact(&mut vec![0; sent]).unwrap();
+        while sockets.undelivered(descriptor).unwrap() > 0 {
+            std::thread::yield_now();
+        }
+        assert!(sockets.undelivered(-1).is_err());
     }
 
     #[test]

@@ -45,6 +45,13 @@ pub trait SocketOptions {
     fn set_type_of_service(&self, descriptor: i32, tos: u8) -> io::Result<()>;
     /// Sets the size of the send buffer, in bytes; returns the old size, and the new one that the system has chosen.
     fn set_send_buffer(&self, descriptor: i32, bytes: u32) -> io::Result<(u64, u64)>;
+    /// How many bytes were written that the other end has not acknowledged.
+    ///
+    /// # Errors
+    /// When there is no such connection, or the system does not say.
+    fn undelivered(&self, _descriptor: i32) -> io::Result<u64> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// Used where there are no sockets: everything fails.

@@ -2,14 +2,16 @@
 //! take turns.
 //!
 //! ```text
-//! Handshake ─preface→ Open ─GOAWAY, error, end of the connection→ Gone ─last request ended→ over
+//! Handshake ─preface→ Open ─GOAWAY, error, end of the connection→ Gone ─last request ended, farewell→ over
 //! ```
 //!
 //! *Invariants:* each stream is an exchange of its own, and counts against `h2_max_concurrent_streams` until its work has ended,
 //! whoever reset it: a stream more is not looked at before. Between the library and the client stand a guard
 //! (`http2/watch.rs`) and a collector of writes (`http2/socket.rs`). What bodies wait to be sent is bounded for the connection
-//! (`http2/queue.rs`). Source: RFC 9113. Next files: `http2/request_stream.rs`, `http2/settings.rs`.
+//! (`http2/queue.rs`), and how a connection ends is `http2/farewell.rs`. A worker that stops is kept while anything waits to be
+//! sent. Source: RFC 9113. Next files: `http2/request_stream.rs`, `http2/settings.rs`.
 
+mod farewell;
 mod mended;
 mod queue;
 mod request_stream;
@@ -23,7 +25,7 @@ use super::stream::priority::{Priority, WaitingPriorities};
 use super::stream::request_head::Circumstances;
 use super::stream::shows_scheme;
 use super::stream::websocket::WebSocketWish;
-use crate::context::Loop;
+use crate::context::{Loop, Presence};
 use crate::deadline::{Deadline, duration};
 use crate::memory::Held;
 use crate::request::{self, RequestSlot};
@@ -31,6 +33,7 @@ use crate::session::{Session, SessionEnd, SessionView};
 use ::http1::HeadLimits;
 use ::http2::Mending;
 use ::http2::frame::ErrorCode;
+use farewell::Farewell;
 use futures_util::Stream as _;
 use futures_util::stream::FuturesUnordered;
 use h2::server::{Connection, Handshake, SendResponse};
@@ -74,20 +77,27 @@ pub(super) fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     let mut serving = Serving::new(&context, session.view(), stream, opening);
     async move {
         let end = poll_fn(|task| serving.poll(task)).await;
-        poll_fn(|task| {
-            serving.socket.shut_down(task);
-            Poll::Ready(())
-        })
-        .await;
-        close(&context, session, serving, end);
+        let Rest { watch, socket, farewell, presence } = serving.rest();
+        let (received, sent) = watch.traffic();
+        drop(watch);
+        end_of(&context, &session, [received.head_bytes, received.other_bytes, sent.head_bytes, sent.other_bytes], end);
+        if let Some(farewell) = farewell {
+            farewell.listen(&context, socket, session.view.peer.descriptor).await;
+        }
+        drop((presence, session));
     }
 }
 
-/// Ends a session that was served.
-fn close<S: AsyncRead + AsyncWrite + Unpin>(context: &Loop, session: Session, serving: Serving<S>, end: SessionEnd) {
-    let (received, sent) = serving.watch.traffic();
-    drop(serving);
-    let numbers = [received.head_bytes, received.other_bytes, sent.head_bytes, sent.other_bytes];
+/// What is left of a connection when its session has ended for the log.
+struct Rest<S> {
+    watch: Rc<Watch>,
+    socket: Socket<S>,
+    farewell: Option<Farewell>,
+    presence: Option<Presence>,
+}
+
+/// Logs and counts the end of a session that was served.
+fn end_of(context: &Loop, session: &Session, numbers: [u64; 4], end: SessionEnd) {
     let [from_head, from_other, to_head, to_other] = numbers;
     for (counter, bytes) in
         [Main::SReqHdrbytes, Main::SReqBodybytes, Main::SRespHdrbytes, Main::SRespBodybytes].into_iter().zip(numbers)
@@ -96,7 +106,7 @@ fn close<S: AsyncRead + AsyncWrite + Unpin>(context: &Loop, session: Session, se
     }
     let (from, to) = (from_head + from_other, to_head + to_other);
     session.view.log(context, Tag::ReqAcct, format_args!("{from_head} {from_other} {from} {to_head} {to_other} {to}"));
-    session.close(context, end);
+    session.end(context, end);
 }
 
 /// The connection as the library sees it.
@@ -106,7 +116,7 @@ enum Phase<S: AsyncRead + AsyncWrite + Unpin> {
     /// The preface is awaited.
     Handshake(Handshake<Wire<S>, Piece>),
     Open(Connection<Wire<S>, Piece>),
-    /// The connection is over; requests may still be at work.
+    /// The connection is over; requests may still be at work, and the farewell under way.
     Gone,
 }
 
@@ -147,6 +157,10 @@ struct Serving<S: AsyncRead + AsyncWrite + Unpin> {
     end: Option<SessionEnd>,
     /// A GOAWAY was sent, or asked for.
     is_leaving: bool,
+    /// Once the connection is over.
+    farewell: Option<Farewell>,
+    /// Keeps a worker that stops, while there is something to send.
+    presence: Option<Presence>,
     deadline: Deadline,
     /// Since when no stream is at work.
     quiet_since: Instant,
@@ -192,6 +206,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
             priorities: WaitingPriorities::default(),
             end: None,
             is_leaving: false,
+            farewell: None,
+            presence: None,
             deadline: Deadline::new(),
             quiet_since: Instant::now(),
             held: Held::default(),
@@ -199,7 +215,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
         }
     }
 
-    /// Gives everybody a turn. Ready when the connection is over, and all work on its streams.
+    /// Gives everybody a turn. Ready when the connection is over, all work on its streams, and all is said.
     fn poll(&mut self, task: &mut Context<'_>) -> Poll<SessionEnd> {
         let mut begun = 0;
         let descriptor = self.session.peer.descriptor;
@@ -218,12 +234,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
             if is_flushed && self.open_windows() {
                 is_flushed = self.socket.poll_flush_collected(task).is_ready();
             }
-            self.lane.is_blocked.set(!is_flushed);
+            if self.lane.is_blocked.replace(!is_flushed) && is_flushed {
+                // What kept it busy was its client.
+                self.quiet_since = Instant::now();
+            }
             if is_turn_over {
                 task.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            if matches!(self.phase, Phase::Gone) && self.work.is_empty() {
+            let has_spoken = self.has_spoken(task, is_flushed);
+            self.keep_worker(is_flushed);
+            if has_spoken && self.work.is_empty() {
                 return Poll::Ready(self.end.unwrap_or(SessionEnd::waiting(CloseReason::RemClose)));
             }
             self.count_memory();
@@ -237,6 +258,33 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
             }
             self.context.idle_sessions.work(descriptor);
             self.time_is_up();
+        }
+    }
+
+    /// What the farewell needs; all else is given up.
+    fn rest(self) -> Rest<S> {
+        let Serving { watch, socket, farewell, presence, .. } = self;
+        Rest { watch, socket, farewell, presence }
+    }
+
+    /// Begins the farewell if the connection is over. Returns whether all is said.
+    fn has_spoken(&mut self, task: &mut Context<'_>, is_flushed: bool) -> bool {
+        if !matches!(self.phase, Phase::Gone) {
+            return false;
+        }
+        let patience = || duration(self.context.engine.parameters.load().idle_send_timeout);
+        let farewell = self.farewell.get_or_insert_with(|| Farewell::new(patience()));
+        let _ = farewell.poll(task, &self.socket, is_flushed && self.work.is_empty());
+        farewell.has_spoken()
+    }
+
+    /// Has a worker that stops wait for what is not sent yet, and for a client that is about to leave after its last response.
+    fn keep_worker(&mut self, is_flushed: bool) {
+        let is_leaving = self.farewell.is_some() || self.end.is_some_and(|end| end.is_by_request);
+        if is_flushed && !is_leaving && self.lane.queue.queued_bytes() == 0 {
+            self.presence = None;
+        } else if self.presence.is_none() {
+            self.presence = Some(self.context.stay());
         }
     }
 
@@ -393,8 +441,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
 
     /// When the connection must end unless something happens; `None` if it waits for its requests alone.
     fn due(&self) -> Option<Instant> {
-        if matches!(self.phase, Phase::Gone) {
-            return None;
+        if let Some(farewell) = &self.farewell {
+            return (!farewell.has_spoken()).then(|| farewell.due());
         }
         let parameters = self.context.engine.parameters.load();
         let idle = duration(parameters.timeout_idle);
@@ -413,8 +461,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
 
     /// What was due has not happened.
     fn time_is_up(&mut self) {
-        if self.socket.blocked_since().is_some() {
+        if let Some(farewell) = &mut self.farewell {
+            farewell.time_is_up(self.context.sockets.undelivered(self.session.peer.descriptor).ok());
+        } else if self.socket.blocked_since().is_some() {
             self.lost(CloseReason::TxError);
+            self.farewell = Some(Farewell::given_up());
         } else if self.is_leaving && self.work.is_empty() {
             // The client does not react to a GOAWAY.
             self.lost(CloseReason::RemClose);

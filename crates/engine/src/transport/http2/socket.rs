@@ -17,6 +17,8 @@ use tokio::time::Instant;
 
 /// Most bytes that are collected before they are written.
 const COLLECTED_BYTES_MAX: usize = 16 << 10;
+/// Most bytes that are thrown away at a time.
+const DISCARDED_BYTES: usize = 4 << 10;
 /// A GOAWAY without further data.
 const GOAWAY_BYTES: usize = HEAD_BYTES + 8;
 /// Where in a frame its kind stands.
@@ -87,18 +89,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         }))
     }
 
-    /// Writes what was collected. Pending while the client does not take it.
+    /// Writes what was collected, and flushes it. Pending while the client does not take it.
     pub(super) fn poll_flush_collected(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut inner = self.0.inner.borrow_mut();
+        let had_collected = inner.written < inner.out.len();
         let result = inner.poll_write_collected(context, &[]);
         if let Poll::Ready(Ok(_)) = &result
             && inner.out.capacity() > 0
         {
             inner.out = Vec::new();
+            if had_collected {
+                self.0.blocked_since.set(None);
+            }
         }
+        // What TLS has encrypted and the client does not take is as little sent as what lies here.
+        let result = match result {
+            Poll::Ready(Ok(_)) => Pin::new(&mut inner.stream).poll_flush(context),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => Poll::Pending,
+        };
         self.note(&result);
-        ready!(result)?;
-        Pin::new(&mut inner.stream).poll_flush(context)
+        result
     }
 
     /// Collects frames that are not the library's. They come between its frames, and are few.
@@ -130,9 +141,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         self.0.read_bytes.get()
     }
 
-    /// Closes the sending side, without waiting.
-    pub(super) fn shut_down(&self, context: &mut Context<'_>) {
-        let _ = Pin::new(&mut self.0.inner.borrow_mut().stream).poll_shutdown(context);
+    /// Closes the sending side. Ready when that is done, or cannot be.
+    pub(super) fn poll_shut_down(&self, context: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.0.inner.borrow_mut().stream).poll_shutdown(context).map(|_| ())
+    }
+
+    /// Reads and throws away. Returns how much it was; 0 at the end, whatever that is.
+    pub(super) fn poll_discard(&self, context: &mut Context<'_>) -> Poll<usize> {
+        let mut bytes = [0; DISCARDED_BYTES];
+        let mut buffer = ReadBuf::new(&mut bytes);
+        let read = ready!(Pin::new(&mut self.0.inner.borrow_mut().stream).poll_read(context, &mut buffer));
+        Poll::Ready(read.map_or(0, |()| buffer.filled().len()))
     }
 
     fn note<T>(&self, written: &Poll<io::Result<T>>) {

@@ -25,12 +25,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
-use surface::limits::{H2_FAREWELL_BYTES_MAX, H2_FAREWELL_SECONDS, H2_HEADER_BLOCK_PART};
+use surface::limits::H2_HEADER_BLOCK_PART;
 use surface::parameter::Parameters;
 use surface::reason::{self, Reason};
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep};
+use tokio::time::Instant;
 
 /// How a connection has to end. It has been logged and counted when it is first seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -203,16 +203,6 @@ pub(super) struct Watched<S> {
     watch: Rc<Watch>,
     mended: Mended,
     windows: Option<Rc<RefCell<Windows>>>,
-    /// The client has ended its side.
-    is_ended: bool,
-    farewell: Option<Farewell>,
-}
-
-/// After the last that is sent: what the client still sends is read for a while, because unread bytes make the system reset the
-/// connection, and the client may lose the GOAWAY with that.
-struct Farewell {
-    until: Pin<Box<Sleep>>,
-    bytes_left: usize,
 }
 
 impl<S> Watched<S> {
@@ -223,7 +213,7 @@ impl<S> Watched<S> {
         mended: Mended,
         windows: Option<Rc<RefCell<Windows>>>,
     ) -> Watched<S> {
-        Watched { stream, watch, mended, windows, is_ended: false, farewell: None }
+        Watched { stream, watch, mended, windows }
     }
 
     /// What a GOAWAY says of what has come. Where the guard has a verdict, what it says is why.
@@ -234,30 +224,14 @@ impl<S> Watched<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> Watched<S> {
-    /// Reads and throws away. Ready when that is no longer of use.
-    fn poll_farewell(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let Some(farewell) = &mut self.farewell else { return Poll::Ready(()) };
-        let mut bytes = [0; 4096];
-        while !self.is_ended && farewell.bytes_left > 0 && farewell.until.as_mut().poll(context).is_pending() {
-            let mut buffer = ReadBuf::new(&mut bytes);
-            let read = std::task::ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer));
-            self.is_ended = read.is_err() || buffer.filled().is_empty();
-            farewell.bytes_left = farewell.bytes_left.saturating_sub(buffer.filled().len());
-        }
-        Poll::Ready(())
-    }
-}
-
 impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let Watched { stream, watch, mended, is_ended, .. } = self.get_mut();
+        let Watched { stream, watch, mended, .. } = self.get_mut();
         mended.poll_read(context, buffer, |context, buffer| {
             let before = buffer.filled().len();
             std::task::ready!(Pin::new(&mut *stream).poll_read(context, buffer))?;
             let read = buffer.filled().len() - before;
             if read == 0 {
-                *is_ended = true;
                 return Poll::Ready(Ok(()));
             }
             let passed = watch.receive(&buffer.filled()[before..]);
@@ -331,13 +305,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.farewell.is_none() {
-            std::task::ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
-            if self.watch.machine.borrow().is_failed() {
-                let until = Box::pin(tokio::time::sleep(Duration::from_secs(H2_FAREWELL_SECONDS)));
-                self.farewell = Some(Farewell { until, bytes_left: H2_FAREWELL_BYTES_MAX });
-            }
-        }
-        self.poll_farewell(context).map(Ok)
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
