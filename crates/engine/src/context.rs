@@ -9,10 +9,12 @@ use backend::{Dial, Pool, TestableRandom};
 use cache::Cache;
 use shm::counters::MainCounters;
 use shm::log::LogRing;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::task::Waker;
 use surface::counter::{Main, Mempool};
 use surface::parameter::Parameters;
 use vmods::{NoSockets, SocketOptions};
@@ -121,6 +123,8 @@ pub struct Loop {
     in_flight: Cell<usize>,
     /// A body that lies in a file is being copied to memory.
     pub(crate) is_promoting: Cell<bool>,
+    /// Who is woken by a stop, by session.
+    stop_listeners: RefCell<HashMap<u32, Waker>>,
 }
 
 /// The MEMPOOL counters of one loop.
@@ -157,6 +161,7 @@ impl Loop {
             fetches: Arc::default(),
             in_flight: Cell::new(0),
             is_promoting: Cell::new(false),
+            stop_listeners: RefCell::default(),
         }
     }
 
@@ -210,6 +215,21 @@ impl Loop {
         Presence(Rc::clone(self))
     }
 
+    /// Has a stop wake the task of that session for as long as the result lives. What it then looks at is [`Engine::draining`].
+    #[must_use]
+    pub(crate) fn listen_for_stop(self: &Rc<Self>, session: u32, waker: &Waker) -> StopListener {
+        self.stop_listeners.borrow_mut().insert(session, waker.clone());
+        StopListener { context: Rc::clone(self), session }
+    }
+
+    /// Wakes the sessions whose clients want to be told of a stop, after [`Engine::draining`] was set. Returns whether there are any.
+    pub fn tell_of_stop(&self) -> bool {
+        let listeners: Vec<Waker> = self.stop_listeners.borrow().values().cloned().collect();
+        let is_anybody = !listeners.is_empty();
+        listeners.into_iter().for_each(Waker::wake);
+        is_anybody
+    }
+
     /// Whether requests hold nearly as much memory as all of them may: what can do with less has to.
     #[must_use]
     pub fn is_memory_short(&self) -> bool {
@@ -240,6 +260,20 @@ pub(crate) struct Presence(Rc<Loop>);
 impl Drop for Presence {
     fn drop(&mut self) {
         self.0.in_flight.set(self.0.in_flight.get() - 1);
+    }
+}
+
+/// A session that is woken by a stop, see [`Loop::listen_for_stop`].
+pub(crate) struct StopListener {
+    context: Rc<Loop>,
+    session: u32,
+}
+
+impl Drop for StopListener {
+    fn drop(&mut self) {
+        let waker = self.context.stop_listeners.borrow_mut().remove(&self.session);
+        // After the table is free again: a waker may be the last that holds a task.
+        drop(waker);
     }
 }
 

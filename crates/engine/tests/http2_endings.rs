@@ -4,6 +4,7 @@ use crate::support::{World, always, run_with};
 use engine::transport::{Speaks, serve};
 use http2::frame::{FrameHead, HEAD_BYTES, PREFACE, flag, kind};
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use surface::parameter::{Parameters, feature};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufStream, DuplexStream};
@@ -99,5 +100,26 @@ fn what_a_client_says_after_the_end_is_taken_for_a_while() {
         let lasted = ended_at.elapsed().as_secs_f64();
         assert!((1.0..1.2).contains(&lasted), "{lasted}");
         assert_eq!((world.context.in_flight(), world.context.open_sessions()), (0, 0));
+    });
+}
+
+#[test]
+fn an_idle_client_is_told_of_a_stop() {
+    run_with(on, "", async |world| {
+        world.origin(always("", "x"));
+        let (mut sender, connection) = h2::client::handshake(world.wire(AHEAD_BYTES, Speaks::Either)).await.unwrap();
+        let ended = tokio::task::spawn_local(connection);
+        let (response, _) = sender.send_request(http::Request::get("http://h/").body(()).unwrap(), true).unwrap();
+        response.await.unwrap().into_body().data().await.unwrap().unwrap();
+        sleep(Duration::from_secs(1)).await;
+        let began = Instant::now();
+        world.engine.draining.store(true, Ordering::Release);
+        assert!(world.context.tell_of_stop());
+        ended.await.unwrap().unwrap();
+        sleep(Duration::from_millis(1)).await;
+        assert!(began.elapsed() < Duration::from_secs(1));
+        assert_eq!((world.context.in_flight(), world.context.open_sessions()), (0, 0));
+        assert!(!world.context.tell_of_stop(), "nobody is left");
+        world.expect_log("SessClose RESP_CLOSE");
     });
 }

@@ -40,7 +40,7 @@ const IDLE_INTERVAL: Duration = Duration::from_millis(500);
 /// How often a loop that is stopping reports.
 const REPORT_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How long after a stop began the connections of HTTP/3 know of it.
+/// How long after a stop began the connections of HTTP/2 and HTTP/3 know of it.
 const LEAVING_BEGINS: Duration = Duration::from_millis(5);
 
 /// How often a loop that is to end looks whether it may.
@@ -216,8 +216,9 @@ fn run(
                 }
                 LoopCommand::Stop => {
                     endpoints.iter().for_each(|endpoint: &Rc<QuicEndpoint>| endpoint.leave());
-                    if !endpoints.is_empty() {
-                        // Their connections count as in flight until their clients are told, once they have got to it.
+                    if context.tell_of_stop() || !endpoints.is_empty() {
+                        // Idle clients of HTTP/2 are sent a GOAWAY; connections of HTTP/3 count as in flight until their clients are
+                        // told, once they have got to it.
                         tokio::time::sleep(LEAVING_BEGINS).await;
                     }
                     for acceptor in acceptors.drain(..) {

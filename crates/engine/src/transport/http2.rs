@@ -25,7 +25,7 @@ use super::stream::priority::{Priority, WaitingPriorities};
 use super::stream::request_head::Circumstances;
 use super::stream::shows_scheme;
 use super::stream::websocket::WebSocketWish;
-use crate::context::{Loop, Presence};
+use crate::context::{Loop, Presence, StopListener};
 use crate::deadline::{Deadline, duration};
 use crate::memory::Held;
 use crate::request::{self, RequestSlot};
@@ -161,6 +161,8 @@ struct Serving<S: AsyncRead + AsyncWrite + Unpin> {
     farewell: Option<Farewell>,
     /// Keeps a worker that stops, while there is something to send.
     presence: Option<Presence>,
+    /// Since the first turn.
+    stop_listener: Option<StopListener>,
     deadline: Deadline,
     /// Since when no stream is at work.
     quiet_since: Instant,
@@ -208,6 +210,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
             is_leaving: false,
             farewell: None,
             presence: None,
+            stop_listener: None,
             deadline: Deadline::new(),
             quiet_since: Instant::now(),
             held: Held::default(),
@@ -219,6 +222,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
     fn poll(&mut self, task: &mut Context<'_>) -> Poll<SessionEnd> {
         let mut begun = 0;
         let descriptor = self.session.peer.descriptor;
+        if self.stop_listener.is_none() {
+            self.stop_listener = Some(self.context.listen_for_stop(self.session.vxid, task.waker()));
+        }
         if self.context.idle_sessions.work(descriptor) {
             self.leave_now(ErrorCode::NoError, CloseReason::Overload);
         }
@@ -227,7 +233,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
             let has_ended = self.poll_work(task);
             begun += begun_now;
             let is_turn_over = begun >= BEGUN_A_TURN;
-            if !is_turn_over && (begun_now > 0 || has_ended) {
+            if !is_turn_over && (begun_now > 0 || has_ended || self.leave_at_stop()) {
                 continue;
             }
             let mut is_flushed = self.socket.poll_flush_collected(task).is_ready();
@@ -425,18 +431,36 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
             self.streams.retain(|stream| stream.id != end.id);
             self.mending.borrow_mut().forget(end.id);
             self.quiet_since = Instant::now();
-            let is_draining = self.context.engine.draining.load(Ordering::Relaxed);
-            let close = end.close.or(is_draining.then_some(CloseReason::RespClose));
-            if let Some(reason) = close
-                && !std::mem::replace(&mut self.is_leaving, true)
-            {
-                self.end.get_or_insert(SessionEnd { reason, is_by_request: true });
-                if let Phase::Open(connection) = &mut self.phase {
-                    connection.graceful_shutdown();
-                }
+            let close = end.close.or(self.is_draining().then_some(CloseReason::RespClose));
+            if let Some(reason) = close {
+                self.leave(SessionEnd { reason, is_by_request: true });
             }
         }
         has_ended
+    }
+
+    fn is_draining(&self) -> bool {
+        self.context.engine.draining.load(Ordering::Relaxed)
+    }
+
+    /// Has an idle client told that the worker stops. Returns whether there is something new to send.
+    fn leave_at_stop(&mut self) -> bool {
+        let is_news = matches!(self.phase, Phase::Open(_)) && self.work.is_empty() && self.is_draining();
+        is_news && self.leave(SessionEnd::waiting(CloseReason::RespClose))
+    }
+
+    /// Sends a GOAWAY, and ends the connection after the streams that are open, and those that the client has begun before it hears
+    /// of it. Returns whether that is news.
+    fn leave(&mut self, end: SessionEnd) -> bool {
+        if std::mem::replace(&mut self.is_leaving, true) {
+            return false;
+        }
+        self.end.get_or_insert(end);
+        self.quiet_since = Instant::now();
+        if let Phase::Open(connection) = &mut self.phase {
+            connection.graceful_shutdown();
+        }
+        true
     }
 
     /// When the connection must end unless something happens; `None` if it waits for its requests alone.
