@@ -446,3 +446,26 @@ fn session_that_waits_holds_little_and_gives_its_buffers_back() {
         assert_eq!(world.context.in_flight(), 0);
     });
 }
+
+#[test]
+fn the_rest_of_an_upload_that_is_refused_is_read_for_a_while() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let vcl = "sub vcl_recv { return (synth(413)); } sub vcl_synth { set resp.http.Connection = \"close\"; }";
+    super::support::run_with(
+        |_| {},
+        vcl,
+        async |world| {
+            let mut wire = world.wire(4 << 10, engine::transport::Speaks::Either);
+            wire.write_all(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n").await.unwrap();
+            let mut answer = Vec::new();
+            wire.read_to_end(&mut answer).await.unwrap();
+            assert!(answer.starts_with(b"HTTP/1.1 413 "));
+            let mut sent = 0;
+            while wire.write_all(&[7; 1 << 10]).await.is_ok() {
+                sent += 1 << 10;
+            }
+            assert!((1 << 20..2 << 20).contains(&sent), "{sent}");
+            assert_eq!((world.context.in_flight(), world.context.open_sessions()), (0, 0));
+        },
+    );
+}

@@ -294,6 +294,11 @@ pub const PRIORITIES_WAITING_MAX: usize = 100;
 /// Frames of DATA that a client may send on streams whose requests have ended, each at the cost of its stream; the next one ends
 /// the connection.
 pub const H2_LATE_DATA_MAX: u32 = 16;
+/// How long the rest of what a client of HTTP/1 sends is still read, and thrown away, after its last request was answered before it
+/// was read to its end, in seconds: closing the connection at once could cost the client the answer.
+pub const H1_FAREWELL_SECONDS: u64 = 1;
+/// Most bytes that are read then.
+pub const H1_FAREWELL_BYTES_MAX: usize = 1 << 20;
 /// How long the rest of what a client of HTTP/2 sends is still read, and thrown away, after all was sent to it and the connection
 /// is over, in seconds: closing it at once could cost the client the GOAWAY, or the end of a response. As long as the system
 /// delivers more of what was sent, it is read again so long.

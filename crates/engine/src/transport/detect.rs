@@ -54,7 +54,13 @@ fn serve_either<S: AsyncRead + AsyncWrite + Unpin>(
         match http1::exchanges(&context, &mut session.view, &mut connection, held.take()).await {
             Over::Session(end) => {
                 connection.shut_down().await;
-                session.close(&context, end);
+                session.end(&context, end);
+                if connection.has_unread() {
+                    let presence = context.stay();
+                    connection.linger().await;
+                    drop(presence);
+                }
+                drop(session);
             }
             Over::Protocol(how) => Box::pin(serve_switched(context, session, connection.into_stream(), how)).await,
         }

@@ -89,10 +89,12 @@ pub(super) async fn exchanges<S: AsyncRead + AsyncWrite + Unpin>(
         let RequestSlot { buffers, request } = &mut *slot;
         let mut exchange = Http1Exchange::new(connection, buffers, malformed, note);
         let outcome = request::run(context, session, &mut exchange, request).await;
+        let is_all_read = exchange.is_all_read();
         if outcome.is_ruined {
             return Over::Session(SessionEnd { reason: CloseReason::TxError, is_by_request: true });
         }
         if let Some(reason) = outcome.close {
+            connection.has_unread = !is_all_read && !matches!(reason, CloseReason::TxError | CloseReason::RemClose);
             context.requests.put(slot);
             return Over::Session(SessionEnd { reason, is_by_request: true });
         }

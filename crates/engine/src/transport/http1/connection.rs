@@ -11,6 +11,7 @@ use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use surface::limits::{H1_FAREWELL_BYTES_MAX, H1_FAREWELL_SECONDS};
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
@@ -37,6 +38,8 @@ pub(in crate::transport) struct Connection<S> {
     has_sent: bool,
     /// The send in progress; `None` between two sends.
     sending: Option<Sending>,
+    /// The last request was answered before it was read to its end.
+    pub(super) has_unread: bool,
 }
 
 /// How far one send has got.
@@ -50,7 +53,7 @@ struct Sending {
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(in crate::transport) fn new(stream: S) -> Self {
         let limits = SendLimits { idle: f64::INFINITY, total: f64::INFINITY, since: Instant::now() };
-        Connection { stream, deadline: Deadline::new(), limits, has_sent: false, sending: None }
+        Connection { stream, deadline: Deadline::new(), limits, has_sent: false, sending: None, has_unread: false }
     }
 
     /// Begins to send a response: the limits count from zero.
@@ -222,6 +225,29 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(in crate::transport) async fn shut_down(&mut self) {
         poll_fn(|context| {
             let _ = Pin::new(&mut self.stream).poll_shutdown(context);
+            Poll::Ready(())
+        })
+        .await;
+    }
+
+    /// Whether what the client still sends has to be read, see [`Connection::linger`].
+    pub(in crate::transport) fn has_unread(&self) -> bool {
+        self.has_unread
+    }
+
+    /// Reads and throws away what the client still sends, within limits: unread bytes make the system reset a connection that is
+    /// closed, and the client may lose the answer with that. Source: RFC 9112 §9.6.
+    pub(in crate::transport) async fn linger(&mut self) {
+        self.deadline.set(Instant::now() + Duration::from_secs(H1_FAREWELL_SECONDS));
+        let mut bytes_left = H1_FAREWELL_BYTES_MAX;
+        poll_fn(|context| {
+            let mut bytes = [0; 4 << 10];
+            while bytes_left > 0 && self.deadline.poll(context).is_pending() {
+                let mut buffer = ReadBuf::new(&mut bytes);
+                let read = ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer));
+                let count = read.map_or(0, |()| buffer.filled().len());
+                bytes_left = if count == 0 { 0 } else { bytes_left.saturating_sub(count) };
+            }
             Poll::Ready(())
         })
         .await;

@@ -87,6 +87,12 @@ pub(super) struct Http1Exchange<'a, S> {
 }
 
 impl<'a, S: AsyncRead + AsyncWrite + Unpin> Http1Exchange<'a, S> {
+    /// Whether the client has nothing more to send of its request, and has sent nothing after it.
+    pub(super) fn is_all_read(&self) -> bool {
+        let is_body_over = self.incoming.as_ref().is_none_or(|incoming| incoming.decoder.is_done());
+        is_body_over && self.malformed.is_none() && self.buffers.unread().is_empty()
+    }
+
     pub(super) fn new(
         connection: &'a mut Connection<S>,
         buffers: &'a mut Buffers,
