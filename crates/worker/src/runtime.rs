@@ -19,14 +19,16 @@ const EVENT_INTERVAL: u32 = 61;
 /// # Errors
 /// No descriptor for its poll, or no thread for what blocks.
 pub fn build() -> io::Result<Runtime> {
-    with_threads_kept(KEPT_ALIVE)
+    with_threads_kept(KEPT_ALIVE, || ())
 }
 
-fn with_threads_kept(kept_alive: Duration) -> io::Result<Runtime> {
+/// `made` is called by each thread that is made.
+fn with_threads_kept(kept_alive: Duration, made: impl Fn() + Send + Sync + 'static) -> io::Result<Runtime> {
     let runtime = Builder::new_current_thread()
         .enable_all()
         .event_interval(EVENT_INTERVAL)
         .thread_name("blocking")
+        .on_thread_start(made)
         .thread_keep_alive(kept_alive)
         .build()?;
     // The runtime would panic. A thread that has just ended leaves room for the one that is wanted.
@@ -45,16 +47,23 @@ fn with_threads_kept(kept_alive: Duration) -> io::Result<Runtime> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
     #[test]
     fn a_thread_for_what_blocks_outlives_its_idleness() {
-        let kept_alive = Duration::from_secs(2);
-        let runtime = with_threads_kept(kept_alive).unwrap();
-        let who = || spawn_blocking(|| std::thread::current().id());
+        let (kept_alive, made) = (Duration::from_secs(2), Arc::new(AtomicU32::new(0)));
+        let counter = Arc::clone(&made);
+        let runtime = with_threads_kept(kept_alive, move || _ = counter.fetch_add(1, Relaxed)).unwrap();
         runtime.block_on(async {
-            let first = who().await.unwrap();
-            tokio::time::sleep(kept_alive * 5 / 2).await;
-            assert_eq!(who().await.unwrap(), first);
+            spawn_blocking(|| ()).await.unwrap();
+            tokio::time::sleep(kept_alive / 4).await;
+            let at_first = made.load(Relaxed);
+            assert!(at_first > 0);
+            // Between two of the things that it is given to do.
+            tokio::time::sleep(kept_alive * 2).await;
+            spawn_blocking(|| ()).await.unwrap();
+            assert_eq!(made.load(Relaxed), at_first);
         });
     }
 }
