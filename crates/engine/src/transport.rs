@@ -7,6 +7,7 @@
 //! Next files: `transport/detect.rs`, `transport/http1.rs`, `transport/http2.rs`, `transport/stream.rs`, `transport/opening.rs`.
 
 mod detect;
+mod discard;
 mod http1;
 mod http2;
 pub mod http3;

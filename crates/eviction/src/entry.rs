@@ -72,13 +72,13 @@ impl Entries {
 impl Index<u32> for Entries {
     type Output = Entry;
     fn index(&self, slot: u32) -> &Entry {
-        &self.0[slot as usize / PAGE].0[slot as usize % PAGE]
+        self.get(slot).expect("the slot was reached")
     }
 }
 
 impl IndexMut<u32> for Entries {
     fn index_mut(&mut self, slot: u32) -> &mut Entry {
-        &mut self.0[slot as usize / PAGE].0[slot as usize % PAGE]
+        self.get_mut(slot).expect("the slot was reached")
     }
 }
 

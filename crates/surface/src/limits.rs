@@ -294,17 +294,12 @@ pub const PRIORITIES_WAITING_MAX: usize = 100;
 /// Frames of DATA that a client may send on streams whose requests have ended, each at the cost of its stream; the next one ends
 /// the connection.
 pub const H2_LATE_DATA_MAX: u32 = 16;
-/// How long the rest of what a client of HTTP/1 sends is still read, and thrown away, after its last request was answered before it
-/// was read to its end, in seconds: closing the connection at once could cost the client the answer.
-pub const H1_FAREWELL_SECONDS: u64 = 1;
+/// How long the rest of what a client sends is still read, and thrown away, once all was sent to it and the connection is over, in
+/// seconds: closing it at once could cost the client the end of its answer. Over HTTP/1 that is done only after a request that was
+/// answered before it was read to its end; over HTTP/2 it is read again so long as long as the system delivers more of what was sent.
+pub const FAREWELL_SECONDS: u64 = 1;
 /// Most bytes that are read then.
-pub const H1_FAREWELL_BYTES_MAX: usize = 1 << 20;
-/// How long the rest of what a client of HTTP/2 sends is still read, and thrown away, after all was sent to it and the connection
-/// is over, in seconds: closing it at once could cost the client the GOAWAY, or the end of a response. As long as the system
-/// delivers more of what was sent, it is read again so long.
-pub const H2_FAREWELL_SECONDS: u64 = 1;
-/// Most bytes that are read then.
-pub const H2_FAREWELL_BYTES_MAX: usize = 1 << 20;
+pub const FAREWELL_BYTES_MAX: usize = 1 << 20;
 /// Most bytes of a frame that are shown in the log, whatever `vsl_reclen` is.
 pub const H2_LOGGED_FRAME_BYTES_MAX: usize = 4 << 10;
 /// Most TLS handshakes in progress on one event loop. Beyond it the oldest one is given up, since those that last are the ones that

@@ -84,9 +84,6 @@ impl Fetch {
     /// Waits until the names that the director may use have been looked up once.
     async fn await_first_lookups(&self) {
         let Some(director) = self.task.choices.director else { return };
-        if !self.task.order.vcl.directors.looks_names_up() {
-            return;
-        }
         let names = {
             let notes = Notes::new();
             self.task.order.vcl.directors.first_lookups(director, &self.resolving(&notes))

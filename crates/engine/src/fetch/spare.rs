@@ -1,6 +1,6 @@
 //! Memory that fetches have used and the next ones of the same event loop use again: the messages of a fetch, and what VCL works with.
 //!
-//! A fetch fills several buffers and is over soon; made anew each time, they cost a pass about a tenth of its time outside the kernel.
+//! A fetch fills several buffers and is over soon: made anew each time, they are half of what it allocates.
 //! *Limits:* [`MESSAGES_MAX`] messages and [`MACHINES_MAX`] machines are kept, each with at most [`KEPT_BYTES`] in each of its buffers.
 
 use message::Message;

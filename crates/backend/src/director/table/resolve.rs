@@ -65,12 +65,6 @@ impl Directors {
         None
     }
 
-    /// Whether any director leads to names that are looked up when they are first used.
-    #[must_use]
-    pub fn looks_names_up(&self) -> bool {
-        self.names.has_makers()
-    }
-
     /// The names that a director may use for this request and that have never been looked up: a fetch waits for each of them
     /// ([`Item::ready`]) before it resolves the director. Empty if the VCL looks up no names.
     #[must_use]

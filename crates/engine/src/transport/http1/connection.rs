@@ -5,13 +5,14 @@
 
 use crate::deadline::{Deadline, duration};
 use crate::exchange::{Heard, SendError, SendLimits};
+use crate::transport::discard::poll_discard;
 use shm::log::LogBuffer;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use surface::limits::{H1_FAREWELL_BYTES_MAX, H1_FAREWELL_SECONDS};
+use surface::limits::{FAREWELL_BYTES_MAX, FAREWELL_SECONDS};
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
@@ -235,17 +236,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.has_unread
     }
 
-    /// Reads and throws away what the client still sends, within limits: unread bytes make the system reset a connection that is
-    /// closed, and the client may lose the answer with that. Source: RFC 9112 §9.6.
+    /// Reads and throws away what the client still sends, within limits.
     pub(in crate::transport) async fn linger(&mut self) {
-        self.deadline.set(Instant::now() + Duration::from_secs(H1_FAREWELL_SECONDS));
-        let mut bytes_left = H1_FAREWELL_BYTES_MAX;
+        self.deadline.set(Instant::now() + Duration::from_secs(FAREWELL_SECONDS));
+        let mut bytes_left = FAREWELL_BYTES_MAX;
         poll_fn(|context| {
-            let mut bytes = [0; 4 << 10];
             while bytes_left > 0 && self.deadline.poll(context).is_pending() {
-                let mut buffer = ReadBuf::new(&mut bytes);
-                let read = ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer));
-                let count = read.map_or(0, |()| buffer.filled().len());
+                let count = ready!(poll_discard(&mut self.stream, context));
                 bytes_left = if count == 0 { 0 } else { bytes_left.saturating_sub(count) };
             }
             Poll::Ready(())

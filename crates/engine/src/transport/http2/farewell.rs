@@ -9,7 +9,7 @@
 //!
 //! Unread bytes make the system reset a connection that is closed, and throw away what it has not delivered: a WINDOW_UPDATE or the
 //! answer to a PING would cost a slow client megabytes of its last response. *Invariants:* sending may take `idle_send_timeout`; once
-//! all is said, the client is waited for [`H2_FAREWELL_SECONDS`], and longer only while the system delivers more.
+//! all is said, the client is waited for [`FAREWELL_SECONDS`], and longer only while the system delivers more.
 
 use super::socket::Socket;
 use crate::context::Loop;
@@ -17,7 +17,7 @@ use crate::deadline::Deadline;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use surface::limits::{H2_FAREWELL_BYTES_MAX, H2_FAREWELL_SECONDS};
+use surface::limits::{FAREWELL_BYTES_MAX, FAREWELL_SECONDS};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
@@ -45,7 +45,7 @@ impl Farewell {
             is_said: false,
             has_client_ended: false,
             is_over: false,
-            bytes_left: H2_FAREWELL_BYTES_MAX,
+            bytes_left: FAREWELL_BYTES_MAX,
             due: now + patience,
             undelivered_bytes: u64::MAX,
             delivered_at: now,
@@ -72,7 +72,7 @@ impl Farewell {
         if is_flushed && !self.is_said && socket.poll_shut_down(task).is_ready() {
             self.is_said = true;
             self.delivered_at = Instant::now();
-            self.due = self.delivered_at + Duration::from_secs(H2_FAREWELL_SECONDS);
+            self.due = self.delivered_at + Duration::from_secs(FAREWELL_SECONDS);
         }
         while !self.has_client_ended
             && self.bytes_left > 0
@@ -101,7 +101,7 @@ impl Farewell {
                     self.delivered_at = now;
                 }
                 self.is_over = now.duration_since(self.delivered_at) >= self.patience;
-                self.due = now + Duration::from_secs(H2_FAREWELL_SECONDS);
+                self.due = now + Duration::from_secs(FAREWELL_SECONDS);
             }
             _ => self.is_over = true,
         }

@@ -4,6 +4,7 @@
 //! Large frames are not collected: they are written from where they lie, together with what was collected before them.
 //! *Invariant:* at most [`COLLECTED_BYTES_MAX`] bytes wait here; beyond that the library waits.
 
+use crate::transport::discard::poll_discard;
 use crate::transport::upgrade::Prologue;
 use ::http2::frame::{HEAD_BYTES, kind};
 use bytes::Bytes;
@@ -17,8 +18,6 @@ use tokio::time::Instant;
 
 /// Most bytes that are collected before they are written.
 const COLLECTED_BYTES_MAX: usize = 16 << 10;
-/// Most bytes that are thrown away at a time.
-const DISCARDED_BYTES: usize = 4 << 10;
 /// A GOAWAY without further data.
 const GOAWAY_BYTES: usize = HEAD_BYTES + 8;
 /// Where in a frame its kind stands.
@@ -148,10 +147,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
 
     /// Reads and throws away. Returns how much it was; 0 at the end, whatever that is.
     pub(super) fn poll_discard(&self, context: &mut Context<'_>) -> Poll<usize> {
-        let mut bytes = [0; DISCARDED_BYTES];
-        let mut buffer = ReadBuf::new(&mut bytes);
-        let read = ready!(Pin::new(&mut self.0.inner.borrow_mut().stream).poll_read(context, &mut buffer));
-        Poll::Ready(read.map_or(0, |()| buffer.filled().len()))
+        poll_discard(&mut self.0.inner.borrow_mut().stream, context)
     }
 
     fn note<T>(&self, written: &Poll<io::Result<T>>) {
