@@ -339,6 +339,55 @@ fn frames_that_carry_nothing_end_the_connection() {
 }
 
 #[test]
+fn a_window_that_opens_byte_by_byte_ends_the_connection() {
+    run_with(with_http2, "", async |world| {
+        let body = "x".repeat(1 << 20);
+        let answer = always("Cache-Control: max-age=1000\r\n", &body);
+        world.origin(answer);
+        assert_eq!(world.client().get("/", "").await.body.len(), body.len());
+        let start = [frame(kind::SETTINGS, 0, 0, &setting(4, 0)), get(1)].concat();
+        let bytes = std::iter::repeat(window_update(1, 1));
+        let (received, taken) = attack(&world, std::iter::once(start).chain(bytes)).await;
+        ended_for(&world, &received, Main::H2AbuseFrames);
+        let pending = CONNECTION_BYTES / window_update(1, 1).len() + 2;
+        assert!(taken <= H2_EMPTY_FRAMES_MAX as usize + pending, "{taken}");
+    });
+}
+
+#[test]
+fn trailers_that_wait_are_counted_and_end_the_connection_when_memory_is_short() {
+    let with_little = |parameters: &mut Parameters| {
+        with_http2(parameters);
+        parameters.requests_memory_max = 8 << 20;
+    };
+    for (parameters, is_short) in [(&with_http2 as &dyn Fn(&mut Parameters), false), (&with_little, true)] {
+        run_with(parameters, "sub vcl_recv { return (pass); }", async |world| {
+            world.origin(slow(&Rc::default(), &Rc::default()));
+            // Two thousand fields of four bytes, which take thirty times as much when they are unpacked.
+            let trailers = [0x00, 1, b'a', 0].repeat(1950);
+            let pieces = streams().take(60).map(|stream| {
+                let head = frame(kind::HEADERS, flag::END_HEADERS, stream, POST);
+                [head, frame(kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, stream, &trailers)].concat()
+            });
+            let attack = attack(&world, pieces);
+            let attack = tokio::time::timeout(Duration::from_millis(500), attack).await;
+            let (peak, _) = world.engine.memory.peak_and_now();
+            if is_short {
+                let (received, _) = attack.expect("it is ended");
+                assert_eq!(received.farewell, Some(ErrorCode::EnhanceYourCalm), "{received:?}");
+                world.expect_log("SessError HTTP/2: Out of memory for requests");
+                assert!(peak < 14 << 20, "{peak}");
+            } else {
+                assert!(peak > 14 << 20, "{peak}");
+            }
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            let (_, now) = world.engine.memory.peak_and_now();
+            assert!(now <= 2 * REQUEST_GRANT_BYTES as u64, "{now} bytes are still held");
+        });
+    }
+}
+
+#[test]
 fn an_upload_of_nothing_ends_the_connection() {
     run_with(with_http2, "", async |world| {
         world.origin(slow(&Rc::default(), &Rc::default()));

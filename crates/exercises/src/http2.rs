@@ -13,7 +13,8 @@ use surface::limits::{H2_WATCHED_STREAMS_MAX, PRIORITIES_WAITING_MAX, PRIORITY_B
 
 /// Bytes of one direction before it is the other's turn.
 const TURN_BYTES: usize = 100;
-const LIMITS: WatchLimits = WatchLimits { frame_bytes_max: 16384, block_bytes_max: 1000, is_lenient: false };
+const LIMITS: WatchLimits =
+    WatchLimits { frame_bytes_max: 16384, block_bytes_max: 1000, list_bytes_max: 64 << 10, is_lenient: false };
 
 /// Shows a connection to the guard twice, by turns whole and in pieces. The first byte is the size of the pieces; if the second
 /// is odd, the client begins with the preface and its SETTINGS; the next two say how many bytes of the rest it sends. The others

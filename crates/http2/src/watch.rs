@@ -16,7 +16,9 @@ use crate::streams::OpenStreams;
 use crate::verdict::{Abuse, Verdict};
 use std::rc::Rc;
 use std::time::Duration;
-use surface::limits::{H2_CONTINUATIONS_MAX, H2_SETTINGS_COST, PRIORITIES_WAITING_MAX, PRIORITY_BYTES_MAX};
+use surface::limits::{
+    H2_CONTINUATIONS_MAX, H2_EMPTY_FRAMES_EARNED, H2_SETTINGS_COST, PRIORITIES_WAITING_MAX, PRIORITY_BYTES_MAX,
+};
 
 /// What the guard of a connection has to know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,10 +27,25 @@ pub struct WatchLimits {
     pub frame_bytes_max: u32,
     /// Longest encoded block of header fields, in bytes, all its frames together.
     pub block_bytes_max: usize,
+    /// The largest header list that we announced (SETTINGS_MAX_HEADER_LIST_SIZE), in bytes.
+    pub list_bytes_max: usize,
     /// A client may acknowledge our SETTINGS before it sends its own. Compat: Varnish takes that, and scripts of its
     /// `varnishtest` do it. The codes of errors are Varnish's, too.
     pub is_lenient: bool,
 }
+
+impl WatchLimits {
+    /// The most that the fields of a block of so many bytes take, once they are unpacked: a field takes at least one byte of a block, and
+    /// counts as 33 of the list (RFC 9113 §6.5.2). Names and values
+    /// that come out of the compression's table are shared with it; what is spelled out grows by eight fifths at most.
+    fn unpacked_bytes(&self, block_bytes: usize) -> usize {
+        let fields = block_bytes.min(self.list_bytes_max / 33);
+        block_bytes * 8 / 5 + fields * UNPACKED_FIELD_BYTES
+    }
+}
+
+/// What a field takes in the library's map of fields, in bytes, besides its name and value.
+const UNPACKED_FIELD_BYTES: usize = 128;
 
 /// Is shown the frames, for a log.
 pub trait Observer {
@@ -140,6 +157,25 @@ impl Watch {
     /// The request on a stream was handed over by the library.
     pub fn take(&mut self, stream: u32) {
         self.streams.take(stream);
+    }
+
+    /// Whoever had the request on a stream has done with it, trailers included.
+    pub fn forget(&mut self, stream: u32) {
+        self.streams.forget(stream);
+    }
+
+    /// The most that the library may hold of heads and trailers that nobody has taken, in bytes.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.streams.held_bytes() + self.block.map_or(0, |block| block.bytes)
+    }
+
+    /// A frame of DATA is about to be sent that is small only because the client opens its window by a few bytes at a time: it earns
+    /// the client nothing.
+    pub fn dribbled(&mut self, now: Duration) {
+        if let Err(verdict) = self.charge_frame(H2_EMPTY_FRAMES_EARNED, now) {
+            self.verdict.get_or_insert(verdict);
+        }
     }
 
     /// The streams that were answered since the last call although nobody had their requests: the library does that itself if a head
@@ -277,7 +313,9 @@ impl Watch {
             self.allowance.earn(0);
         }
         let bytes = head.payload_bytes as usize;
-        if !head.has(flag::END_HEADERS) {
+        if head.has(flag::END_HEADERS) {
+            self.streams.hold(head.stream, self.limits.unpacked_bytes(bytes));
+        } else {
             self.block = Some(Block { stream: head.stream, began: now, continuations: 0, bytes });
         }
         self.check_block(0, bytes)
@@ -291,6 +329,7 @@ impl Watch {
         let Block { bytes, mut continuations, .. } = *block;
         if head.has(flag::END_HEADERS) {
             self.block = None;
+            self.streams.hold(head.stream, self.limits.unpacked_bytes(bytes));
         } else {
             block.continuations += 1;
             continuations += 1;
@@ -312,7 +351,7 @@ impl Watch {
         let cost = match (head.kind, meaning) {
             (kind::HEADERS | kind::CONTINUATION, _) | (_, Meaning::Content) => return Ok(()),
             (kind::DATA, _) if head.has(flag::END_STREAM) => return Ok(()),
-            (kind::RST_STREAM, _) => match self.streams.end(head.stream) {
+            (kind::RST_STREAM, _) => match self.streams.reset(head.stream) {
                 Some(open) if self.resets.is_rapid(now.saturating_sub(open.began)) => return self.charge_reset(now),
                 Some(_) => return Ok(()),
                 None => 1,

@@ -10,7 +10,8 @@ use surface::limits::{
 };
 
 const RESETS: ResetLimits = ResetLimits { rapid: 1.0, limit: 100, period: 60.0 };
-const LIMITS: WatchLimits = WatchLimits { frame_bytes_max: 16384, block_bytes_max: 128 << 10, is_lenient: false };
+const LIMITS: WatchLimits =
+    WatchLimits { frame_bytes_max: 16384, block_bytes_max: 128 << 10, list_bytes_max: 64 << 10, is_lenient: false };
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let head = FrameHead { payload_bytes: payload.len() as u32, kind, flags, stream };

@@ -285,6 +285,11 @@ pub const H2_EMPTY_FRAMES_EARNED: u32 = 4;
 pub const H2_EMPTY_FRAMES_EARNED_PER_KIB: u32 = 1;
 /// A SETTINGS frame counts as this many: it may change the window of every stream.
 pub const H2_SETTINGS_COST: u32 = 10;
+/// A frame of DATA that a client's window makes smaller than this, in bytes, earns it no frames without content: otherwise a window that
+/// is opened byte by byte would pay for itself.
+pub const H2_DRIBBLE_BYTES: usize = 256;
+/// Heads and trailers of a connection that nobody has taken, in bytes, with which it is ended when memory for requests runs short.
+pub const H2_HEADS_HELD_BYTES: usize = 128 << 10;
 /// Of this many open streams of a connection it is known when they began; of more, the oldest are forgotten.
 pub const H2_WATCHED_STREAMS_MAX: usize = 1000;
 /// Longest value of a PRIORITY_UPDATE frame that is heeded, in bytes.

@@ -27,7 +27,7 @@ use super::stream::shows_scheme;
 use super::stream::websocket::WebSocketWish;
 use crate::context::{Loop, Presence, StopListener};
 use crate::deadline::{Deadline, duration};
-use crate::memory::Held;
+use crate::memory::{Held, MEMORY_SHORT};
 use crate::request::{self, RequestSlot};
 use crate::session::{Session, SessionEnd, SessionView};
 use ::http1::HeadLimits;
@@ -53,6 +53,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
+use surface::limits::H2_HEADS_HELD_BYTES;
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
@@ -166,7 +167,7 @@ struct Serving<S: AsyncRead + AsyncWrite + Unpin> {
     deadline: Deadline,
     /// Since when no stream is at work.
     quiet_since: Instant,
-    /// Bytes of bodies that requests have not used.
+    /// Bytes of bodies that requests have not used, and heads and trailers that they have not taken.
     held: Held,
     read_bytes: u64,
 }
@@ -191,6 +192,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
             is_blocked: Cell::new(false),
             window_seconds: parameters.h2_window_timeout,
             lump_bytes: if windows.is_some() { 1 } else { settings::lump_bytes(&parameters) },
+            watch: Rc::clone(&watch),
             windows,
         };
         Serving {
@@ -253,7 +255,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
             if has_spoken && self.work.is_empty() {
                 return Poll::Ready(self.end.unwrap_or(SessionEnd::waiting(CloseReason::RemClose)));
             }
-            self.count_memory();
+            if self.count_memory() {
+                continue;
+            }
             if self.work.is_empty() && is_flushed && self.lane.queue.queued_bytes() == 0 {
                 self.context.idle_sessions.wait(descriptor, self.quiet_since);
             }
@@ -430,6 +434,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
             has_ended = true;
             self.streams.retain(|stream| stream.id != end.id);
             self.mending.borrow_mut().forget(end.id);
+            self.watch.forget(end.id);
             self.quiet_since = Instant::now();
             let close = end.close.or(self.is_draining().then_some(CloseReason::RespClose));
             if let Some(reason) = close {
@@ -501,14 +506,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
         }
     }
 
-    /// Counts the bytes of bodies that the client has sent and no request has used.
-    fn count_memory(&mut self) {
+    /// Counts the bytes of bodies that the client has sent and no request has used, and heads and trailers that no request has. Returns
+    /// whether the connection ends for them.
+    fn count_memory(&mut self) -> bool {
         let read = self.socket.read_bytes();
         if std::mem::replace(&mut self.read_bytes, read) == read && self.held.bytes() == 0 {
-            return;
+            return false;
         }
-        let bytes = self.streams.iter().filter_map(|stream| stream.flow.as_ref()).map(FlowControl::used_capacity).sum();
-        self.held.set(&self.context.memory, bytes);
+        let bodies: usize =
+            self.streams.iter().filter_map(|stream| stream.flow.as_ref()).map(FlowControl::used_capacity).sum();
+        let heads = self.watch.held_bytes();
+        self.held.set(&self.context.memory, bodies + heads);
+        let is_too_much = heads > H2_HEADS_HELD_BYTES && self.end.is_none() && self.context.memory.is_short();
+        if is_too_much {
+            self.session.log(&self.context, Tag::SessError, format_args!("HTTP/2: {MEMORY_SHORT}"));
+            self.leave_now(ErrorCode::EnhanceYourCalm, CloseReason::Overload);
+        }
+        is_too_much
     }
 }
 

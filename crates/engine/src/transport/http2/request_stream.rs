@@ -1,6 +1,7 @@
 //! A stream of the library `h2` as a [`RequestStream`].
 
 use super::queue::{Piece, Queue};
+use super::watch::Watch;
 use crate::transport::stream::priority::Priority;
 use crate::transport::stream::{RequestStream, Reset, StreamGone};
 use ::http2::Windows;
@@ -11,7 +12,7 @@ use http::{HeaderMap, Response};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use surface::limits::H2_SLICE_BYTES_MAX;
+use surface::limits::{H2_DRIBBLE_BYTES, H2_SLICE_BYTES_MAX};
 
 /// What the streams of a connection share.
 pub(super) struct Lane {
@@ -23,6 +24,8 @@ pub(super) struct Lane {
     pub(super) window_seconds: f64,
     /// A client gets its credit back in lumps of this many bytes.
     pub(super) lump_bytes: usize,
+    /// The guard of the connection.
+    pub(super) watch: Rc<Watch>,
     /// If it is told so at once.
     pub(super) windows: Option<Rc<RefCell<Windows>>>,
 }
@@ -131,8 +134,12 @@ impl RequestStream for Http2Stream {
     ) -> Poll<Result<usize, StreamGone>> {
         let mut count = 0;
         if !piece.is_empty() {
-            count = ready!(self.poll_window(context, piece.len().min(H2_SLICE_BYTES_MAX)))?;
+            let wanted = piece.len().min(H2_SLICE_BYTES_MAX);
+            count = ready!(self.poll_window(context, wanted))?;
             ready!(self.lane.queue.poll_place(context, self.id, self.shared.priority.get()));
+            if count < wanted.min(H2_DRIBBLE_BYTES) {
+                self.lane.watch.dribbled();
+            }
         }
         let sending = self.sending.as_mut().ok_or(StreamGone)?;
         let is_end = is_last && count == piece.len();

@@ -63,6 +63,7 @@ impl Watch {
             block_bytes_max: usize::try_from(parameters.http_req_size)
                 .unwrap_or(usize::MAX)
                 .saturating_mul(H2_HEADER_BLOCK_PART),
+            list_bytes_max: usize::try_from(settings::header_list(parameters).1).unwrap_or(usize::MAX),
             is_lenient,
         };
         Rc::new(Watch {
@@ -176,6 +177,21 @@ impl Watch {
     /// The request on that stream has arrived.
     pub(super) fn take(&self, stream: u32) {
         self.machine.borrow_mut().take(stream);
+    }
+
+    /// The work on that stream is over.
+    pub(super) fn forget(&self, stream: u32) {
+        self.machine.borrow_mut().forget(stream);
+    }
+
+    /// What the library may hold of heads and trailers that nobody has taken, in bytes.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.machine.borrow().held_bytes()
+    }
+
+    /// The client's window has cut so small a piece off a body that it is no progress.
+    pub(super) fn dribbled(&self) {
+        self.machine.borrow_mut().dribbled(self.since_start());
     }
 }
 
