@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use surface::counter::Main;
 use surface::parameter::Parameters;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::sleep;
 
 fn rfc(parameters: &mut Parameters) {
@@ -269,4 +270,25 @@ fn the_answer_to_a_post_is_not_stored_if_vcl_asks_again_and_the_origin_fails() {
         world.client().get("/", "").await;
         assert_eq!((world.count(Main::CacheHit), world.count(Main::CacheMiss)), (0, 1), "{}", world.story());
     });
+}
+
+#[test]
+fn a_response_without_a_length_ends_with_its_connection_whatever_it_says_about_it() {
+    for (policy, body) in [("rfc", "all of it"), ("varnish", "")] {
+        let change = |parameters: &mut Parameters| parameters.http_policy = policy.to_owned();
+        run_with(change, "", async |world| {
+            world.origin(async |mut stream: tokio::io::DuplexStream| {
+                let mut request = [0; 1000];
+                let _ = stream.read(&mut request).await;
+                let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nConnection: keep-alive\r\n\r\n";
+                let _ = stream.write_all(format!("{head}all of").as_bytes()).await;
+                sleep(Duration::from_millis(100)).await;
+                let _ = stream.write_all(b" it").await;
+            });
+            for _ in 0..2 {
+                assert_eq!(world.client().get("/", "").await.text(), body, "{policy}");
+            }
+            assert_eq!(world.client().get("/head", "").await.status(), 200);
+        });
+    }
 }

@@ -190,7 +190,8 @@ pub fn is_coded_until_close(message: &Message) -> bool {
 }
 
 /// Whether a response promises to keep the connection open but does not say where its body ends.
-pub(crate) fn is_unframed_keep_alive(message: &Message) -> bool {
+#[must_use]
+pub fn is_unframed_keep_alive(message: &Message) -> bool {
     message.status() >= 200
         && !matches!(message.status(), 204 | 304)
         && message.get("Connection").is_some_and(|value| value.eq_ignore_ascii_case(b"keep-alive"))

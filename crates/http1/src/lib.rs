@@ -28,7 +28,8 @@ pub use authority::is_host;
 pub use connection::{ConnectionOptions, connection_options, lists_close};
 pub use decode::{BodyDecoder, BodyError, Step};
 pub use framing::{
-    BodyLength, FramingError, is_coded_until_close, is_http10, request_body_length, response_body_length,
+    BodyLength, FramingError, is_coded_until_close, is_http10, is_unframed_keep_alive, request_body_length,
+    response_body_length,
 };
 pub use head::{
     HeadError, HeadLimits, HeadStatus, START_LINE_SLOTS, Sample, parse_request, parse_response, parse_trailers,

@@ -193,10 +193,12 @@ impl Fetch {
 
     /// Determines what follows the head; false when the end of the body is uncertain.
     fn begin_body(&mut self) -> bool {
+        let reads_until_close = self.follows_rfc();
         let Attempt { exchange: Some(exchange), beresp, .. } = &mut self.task.attempt else { return false };
         let terms = BodyTerms {
             needs_close_notify: self.task.order.parameters.backend_close_notify,
             takes_unknown_coding: self.task.order.parameters.unknown_transfer_encoding,
+            reads_until_close,
             keeps_trailers: self.task.life.aside.as_ref().is_some_and(Aside::takes_trailers)
                 && (beresp.has("Trailer") || semantics::trailers::are_part_of(beresp)),
         };

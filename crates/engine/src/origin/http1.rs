@@ -223,6 +223,11 @@ impl Http1Exchange {
 
     pub(super) fn begin_body(&mut self, bereq: &Message, beresp: &Message, terms: BodyTerms) -> Option<ResponseBody> {
         let length = match http1::response_body_length(beresp, bereq.method()) {
+            Ok(BodyLength::None)
+                if terms.reads_until_close && bereq.method() != b"HEAD" && http1::is_unframed_keep_alive(beresp) =>
+            {
+                BodyLength::UntilClose
+            }
             Ok(length) => length,
             Err(_) if terms.takes_unknown_coding && http1::is_coded_until_close(beresp) => BodyLength::UntilClose,
             Err(_) => return None,

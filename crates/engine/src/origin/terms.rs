@@ -60,6 +60,9 @@ pub(crate) struct BodyTerms {
     pub(crate) takes_unknown_coding: bool,
     /// A body that ends with an encrypted connection is complete only if the origin said so (parameter `backend_close_notify`).
     pub(crate) needs_close_notify: bool,
+    /// A response without any length ends with its connection even if it says `Connection: keep-alive`. Compat: to Varnish it has no
+    /// body. Source: RFC 9112 §6.3, rule 8.
+    pub(crate) reads_until_close: bool,
     /// The trailers are kept, for [`OriginExchange::take_trailers`](super::OriginExchange::take_trailers).
     pub(crate) keeps_trailers: bool,
 }
