@@ -9,6 +9,7 @@
 //! | `addresses` | where it is, if its name is followed |
 //! | [`follow`] | the task that looks up its name |
 //! | [`probe`] | the probe's results so far: its window |
+//! | [`finding`] | what a probe has found, for another backend that is the same to it |
 //! | [`probing`] | the task that repeats the check |
 //! | [`dial`] | the traits behind which `net` opens sockets |
 //! | [`terms`] | how connections speak TLS |
@@ -32,6 +33,7 @@ pub mod backend;
 pub mod dial;
 pub mod director;
 pub mod dns_names;
+pub mod finding;
 pub mod follow;
 pub mod health;
 pub mod listing;
@@ -55,6 +57,7 @@ pub use director::kind::DirectorKind;
 pub use director::table::Directors;
 pub use director::table::resolve::NoBackend;
 pub use dns_names::DnsNames;
+pub use finding::{Finding, Findings};
 pub use follow::{FollowTerms, follow_name};
 pub use open::{BackendConnection, OpenError, OpenRequest, open};
 pub use pool::Pool;

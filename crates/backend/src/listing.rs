@@ -308,6 +308,18 @@ pub fn list(
     matching(wanted, vcls, active).iter().map(|item| item.facts(with_details, now)).collect()
 }
 
+/// What the operator has set, by the names `vcl.name`.
+#[must_use]
+pub fn admins(vcls: &[&Directors]) -> Vec<(String, AdminHealth)> {
+    let items = vcls.iter().flat_map(|directors| directors.ids().map(|id| Item { directors, id }));
+    let admin = |item: &Item<'_>| item.directors.own_health(item.id).map_or(AdminHealth::Auto, |health| health.admin());
+    items
+        .map(|item| (admin(&item), item))
+        .filter(|(admin, _)| *admin != AdminHealth::Auto)
+        .map(|(admin, item)| (item.display_name().to_string(), admin))
+        .collect()
+}
+
 /// Stores the operator's setting for all items that a pattern selects; returns their number. An empty pattern selects
 /// nothing here, because this changes something and a script's variable may be unset.
 pub fn set_health(pattern: &str, admin: AdminHealth, vcls: &[&Directors], active: Option<&str>, now: f64) -> usize {

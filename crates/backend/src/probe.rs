@@ -62,6 +62,11 @@ impl ProbeState {
         *window
     }
 
+    /// Goes on from those results.
+    pub(crate) fn resume(&self, window: Window) {
+        *self.window.lock() = window;
+    }
+
     /// Marks the probe as known to the log; returns true the first time.
     pub(crate) fn announce(&self) -> bool {
         !self.is_announced.swap(true, Relaxed)

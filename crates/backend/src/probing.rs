@@ -2,6 +2,7 @@
 //!
 //! [`crate::probe`] keeps the results, [`check`] does one check over a [`Dial`], and [`run_probe`] here is the task that
 //! repeats it for as long as the VCL is warm. Dropping the task stops the probe; a later task begins with an empty window.
+//! What is known of a backend that is the same to the probe counts from the beginning ([`crate::finding`]).
 //! Every check leaves a `Backend_health` record outside any transaction.
 //!
 //! The next check starts one interval after the start of the last, but never before that one is done.
@@ -13,6 +14,7 @@ mod words;
 
 use crate::backend::Backend;
 use crate::dial::Dial;
+use crate::finding::Findings;
 use crate::health::health_word;
 use crate::probe::outcome::Outcome;
 use crate::probe::{ProbeState, bounded};
@@ -24,22 +26,25 @@ use surface::tag::Tag;
 use tokio::time::Instant;
 
 /// Runs the probe of a backend until dropped; returns at once if it has none. `clock` returns seconds since 1970,
-/// `prefer_v6` the parameter `prefer_ipv6`.
+/// `prefer_v6` the parameter `prefer_ipv6`; `known` was found by others.
 pub async fn run_probe(
     backend: Arc<Backend>,
     dial: Rc<dyn Dial>,
+    known: Rc<Findings>,
     clock: impl Fn() -> f64,
     prefer_v6: impl Fn() -> bool,
     ring: LogRing,
 ) {
     let Some(probe) = backend.probe() else { return };
     let is_news = if probe.announce() {
+        backend.begin_with(&known, clock());
         // A backend counts as healthy until something else is known.
         log(&backend, probe, !backend.health().probed(), "", &ring);
         false
     } else {
-        restart(&backend, probe, clock())
+        restart(&backend, probe, clock()) | backend.begin_with(&known, clock())
     };
+    drop(known);
     log(&backend, probe, is_news, "", &ring);
     let interval = bounded(probe.definition().interval);
     loop {

@@ -5,6 +5,7 @@ use crate::control::{Advice, Configuration, ListenerConfiguration, Reply, Step, 
 use crate::event_loop::{self, Datagrams, Listening, LoopCommand, LoopHandle, Shared};
 use crate::fence;
 use crate::lifeline::Lifeline;
+use crate::notes::{Notebook, Notes};
 use crate::panic_text;
 use crate::seat::Seat;
 use crate::statistics::Statistics;
@@ -78,7 +79,10 @@ pub struct Worker {
     short_panics: Arc<AtomicBool>,
     started: Cell<bool>,
     _vsm: VsmWriter,
-    _seat: Seat,
+    seat: Seat,
+    /// What the last worker left.
+    pub inherited: Rc<Notes>,
+    notebook: RefCell<Notebook>,
 }
 
 /// Seconds since 1970.
@@ -172,6 +176,7 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
     ring.configure(&log_configuration(&parameters));
     let seat = inherited(configuration.seat_descriptor).map_err(|e| say("seat", &e))?;
     let seat = Seat::take(seat)?;
+    let (notebook, inherited_notes) = Notebook::open(&seat);
     step(Step::Bans);
     let journal = inherited(configuration.journal_descriptor).map_err(|e| refused(step, "ban journal", &e))?;
     let journal = Journal::open(journal).map_err(|e| refused(step, "ban journal", &e))?;
@@ -255,7 +260,9 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
         short_panics,
         started: Cell::new(false),
         _vsm: vsm,
-        _seat: seat,
+        seat,
+        inherited: Rc::new(inherited_notes),
+        notebook: RefCell::new(notebook),
     })
 }
 
@@ -308,6 +315,23 @@ impl Worker {
         self.engine.cache.configure(&parameters);
         self.short_panics.store(parameters.feature & feature::SHORT_PANIC != 0, Ordering::Relaxed);
         self.engine.parameters.store(Arc::new(parameters));
+    }
+
+    /// Gives the backends of a VCL what an operator had set for them in the last worker, unless that was another VCL of the same name:
+    /// before anything is accepted, VCLs are those that the last worker had.
+    pub fn set_as_before(&self, vcl: &LoadedVcl) {
+        if self.started.get() {
+            return;
+        }
+        for (name, admin) in self.inherited.set_for(&vcl.name) {
+            backend::listing::set_health(name, admin, &[&vcl.directors], None, self.own.clock.now());
+        }
+    }
+
+    /// Writes down what the next worker is to know. One that finds nothing asks its probes.
+    pub fn note(&self) {
+        let notes = Notes::of(&self.engine.vcl.load(), self.own.clock.now());
+        let _ = self.notebook.borrow_mut().write(&self.seat, &notes);
     }
 
     /// New limits of the storages. What is beyond them goes now.

@@ -1,5 +1,5 @@
 //! What the main thread does by itself: sums counters, expires objects, works through bans, corrects the clock, cools
-//! VCLs, gives free memory back, tells of disks that fail.
+//! VCLs, gives free memory back, tells of disks that fail, leaves notes for the next worker.
 
 use crate::configure::{Worker, wall_clock};
 use crate::disk_watch::DiskWatch;
@@ -55,6 +55,7 @@ pub fn start(worker: &Rc<Worker>) {
             trimming.look(&of_clock.engine);
             disks.look(&of_clock.engine);
             crate::vcl_control::cool_down(&of_clock);
+            of_clock.note();
         }
     });
 }

@@ -5,7 +5,7 @@
 //! its own ([`event_loop`]). The worker never compiles VCL and owns nothing that must outlive it: the manager owns
 //! listening sockets, arenas and ban journal.
 //!
-//! Reading order: `control`, `lifeline`, `seat`, `configure`, `fence`, `event_loop`, `housekeeping`, `trimming`, `disk_watch`, `vcl_control`,
+//! Reading order: `control`, `lifeline`, `seat`, `notes`, `configure`, `fence`, `event_loop`, `housekeeping`, `trimming`, `disk_watch`, `vcl_control`,
 //! `command`, `panic_text`.
 
 #![forbid(unsafe_code)]
@@ -21,6 +21,7 @@ mod event_loop;
 pub mod fence;
 mod housekeeping;
 mod lifeline;
+mod notes;
 mod panic_text;
 mod runtime;
 mod seat;

@@ -5,11 +5,16 @@
 //! only it has open, before it looks into an arena, and the kernel takes the lock away when the process is dead.
 //! *Invariant:* the process has a single descriptor of that file, since closing any would give the lock up. Source: fcntl(2),
 //! F_SETLK; a lock of the open file description (F_OFD_SETLK) would be shared with every other holder of the descriptor.
+//! What the file holds are notes for whoever sits here next ([`crate::notes`]).
 
+use crate::notes::Place;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
+use std::fs::File;
+use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 /// How long a dying worker may take to free its memory, which comes before its files.
@@ -19,7 +24,7 @@ const RETRY: Duration = Duration::from_millis(2);
 
 /// The right to touch what outlives this worker, for as long as the process lives.
 #[derive(Debug)]
-pub struct Seat(#[allow(dead_code)] OwnedFd);
+pub struct Seat(File);
 
 impl Seat {
     /// Waits until the last worker is dead.
@@ -36,7 +41,7 @@ impl Seat {
         let deadline = Instant::now() + patience;
         loop {
             match fcntl(&file, FcntlArg::F_SETLK(&lock)) {
-                Ok(_) => return Ok(Seat(file)),
+                Ok(_) => return Ok(Seat(file.into())),
                 Err(Errno::EAGAIN | Errno::EACCES | Errno::EINTR) if Instant::now() < deadline => {
                     std::thread::sleep(RETRY);
                 }
@@ -44,6 +49,16 @@ impl Seat {
                 Err(error) => return Err(format!("the lock of the storages: {error}")),
             }
         }
+    }
+}
+
+impl Place for Seat {
+    fn read(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
+        self.0.read_exact_at(buffer, at)
+    }
+
+    fn write(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        self.0.write_all_at(bytes, at)
     }
 }
 

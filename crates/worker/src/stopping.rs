@@ -74,6 +74,7 @@ impl Worker {
             () = self.end_loops(patience) => {}
             () = hurried(&mut hurry) => self.end_loops(Duration::ZERO).await,
         }
+        self.note();
         end_all(self);
         self.statistics.update(&self.engine, &self.loops, &self.own.counters, self.own.clock.now());
         if self.engine.cache.stores().iter().any(Store::is_filed) {

@@ -6,10 +6,11 @@
 
 use crate::configure::Worker;
 use crate::control::{Reply, VclState};
+use crate::notes::Notes;
 use crate::statistics::Statistics;
 use backend::dns_names::resolve::Resolve;
 use backend::dns_names::run::Surroundings;
-use backend::{Backend, FollowTerms};
+use backend::{Backend, Findings, FollowTerms};
 use engine::clock::Clock;
 use engine::context::Engine;
 use engine::loaded_vcl::{self, LoadedVcl, VclTable};
@@ -77,6 +78,7 @@ pub async fn load(worker: &Rc<Worker>, name: &str, program: &[u8], state: VclSta
         vcl_life::finish(&worker.engine, &vcl, now);
         return Reply::status(CANNOT, format!("VCL \"{name}\": counters: {error}"));
     }
+    worker.set_as_before(&vcl);
     follow_warmth(worker, &vcl);
     change(worker, |table| {
         table.loaded.insert(name.to_owned(), vcl);
@@ -97,6 +99,7 @@ fn follow_warmth(worker: &Worker, vcl: &Arc<LoadedVcl>) {
             backend::rest_probe(&backend, worker.own.clock.now(), &worker.engine.ring);
         }
     } else if !probes.contains_key(&vcl.name) {
+        let found = Rc::new(worker.inherited.with(&worker.engine.vcl.load(), worker.own.clock.now()));
         let running = vcl
             .probed_backends()
             .into_iter()
@@ -106,6 +109,7 @@ fn follow_warmth(worker: &Worker, vcl: &Arc<LoadedVcl>) {
                 tokio::task::spawn_local(backend::run_probe(
                     backend,
                     Rc::clone(&worker.own.dial),
+                    Rc::clone(&found),
                     move || clock.now(),
                     move || engine.parameters.load().prefer_ipv6,
                     worker.engine.ring.clone(),
@@ -137,6 +141,7 @@ struct Lookups {
     clock: Clock,
     engine: Arc<Engine>,
     statistics: Rc<Statistics>,
+    inherited: Rc<Notes>,
 }
 
 impl Surroundings for Lookups {
@@ -146,6 +151,10 @@ impl Surroundings for Lookups {
 
     fn prefers_v6(&self) -> bool {
         self.engine.parameters.load().prefer_ipv6
+    }
+
+    fn found(&self) -> Rc<Findings> {
+        Rc::new(self.inherited.with(&self.engine.vcl.load(), self.now()))
     }
 
     fn appeared(&self, backend: &Arc<Backend>) {
@@ -172,6 +181,7 @@ fn follow_lookups(worker: &Worker, vcl: &LoadedVcl, is_warm: bool) {
             clock: worker.own.clock.clone(),
             engine: Arc::clone(&worker.engine),
             statistics: Rc::clone(&worker.statistics),
+            inherited: Rc::clone(&worker.inherited),
         };
         let running = tokio::task::spawn_local(backend::dns_names::run::run(
             Arc::clone(vcl.directors.dns_names()),

@@ -12,6 +12,7 @@ use crate::dns_names::maker::{Changes, Maker};
 use crate::dns_names::resolve::{Answer, Resolve, ResolveError, Resolving};
 use crate::dns_names::service::Service;
 use crate::dns_names::settings::MakerSettings;
+use crate::finding::Findings;
 use crate::probing::run_probe;
 use shm::log::{LogId, LogRing};
 use std::collections::{BTreeMap, HashSet};
@@ -37,6 +38,8 @@ pub trait Surroundings {
     fn now(&self) -> f64;
     /// The parameter `prefer_ipv6`.
     fn prefers_v6(&self) -> bool;
+    /// What is known of backends whose probes were good.
+    fn found(&self) -> Rc<Findings>;
     /// A backend has been made: show its counters.
     fn appeared(&self, backend: &Arc<Backend>);
     /// A backend is gone.
@@ -121,6 +124,7 @@ impl Shown {
             let probe = self.probes.spawn_local(run_probe(
                 Arc::clone(&backend),
                 Rc::clone(&background.dial),
+                if backend.probe().is_some() { background.around.found() } else { Rc::default() },
                 move || of_clock.now(),
                 move || of_family.prefers_v6(),
                 background.ring.clone(),

@@ -12,6 +12,7 @@ use crate::dns_names::resolve::{Answer, Resolve, ResolveError, Resolving, Source
 use crate::dns_names::run::{Surroundings, run};
 use crate::dns_names::settings::{MakerSettings, TtlFrom, Via};
 use crate::dns_names::table::FIRST_ID;
+use crate::finding::Findings;
 use crate::health::AdminHealth;
 use crate::listing::{self, Details};
 use crate::memory::MemoryDial;
@@ -92,6 +93,10 @@ impl Surroundings for Around {
 
     fn prefers_v6(&self) -> bool {
         false
+    }
+
+    fn found(&self) -> Rc<Findings> {
+        Rc::default()
     }
 
     fn appeared(&self, backend: &Arc<Backend>) {

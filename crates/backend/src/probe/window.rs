@@ -71,6 +71,17 @@ impl Window {
         }
     }
 
+    /// A window that goes on from the good checks of another one.
+    #[must_use]
+    pub fn resumed(definition: &ProbeDefinition, happy: u64, average_seconds: f64) -> Window {
+        let mut window = Window::new(definition);
+        window.masks[HAPPY] = happy;
+        let is_time = average_seconds.is_finite() && average_seconds >= 0.0;
+        window.average_seconds = if is_time { average_seconds } else { 0.0 };
+        window.rate = f64::from(window.good()).min(AVERAGE_RATE_MAX);
+        window
+    }
+
     /// Adds a result.
     pub fn note(&mut self, outcome: &Outcome) {
         for mask in &mut self.masks {

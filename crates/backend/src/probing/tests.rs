@@ -31,7 +31,7 @@ impl Scene {
         let start = Instant::now();
         let clock = move || 1000.0 + start.elapsed().as_secs_f64();
         let dial: Rc<dyn Dial> = Rc::clone(&self.dial) as Rc<dyn Dial>;
-        let run = run_probe(Arc::clone(&self.backend), dial, clock, || false, self.ring.clone());
+        let run = run_probe(Arc::clone(&self.backend), dial, Rc::default(), clock, || false, self.ring.clone());
         tokio::task::spawn_local(run)
     }
 

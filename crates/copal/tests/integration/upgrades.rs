@@ -11,6 +11,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
@@ -202,6 +203,44 @@ fn successor_has_the_cache_the_sockets_the_vcls_and_the_parameters() {
         std::fs::read_dir(unix.path()).unwrap().chain(std::fs::read_dir(up.daemon.run()).unwrap()).collect();
     assert!(left.is_empty(), "{left:?}");
     std::fs::write(up.daemon.folder.path().join("pid"), end.to_string()).unwrap();
+}
+
+#[test]
+fn what_is_known_of_backends_is_known_to_the_next_worker_and_to_the_next_vcl() {
+    // Each probe after the first is answered too late to be of use.
+    let checks = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&checks);
+    let origin = Origin::start(move |head| {
+        if head.starts_with("GET /check ") && count.fetch_add(1, SeqCst) > 0 {
+            std::thread::sleep(Duration::from_secs(20));
+        }
+        page(head)
+    });
+    let vcl = "vcl 4.1;
+        probe check { .url = \"/check\"; .interval = 1h; .timeout = 60s; .threshold = 1; .window = 1; .initial = 0; }
+        backend default { .host = \"127.0.0.1\"; .port = \"@PORT@\"; .probe = check; }
+        backend other { .host = \"127.0.0.1\"; .port = \"@PORT@\"; }
+        sub vcl_recv { if (req.url == \"/other\") { set req.backend_hint = other; } return (pass); }";
+    let up = Upgradable::with_vcl(&origin, vcl);
+    eventually("the first check", || up.daemon.cli(&["backend.list"]).1.contains("1/1").then_some(()));
+    assert!(up.daemon.cli(&["backend.set_health", "other", "sick"]).0);
+    let is_as_before = |when: &str| {
+        assert_eq!(up.daemon.get("/").status, 200, "{when}: {}", up.daemon.said());
+        assert_eq!(up.daemon.get("/other").status, 503, "{when}: an operator's word is kept");
+        // Notes are written once in a second.
+        std::thread::sleep(Duration::from_millis(1500));
+    };
+    is_as_before("first");
+    kill(Pid::from_raw(up.daemon.worker()), Signal::SIGKILL).unwrap();
+    is_as_before("after a death");
+    let (done, text) = up.upgrade();
+    assert!(done, "{text}");
+    is_as_before("after an upgrade");
+    let (done, text) = up.daemon.cli(&["vcl.load", "again", up.in_folder("test.vcl").to_str().unwrap()]);
+    assert!(done, "{text}");
+    assert!(up.daemon.cli(&["vcl.use", "again"]).0);
+    assert_eq!(up.daemon.get("/").status, 200, "the check is the same");
+    assert_eq!(up.daemon.get("/other").status, 200, "a new VCL, and nothing was said of it");
 }
 
 #[test]

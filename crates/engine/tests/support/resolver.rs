@@ -59,6 +59,10 @@ impl Surroundings for Around {
         false
     }
 
+    fn found(&self) -> Rc<backend::Findings> {
+        Rc::default()
+    }
+
     fn appeared(&self, _backend: &Arc<backend::Backend>) {}
 
     fn vanished(&self, _backend: &Arc<backend::Backend>) {}

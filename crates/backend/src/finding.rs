@@ -1,0 +1,129 @@
+//! What the probe of a backend has found, for another backend that is the same to it: one of a VCL that is loaded beside it, or of
+//! the next worker.
+//!
+//! A backend that has a probe counts as sick until a check was good. Where the same check of the same address has just been good, that is
+//! known already, and misses need not fail until it has been made once more. Compat: Varnish begins anew with every load, and with every
+//! worker.
+
+use crate::backend::Backend;
+use crate::probe::window::Window;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use surface::counter::Vbe;
+use vcl_run::program::{BackendDefinition, ProbeDefinition};
+
+/// What is known of backends that are healthy by their probes, by a number that is the same for all that are checked in the same way, in
+/// one version of the program.
+pub type Findings = HashMap<u64, Finding>;
+
+/// The checks of a backend that is healthy by its probe.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Finding {
+    /// The mask of good checks, the latest in bit 0.
+    pub happy: u64,
+    /// Average time of the good checks, in seconds.
+    pub average_seconds: f64,
+}
+
+impl Backend {
+    /// What is known of it; `None` without a probe, and unless it is healthy by it.
+    #[must_use]
+    pub fn finding(&self) -> Option<(u64, Finding)> {
+        let probe = self.probe()?;
+        let window = probe.window();
+        let found = Finding { happy: window.happy(), average_seconds: window.average_seconds() };
+        (window.is_healthy() && self.health().probed()).then(|| (key(self.definition(), probe.definition()), found))
+    }
+
+    /// Lets it begin with what is known of one that is the same to a probe, unless it begins as healthy by itself. `now` is in seconds
+    /// since 1970. Returns whether anything was known.
+    pub fn begin_with(&self, known: &Findings, now: f64) -> bool {
+        let Some(probe) = self.probe() else { return false };
+        if known.is_empty() || probe.window().is_healthy() {
+            return false;
+        }
+        let Some(found) = known.get(&key(self.definition(), probe.definition())) else { return false };
+        let window = Window::resumed(probe.definition(), found.happy, found.average_seconds);
+        if !window.is_healthy() {
+            return false;
+        }
+        probe.resume(window);
+        self.counters().set(Vbe::Happy as usize, window.happy());
+        self.health().set_probed(true, now);
+        true
+    }
+}
+
+/// All that may make a difference to a check, as a number.
+fn key(definition: &BackendDefinition, probe: &ProbeDefinition) -> u64 {
+    let definition = BackendDefinition { probe: None, ..definition.clone() };
+    let mut hasher = DefaultHasher::new();
+    format!("{definition:?} {probe:?}").hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{definition, probe};
+    use crate::probe::outcome::{Family, Outcome};
+
+    fn backend(change: impl FnOnce(&mut BackendDefinition, &mut ProbeDefinition)) -> std::sync::Arc<Backend> {
+        let (mut definition, mut probe) = (definition("b"), probe(2, 4, 3));
+        change(&mut definition, &mut probe);
+        Backend::new("vcl", definition, Some(&probe), 1.0)
+    }
+
+    fn check(backend: &Backend, happy: bool) {
+        let outcome = Outcome {
+            family: Some(Family::Ipv4),
+            sent: Some(true),
+            received: Some(happy),
+            happy,
+            seconds: 0.5,
+            text: String::new(),
+        };
+        let window = backend.probe().unwrap().note(&outcome);
+        backend.health().set_probed(window.is_healthy(), 2.0);
+    }
+
+    #[test]
+    fn one_that_is_the_same_to_a_probe_begins_healthy_and_others_do_not() {
+        let old = backend(|_, _| {});
+        assert_eq!(old.finding(), None, "nothing was found yet");
+        check(&old, true);
+        let known = Findings::from([old.finding().unwrap()]);
+        let new = backend(|definition, _| definition.probe = Some(7));
+        assert!(!new.health().is_healthy() && new.begin_with(&known, 3.0));
+        assert!(new.health().is_healthy());
+        assert_eq!((new.counters().get(Vbe::Happy as usize), new.probe().unwrap().window().good()), (0b111, 3));
+        check(&new, false);
+        check(&new, false);
+        assert!(!new.health().is_healthy(), "and is judged by its own checks from then on");
+        let others = [
+            backend(|definition, _| definition.port = "81".to_owned()),
+            backend(|_, probe| probe.threshold = 4),
+            backend(|_, probe| probe.url = "/other".to_owned()),
+        ];
+        for other in others {
+            assert!(!other.begin_with(&known, 3.0));
+            assert!(!other.health().is_healthy());
+        }
+    }
+
+    #[test]
+    fn one_that_was_sick_says_nothing_and_what_makes_no_sense_is_not_believed() {
+        let old = backend(|_, _| {});
+        check(&old, true);
+        let (key, found) = old.finding().unwrap();
+        check(&old, false);
+        check(&old, false);
+        assert_eq!(old.finding(), None);
+        let new = backend(|_, _| {});
+        assert!(!new.begin_with(&Findings::from([(key, Finding { happy: 1, ..found })]), 3.0), "too few good checks");
+        assert!(!new.health().is_healthy());
+        let nonsense = Finding { average_seconds: f64::NAN, ..found };
+        assert!(new.begin_with(&Findings::from([(key, nonsense)]), 3.0));
+        assert_eq!(new.probe().unwrap().window().average_seconds(), 0.0);
+    }
+}
