@@ -30,8 +30,10 @@ pub enum Next {
     Wait,
     /// The end of a file.
     End,
-    /// The writer has overtaken the reader, or the log makes no sense; the reader has lost its place.
+    /// The writer has overtaken the reader, which has lost its place.
     Overrun,
+    /// The log makes no sense at this place.
+    Damaged,
 }
 
 /// A source of log records.

@@ -279,11 +279,14 @@ impl Follow {
                 Next::Chunk => grouper.push(&words, now),
                 Next::Wait => grouper.tick(now),
                 Next::End => {}
-                Next::Overrun => {
+                Next::Overrun | Next::Damaged => {
                     // Unfinished transactions will not get any more records.
                     grouper.flush();
-                    messages.extend_from_slice(b"Log overrun\n");
-                    source.lose_place(&mut messages);
+                    if next == Next::Overrun {
+                        source.lose_place(&mut messages);
+                    } else {
+                        source.find_damage(&mut messages);
+                    }
                 }
             }
             if signals.take_flush() {
@@ -326,7 +329,7 @@ impl Follow {
                     source.found_log().map_err(failed)?;
                     LogState::Ended
                 }
-                Next::Wait | Next::Overrun => LogState::Waiting,
+                Next::Wait | Next::Overrun | Next::Damaged => LogState::Waiting,
             };
             if state == LogState::Waiting {
                 match file {

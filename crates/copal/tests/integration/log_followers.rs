@@ -170,9 +170,9 @@ fn a_segment_that_is_cut_off_or_nonsense_ends_in_one_line() {
     let length = std::fs::metadata(&segment).unwrap().len() as usize;
     let file = std::fs::OpenOptions::new().write(true).open(&segment).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&file, &vec![0; length - 88], 88).unwrap();
-    tool.says("Log overrun");
+    tool.says("Log damaged");
     tool.says("Log reacquired");
-    tool.says("Log overrun");
+    tool.says("Log damaged");
     tool.says("Log abandoned (damaged)");
     drop(ring);
     // The next worker's log is read.

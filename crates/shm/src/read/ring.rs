@@ -2,7 +2,7 @@
 //!
 //! The reader follows the chain of records, tracks the segment it is in, and compares that with the writer's: as soon as
 //! the writer is six segments ahead the reader has lost its place. After copying, this is checked once more, so a chunk
-//! that was overwritten meanwhile is never returned.
+//! that was overwritten meanwhile is never returned, and nonsense that was found where the writer is now is no damage.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -58,7 +58,8 @@ impl RingCursor {
             Start::Head => current.wrapping_sub(HEAD_SEGMENTS),
             Start::Tail => current,
         };
-        (self.at, self.number) = (0, current & !7);
+        // Where nothing is, in case that no segment is recorded.
+        (self.at, self.number) = (self.log_words, current);
         for step in 0..=current.wrapping_sub(first) {
             let number = first.wrapping_add(step);
             if let Some(offset) = self.offset(number) {
@@ -75,6 +76,14 @@ impl RingCursor {
                 }
             }
         }
+    }
+
+    /// Whether a record begins at this place, or what was written ends there.
+    #[must_use]
+    pub fn makes_sense(&self) -> bool {
+        let first = self.word(self.at);
+        self.at < self.log_words
+            && (matches!(first, END_MARKER | WRAP_MARKER) || first >> 24 == BATCH_TAG || is_record(first))
     }
 
     fn writer_number(&self) -> u32 {
@@ -98,6 +107,11 @@ impl RingCursor {
         (OVERRUN_SEGMENTS..u32::MAX - 16).contains(&ahead)
     }
 
+    /// What cannot be right is damage, unless the writer has been here meanwhile.
+    fn nonsense(&self) -> Next {
+        if self.is_overrun() { Next::Overrun } else { Next::Damaged }
+    }
+
     /// Copies `count` words from `at` and moves past them.
     fn take(&mut self, at: usize, count: usize, words: &mut Vec<u32>) -> Next {
         words.extend((at..at + count).map(|index| self.region.load_u32(HEAD_BYTES + 4 * index, Ordering::Relaxed)));
@@ -117,7 +131,10 @@ impl Cursor for RingCursor {
     fn next(&mut self, words: &mut Vec<u32>) -> Next {
         words.clear();
         for _ in 0..2 {
-            if self.is_overrun() || self.at >= self.log_words {
+            if self.at >= self.log_words {
+                return Next::Damaged;
+            }
+            if self.is_overrun() {
                 return Next::Overrun;
             }
             let first = self.word(self.at);
@@ -136,11 +153,11 @@ impl Cursor for RingCursor {
             } else if is_record(first) {
                 (self.at, record_words(first))
             } else {
-                return Next::Overrun;
+                return self.nonsense();
             };
             // A record ends before the END word that follows it.
             if start + count >= self.log_words {
-                return Next::Overrun;
+                return self.nonsense();
             }
             if count == 0 {
                 self.at = start;
@@ -148,6 +165,6 @@ impl Cursor for RingCursor {
             }
             return self.take(start, count, words);
         }
-        Next::Overrun
+        self.nonsense()
     }
 }

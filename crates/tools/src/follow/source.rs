@@ -9,6 +9,9 @@ use shm::read::ring::{RingCursor, Start};
 use shm::read::vsm::Vsm;
 use shm::read::{Cursor, Next};
 
+/// Looks at the index, four a second, after which a damaged log is tried again.
+const DAMAGED_LOOKS: u32 = 40;
+
 /// A source of records.
 pub(super) enum Source<'a> {
     /// A log file.
@@ -23,10 +26,10 @@ pub(super) struct Server {
     cursor: Option<(u64, RingCursor)>,
     from_head: bool,
     seen_one: bool,
-    /// Something has been read since the position was last lost.
+    /// Something has been read since damage was last found.
     read_some: bool,
-    /// A malformed log, which is not opened again.
-    damaged: Option<u64>,
+    /// A damaged log, and after how many looks it is tried again.
+    damaged: Option<(u64, u32)>,
 }
 
 impl<'a> Source<'a> {
@@ -70,17 +73,26 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The reader was overtaken: continues with what is written from now on. If the position is lost before anything was
-    /// read the log is malformed, and is given up.
+    /// The reader was overtaken: continues with what is written from now on, however often that happens.
     pub fn lose_place(&mut self, error: &mut dyn Write) {
         let Source::Server(server) = self else { return };
+        let Some((_, cursor)) = &mut server.cursor else { return };
+        cursor.reset(Start::Tail);
+        let _ = writeln!(error, "Log overrun\nLog reacquired");
+    }
+
+    /// The log makes no sense here: continues with what is written from now on. If that makes no sense either the log is
+    /// given up for a while.
+    pub fn find_damage(&mut self, error: &mut dyn Write) {
+        let Source::Server(server) = self else { return };
         let Some((serial, cursor)) = &mut server.cursor else { return };
+        let _ = writeln!(error, "Log damaged");
         if server.read_some {
             server.read_some = false;
             cursor.reset(Start::Tail);
             let _ = writeln!(error, "Log reacquired");
         } else {
-            server.damaged = Some(*serial);
+            server.damaged = Some((*serial, DAMAGED_LOOKS));
             server.cursor = None;
             let _ = writeln!(error, "Log abandoned (damaged)");
         }
@@ -140,14 +152,102 @@ impl Server {
         let start = if self.from_head { Start::Head } else { start };
         let Some(entry) = self.vsm.find("Log", None) else { return };
         let serial = entry.serial;
-        if self.damaged == Some(serial) {
-            return;
+        let damaged = self.damaged.as_mut().filter(|(damaged, _)| *damaged == serial);
+        let is_damaged = damaged.is_some();
+        if let Some((_, looks)) = damaged {
+            *looks = looks.saturating_sub(1);
+            if *looks > 0 {
+                return;
+            }
+            *looks = DAMAGED_LOOKS;
         }
+        let start = if is_damaged { Start::Tail } else { start };
         let opened = self.vsm.map(entry).ok().and_then(|region| RingCursor::open(region, start));
+        // One that is still damaged is left alone without a word.
+        let opened = opened.filter(|cursor| !is_damaged || cursor.makes_sense());
         if let Some(cursor) = opened {
             self.cursor = Some((serial, cursor));
             self.seen_one = true;
-            self.read_some = true;
+            self.read_some = !is_damaged;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shm::log::{HEAD_BYTES, LogId, LogRing};
+    use shm::vsm::{VsmWriter, WORKER_DIRECTORY};
+    use std::os::unix::fs::FileExt;
+    use surface::tag::Tag;
+    use tempfile::TempDir;
+
+    const RING_BYTES: usize = 1 << 14;
+
+    /// A log, and a reader that has read its first record.
+    fn followed() -> (TempDir, LogRing, Source<'static>) {
+        let directory = tempfile::tempdir().unwrap();
+        let writer = VsmWriter::create(&directory.path().join(WORKER_DIRECTORY)).unwrap();
+        let ring = LogRing::publish(&writer, RING_BYTES).unwrap();
+        let mut vsm = Vsm::new(directory.path());
+        vsm.poll();
+        let mut source = Source::server(vsm, false);
+        assert_eq!(read_one(&ring, &mut source), [Next::Chunk, Next::Wait]);
+        (directory, ring, source)
+    }
+
+    fn read_one(ring: &LogRing, source: &mut Source) -> [Next; 2] {
+        ring.write(Tag::CLI, LogId::NONE, b"Rd ping");
+        let mut words = Vec::new();
+        [source.next(&mut words), source.next(&mut words)]
+    }
+
+    /// Writes seven segments of eight.
+    fn overtake(ring: &LogRing) {
+        let record_bytes = 256;
+        for _ in 0..RING_BYTES / 8 * 7 / record_bytes {
+            ring.write(Tag::CLI, LogId::NONE, &vec![b'x'; record_bytes - 8 - 1]);
+        }
+    }
+
+    #[test]
+    fn a_log_that_overtakes_its_reader_again_and_again_is_read_on() {
+        let (_directory, ring, mut source) = followed();
+        let mut messages = Vec::new();
+        for _ in 0..3 {
+            overtake(&ring);
+            assert_eq!(source.next(&mut Vec::new()), Next::Overrun);
+            source.lose_place(&mut messages);
+            // A slow output, and the writer has passed by once more.
+        }
+        assert_eq!(read_one(&ring, &mut source), [Next::Chunk, Next::Wait]);
+        assert_eq!(String::from_utf8(messages).unwrap(), "Log overrun\nLog reacquired\n".repeat(3));
+    }
+
+    #[test]
+    fn a_damaged_log_is_left_alone_until_it_makes_sense() {
+        let (directory, ring, mut source) = followed();
+        let Source::Server(server) = &source else { unreachable!() };
+        let segment = directory.path().join(WORKER_DIRECTORY).join(server.vsm.find("Log", None).unwrap().file());
+        let file = std::fs::OpenOptions::new().write(true).open(segment).unwrap();
+        file.write_all_at(&vec![0; RING_BYTES - HEAD_BYTES], HEAD_BYTES as u64).unwrap();
+        let mut messages = Vec::new();
+        for _ in 0..2 {
+            assert_eq!(source.next(&mut Vec::new()), Next::Damaged);
+            source.find_damage(&mut messages);
+        }
+        for _ in 0..3 * DAMAGED_LOOKS {
+            assert_eq!(source.look_again(&mut messages), Look::Same);
+            assert_eq!(source.next(&mut Vec::new()), Next::Wait);
+        }
+        let said = "Log damaged\nLog reacquired\nLog damaged\nLog abandoned (damaged)\n";
+        assert_eq!(std::str::from_utf8(&messages).unwrap(), said);
+        // The writer has overwritten what made no sense.
+        overtake(&ring);
+        for _ in 0..DAMAGED_LOOKS {
+            source.look_again(&mut messages);
+        }
+        assert_eq!(read_one(&ring, &mut source), [Next::Chunk, Next::Wait]);
+        assert_eq!(String::from_utf8(messages).unwrap(), format!("{said}Log reacquired\n"));
     }
 }

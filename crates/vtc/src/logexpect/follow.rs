@@ -81,6 +81,7 @@ impl Follower {
             match source.cursor.next(&mut words) {
                 Next::Chunk => grouper.push(&words, now),
                 Next::Overrun => return Err(self.journal.fail("bad  | dispatch failed: the log was overrun")),
+                Next::Damaged => return Err(self.journal.fail("bad  | dispatch failed: the log is damaged")),
                 Next::Wait | Next::End => {
                     grouper.tick(now);
                     self.cancel.sleep(IDLE)?;

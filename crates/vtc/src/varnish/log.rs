@@ -93,6 +93,11 @@ impl Copier {
                     self.journal.log(3, "vsl|the log was overrun");
                     cursor.reset(Start::Tail);
                 }
+                Next::Damaged => {
+                    self.journal.log(3, "vsl|the log is damaged");
+                    cursor.reset(Start::Tail);
+                    break;
+                }
                 Next::Wait | Next::End => break,
             }
         }
