@@ -30,6 +30,8 @@ use profile::{PROFILES, Profile, Side};
 
 /// Seconds between two drawings: shortest and longest.
 const INTERVAL_SECONDS: (f64, f64) = (0.001, 1_000_000.0);
+/// Options that are this tool's alone, whatever they mean to the others.
+const OWN_OPTIONS: &[char] = &['B', 'm', 'M', 'p', 'P'];
 /// Columns and lines of a printed picture.
 const PRINTED_SIZE: (u16, u16) = (80, 24);
 
@@ -119,7 +121,7 @@ fn prepare(given: &Given, can_show: bool) -> Result<(Follow, Histogram), String>
     profile = Profile { low: power('m', profile.low)?, high: power('M', profile.high)?, ..profile };
     let profile = profile.check().map_err(|()| "-m, -M: the upper edge must be above the lower one".to_owned())?;
     let mut follow =
-        Follow::from_options(given, &[Grouping::Vxid, Grouping::Request]).map_err(|message| {
+        Follow::from_options(&given.without(OWN_OPTIONS), &[Grouping::Vxid, Grouping::Request]).map_err(|message| {
             match message.strip_prefix("Invalid grouping mode") {
                 Some(_) => format!("{message} (only vxid and request are supported)"),
                 None => message,

@@ -18,6 +18,12 @@ impl Given {
         self.options.iter().rev().find(|(found, _)| *found == letter).map(|(_, argument)| argument.as_os_str())
     }
 
+    /// Without these options: to whoever else reads them, they would mean something else.
+    pub fn without(&self, letters: &[char]) -> Given {
+        let options = self.options.iter().filter(|(letter, _)| !letters.contains(letter)).cloned().collect();
+        Given { options, rest: self.rest.clone() }
+    }
+
     /// True when the option was given.
     pub fn has(&self, letter: char) -> bool {
         self.last(letter).is_some()

@@ -319,6 +319,15 @@ fn top_ranks_what_varnishtop_ranks() {
 }
 
 #[test]
+fn a_profile_of_hist_is_the_name_of_no_file() {
+    let directory = written_directory();
+    // As a pid file it could not be made.
+    let args = ["-n", directory.path().to_str().unwrap(), "-d", "-P", "c:ReqURL:/no/such/folder/:1"];
+    let ran = run_ours(tools::hist_to, &args, b"");
+    assert_eq!((ran.status, ran.error.as_str()), (0, ""));
+}
+
+#[test]
 fn hist_refuses_what_varnishhist_refuses() {
     let Some(program) = stock("varnishhist") else { return };
     for wrong in [
