@@ -46,8 +46,7 @@ impl Kind {
             Kind::Vcl => rows.filter_map(|row| text(&row["name"])).collect(),
             Kind::Label => rows.filter(|row| row["state"] == "label").filter_map(|row| text(&row["name"])).collect(),
         };
-        // Names that cannot be displayed literally are not offered.
-        names.into_iter().filter(|name| !name.contains(legible::is_commanding)).collect()
+        names.into_iter().filter(|name| is_plain(name)).collect()
     }
 }
 
@@ -122,6 +121,14 @@ fn placeholders(row: &CommandRow) -> Vec<Vec<&'static str>> {
         .collect()
 }
 
+/// Whether a name is one word as it stands; others are not offered. A newline would end the command, and what commands a
+/// terminal would do so when it is shown.
+fn is_plain(name: &str) -> bool {
+    let is_special =
+        |letter: char| letter.is_whitespace() || matches!(letter, '"' | '\\') || legible::is_commanding(letter);
+    !name.contains(is_special)
+}
+
 fn chosen(words: impl Iterator<Item = String>, start: &str, after: &str) -> Vec<(String, String)> {
     words.filter(|word| word.starts_with(start)).take(CANDIDATES_MAX).map(|word| (word.clone(), word + after)).collect()
 }
@@ -149,9 +156,9 @@ fn files(word: &str) -> Vec<(String, String)> {
     let Ok(entries) = std::fs::read_dir(Path::new(folder)) else { return Vec::new() };
     let mut found = Vec::new();
     for entry in entries.flatten().take(CANDIDATES_MAX * 10) {
-        let name = entry.file_name().to_string_lossy().into_owned();
+        let Ok(name) = entry.file_name().into_string() else { continue };
         let hidden = name.starts_with('.') && !start.starts_with('.');
-        if hidden || !name.starts_with(start) || name.contains([' ', '"', '\\']) {
+        if hidden || !name.starts_with(start) || !is_plain(&name) {
             continue;
         }
         let after = if entry.path().is_dir() { "/" } else { " " };
@@ -210,6 +217,26 @@ mod tests {
         assert_eq!(start, "vcl.load new ".len());
         let words: Vec<String> = found.into_iter().map(|(_, word)| word).collect();
         assert_eq!(words, [format!("{path}/site.vcl "), format!("{path}/sites/")]);
+    }
+
+    #[test]
+    fn files_whose_names_are_more_than_a_word_are_not_offered() {
+        use std::os::unix::ffi::OsStrExt;
+        let folder = tempfile::tempdir().unwrap();
+        let names: [&[u8]; 8] = [
+            b"a.vcl",
+            b"a\nvcl.discard boot",
+            b"a\x1b]0;title\x07",
+            b"a\tb",
+            b"a b",
+            b"a\"b",
+            "a\u{a0}\u{202e}b".as_bytes(),
+            b"a\xff",
+        ];
+        for name in names {
+            std::fs::write(folder.path().join(std::ffi::OsStr::from_bytes(name)), "").unwrap();
+        }
+        assert_eq!(shown(&format!("vcl.load new {}/", folder.path().to_str().unwrap())), ["a.vcl"]);
     }
 
     #[test]
