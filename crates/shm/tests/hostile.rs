@@ -206,7 +206,7 @@ fn random_lines_in_an_index_are_skipped() {
         for entry in vsm.entries() {
             let _ = vsm.map(entry);
         }
-        assert!(vsm.text("Arg", "-T").is_err());
+        assert!(vsm.argument("-T").is_err());
         let _ = CounterReader::new().read(&vsm);
         fs::write(&path, &text.as_bytes()[..text.len() / 2]).unwrap();
         vsm.poll();

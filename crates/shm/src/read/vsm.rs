@@ -137,12 +137,14 @@ impl Vsm {
         Region::read_only(&file, entry.offset, entry.bytes)
     }
 
-    /// The text of an entry: its bytes up to the first NUL.
+    /// What the manager says about an option of its command line, such as `-T`. A worker, which may have been taken over,
+    /// has no say in where its operator connects to, and with which secret.
     ///
     /// # Errors
-    /// As [`Vsm::map`].
-    pub fn text(&self, class: &str, ident: &str) -> io::Result<String> {
-        let entry = self.find(class, Some(ident)).ok_or(io::ErrorKind::NotFound)?;
+    /// As [`Vsm::map`]; `NotFound` when it says nothing.
+    pub fn argument(&self, option: &str) -> io::Result<String> {
+        let is_asked_for = |entry: &&SegmentEntry| entry.class == "Arg" && entry.ident == option;
+        let entry = self.manager.entries.values().find(is_asked_for).ok_or(io::ErrorKind::NotFound)?;
         let mut bytes = Vec::new();
         let region = self.map(entry)?;
         region.copy_out(0, region.len(), &mut bytes);
@@ -338,6 +340,21 @@ mod tests {
             assert!(vsm.find("Stat", None).is_none());
             assert!(vsm.is_listed(serial));
         }
+    }
+
+    #[test]
+    fn arguments_are_those_of_the_manager() {
+        let directory = tempfile::tempdir().unwrap();
+        let worker = worker(directory.path());
+        let _forged = worker.add_text("Arg", "-T", "192.0.2.1 6082").unwrap();
+        let mut vsm = Vsm::new(directory.path());
+        vsm.poll();
+        assert!(vsm.find("Arg", Some("-T")).is_some());
+        assert_eq!(vsm.argument("-T").unwrap_err().kind(), io::ErrorKind::NotFound);
+        let manager = VsmWriter::create(&directory.path().join(MANAGER_DIRECTORY)).unwrap();
+        let _published = manager.add_text("Arg", "-T", "127.0.0.1 6082").unwrap();
+        vsm.poll();
+        assert_eq!(vsm.argument("-T").unwrap(), "127.0.0.1 6082");
     }
 
     #[test]

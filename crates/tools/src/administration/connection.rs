@@ -76,7 +76,7 @@ impl CliConnection {
         if addresses.is_empty() {
             return Err((UNREACHABLE, "No -T arg in shared memory: see also -T option.".to_owned()));
         }
-        let listed = vsm.text("Arg", "-S").ok().filter(|path| !path.is_empty()).map(PathBuf::from);
+        let listed = vsm.argument("-S").ok().filter(|path| !path.is_empty()).map(PathBuf::from);
         let secret = secret.map(PathBuf::from).or(listed);
         let mut failure = None;
         for address in addresses {
@@ -192,7 +192,7 @@ impl CliConnection {
 
 /// The `addr port` lines of the server's `-T` argument.
 fn listed_addresses(vsm: &Vsm) -> Vec<String> {
-    let text = vsm.text("Arg", "-T").unwrap_or_default();
+    let text = vsm.argument("-T").unwrap_or_default();
     text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 

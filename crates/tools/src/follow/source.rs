@@ -133,7 +133,7 @@ impl<'a> Source<'a> {
     pub fn identity(&self) -> String {
         match self {
             Source::File(_) => String::new(),
-            Source::Server(server) => server.vsm.text("Arg", "-i").unwrap_or_default(),
+            Source::Server(server) => server.vsm.argument("-i").unwrap_or_default(),
         }
     }
 }
