@@ -25,6 +25,8 @@ const REPLY_BYTES_MAX: usize = cli_proto::response::BODY_BYTES_MAX;
 pub(super) struct CliConnection {
     stream: Stream,
     session: ClientSession,
+    /// Replies that are still to come, also those that are no longer waited for.
+    owed: usize,
     /// The server's greeting.
     pub banner: String,
 }
@@ -94,7 +96,7 @@ impl CliConnection {
         let stream = connect(address, limit)
             .map_err(|error| (UNREACHABLE, format!("Connection failed ({address}): {}", reason(&error))))?;
         let session = ClientSession::new(REPLY_BYTES_MAX);
-        let mut connection = CliConnection { stream, session, banner: String::new() };
+        let mut connection = CliConnection { stream, session, owed: 0, banner: String::new() };
         // The time to find the server is limited; the duration of a command is up to the server.
         connection.stream.set_timeout(limit);
         connection.authenticate(secret)?;
@@ -103,7 +105,7 @@ impl CliConnection {
         Ok(connection)
     }
 
-    /// Limits the time for a reply; after a reply that took longer the connection is unusable.
+    /// Limits the time for a reply; one that takes longer is dropped when it comes.
     pub fn limit_replies(&mut self, limit: Option<Duration>) {
         self.stream.set_timeout(limit);
     }
@@ -159,12 +161,19 @@ impl CliConnection {
             .map_err(|error| (UNREACHABLE, format!("Write error CLI socket: {}", reason(&error))))
     }
 
-    /// Waits for the next reply.
+    /// Waits for the next reply, behind those that were waited for in vain.
     pub fn reply(&mut self) -> Result<Response, Failure> {
-        match self.event()? {
-            ClientEvent::Reply(response) | ClientEvent::Rejected(response) => Ok(response),
-            ClientEvent::Challenge(_) | ClientEvent::Ready(_) => {
-                Err((UNREACHABLE, "The CLI server does not follow the protocol".to_owned()))
+        self.owed += 1;
+        loop {
+            let response = match self.event()? {
+                ClientEvent::Reply(response) | ClientEvent::Rejected(response) => response,
+                ClientEvent::Challenge(_) | ClientEvent::Ready(_) => {
+                    return Err((UNREACHABLE, "The CLI server does not follow the protocol".to_owned()));
+                }
+            };
+            self.owed -= 1;
+            if self.owed == 0 {
+                return Ok(response);
             }
         }
     }
@@ -230,7 +239,45 @@ fn resolve(address: &str) -> io::Result<Vec<std::net::SocketAddr>> {
 
 #[cfg(test)]
 mod tests {
-    use super::resolve;
+    use super::*;
+    use cli_proto::response::status;
+    use std::io::{BufRead, BufReader};
+    use std::net::TcpListener;
+
+    /// A server whose answers come late: `server` gets the lines of the client after its ping.
+    fn connected(server: impl FnOnce(&mut TcpStream, &mut dyn FnMut() -> String) + Send + 'static) -> CliConnection {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let mut line = move || lines.next().unwrap().unwrap();
+            stream.write_all(&Response::ok("hello").encode()).unwrap();
+            assert_eq!(line(), "ping");
+            stream.write_all(&Response::ok("PONG 1 1.0").encode()).unwrap();
+            server(&mut stream, &mut line);
+        });
+        CliConnection::open(&address, None, AttachTimeout(Some(60.0))).unwrap()
+    }
+
+    #[test]
+    fn an_answer_that_comes_too_late_is_not_that_of_the_next_command() {
+        let mut connection = connected(|stream, line| {
+            let answers: Vec<u8> = (0..3).flat_map(|_| Response::ok(line()).encode()).collect();
+            stream.write_all(&answers).unwrap();
+            stream.write_all(&Response::new(status::CANNOT, line()).encode()).unwrap();
+        });
+        connection.limit_replies(Some(Duration::from_millis(10)));
+        for command in ["first\n", "second\n"] {
+            connection.send(command.as_bytes()).unwrap();
+            assert!(connection.reply().is_err());
+        }
+        connection.limit_replies(None);
+        for (command, status) in [("third", status::OK), ("fourth", status::CANNOT)] {
+            connection.send(format!("{command}\n").as_bytes()).unwrap();
+            assert_eq!(connection.reply().unwrap(), Response::new(status, command));
+        }
+    }
 
     #[test]
     fn addresses_are_read_in_every_spelling() {
