@@ -237,29 +237,58 @@ impl Worker {
     /// Opens the idle connections, each of which answers one request.
     async fn open_idle(self: &Rc<Worker>) -> Vec<Client> {
         let mut held = Vec::new();
-        let mut missing = self.share(if self.plan.protocol == Protocol::Http1 { self.plan.idle } else { 0 });
-        while missing > 0 && !self.shared.stop.load(Ordering::Relaxed) {
-            let count = missing.min(IDLE_AT_ONCE);
-            let opening: Vec<_> = (0..count)
-                .map(|_| {
-                    let own = Rc::clone(self);
-                    tokio::task::spawn_local(async move {
-                        let mut client = own.way.open().await?;
-                        let path = own.asker.borrow_mut().next().to_owned();
-                        client.ask(&own.ask(&path, false), None).await.map(|_| client)
-                    })
-                })
-                .collect();
-            for one in opening {
-                match one.await {
-                    Ok(Ok(client)) => held.push(client),
-                    Ok(Err(failure)) => self.failed(failure),
-                    Err(_) => {}
+        let opening = async {
+            let mut missing = self.share(if self.plan.protocol == Protocol::Http1 { self.plan.idle } else { 0 });
+            while missing > 0 {
+                let count = missing.min(IDLE_AT_ONCE);
+                let before = held.len();
+                let mut opening = tokio::task::JoinSet::new();
+                for _ in 0..count {
+                    opening.spawn_local(Rc::clone(self).open_one_idle());
                 }
+                let mut has_waited = false;
+                while let Some(one) = opening.join_next().await {
+                    match one {
+                        Ok(Ok(client)) => held.push(client),
+                        Ok(Err(failure)) => {
+                            has_waited |= failure.kind == Kind::Timeout;
+                            self.failed(failure);
+                        }
+                        Err(_) => {}
+                    }
+                }
+                // The others would only wait as long, one after another.
+                if has_waited && held.len() == before {
+                    return;
+                }
+                missing -= count;
             }
-            missing -= count;
+        };
+        tokio::select! {
+            () = opening => {}
+            () = self.broken_off() => {}
         }
         held
+    }
+
+    async fn open_one_idle(self: Rc<Worker>) -> Result<Client, Failure> {
+        let opening = async {
+            let mut client = self.way.open().await?;
+            let path = self.asker.borrow_mut().next().to_owned();
+            client.ask(&self.ask(&path, false), None).await.map(|_| client)
+        };
+        tokio::time::timeout(self.plan.timeout, opening).await.unwrap_or_else(|_| Err(self.too_late()))
+    }
+
+    fn too_late(&self) -> Failure {
+        Failure::new(Kind::Timeout, format!("no answer in {:?}", self.plan.timeout))
+    }
+
+    /// Waits until the observer breaks the load off.
+    async fn broken_off(&self) {
+        while !self.shared.stop.load(Ordering::Relaxed) {
+            tokio::time::sleep(TICK).await;
+        }
     }
 
     fn ask<'a>(&'a self, path: &'a str, is_last: bool) -> Ask<'a> {
@@ -290,14 +319,9 @@ impl Worker {
                 }
             }
         }
-        let broken_off = async {
-            while !self.shared.stop.load(Ordering::Relaxed) {
-                tokio::time::sleep(TICK).await;
-            }
-        };
         tokio::select! {
             () = async { while clients.join_next().await.is_some() {} } => {}
-            () = broken_off => self.tally.borrow_mut().unfinished += clients.len() as u64,
+            () = self.broken_off() => self.tally.borrow_mut().unfinished += clients.len() as u64,
         }
         let (first, last) = match used.get() {
             (Some(first), Some(last)) => (first, last),
@@ -485,7 +509,7 @@ impl Worker {
         let judged = match result {
             Ok(Ok(answer)) => self.judge(answer).map(|()| answer),
             Ok(Err(failure)) => Err(failure),
-            Err(_) => Err(Failure::new(Kind::Timeout, format!("no answer in {:?}", self.plan.timeout))),
+            Err(_) => Err(self.too_late()),
         };
         match judged {
             Ok(answer) => {

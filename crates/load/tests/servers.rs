@@ -291,6 +291,19 @@ fn idle_connections_are_held_beside_the_load() {
 }
 
 #[test]
+fn idle_connections_that_are_not_answered_hold_nothing_up() {
+    let plan = Plan { idle: 200, requests_max: Some(10), connections: 1, ..plan(server(|_, _, _| true)) };
+    let hasty = Plan { timeout: Duration::from_millis(30), ..plan.clone() };
+    let tally = outcome(&hasty).tally;
+    assert_eq!((tally.answers, tally.of(Kind::Timeout).count), (0, 64 + 10), "the other idle ones are not tried");
+
+    let patient = Plan { timeout: Duration::from_secs(600), ..plan };
+    let started = Instant::now();
+    run(&patient, &mut |_| false).unwrap();
+    assert!(started.elapsed() < Duration::from_secs(60), "it can be broken off");
+}
+
+#[test]
 fn paths_are_asked_for_in_turn_and_headers_are_sent() {
     let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
     let heads = Arc::clone(&seen);
