@@ -1,6 +1,6 @@
 //! Times as text: in the zone of this machine, which is all that chrono is asked for, or in UTC.
 
-use chrono::{DateTime, Local, Offset, Utc};
+use chrono::{DateTime, Local, NaiveDate, Offset, Utc};
 use semantics::calendar::{Zone, strftime};
 
 /// The local time of `seconds` since 1970 in the format of strftime(3); `None` when it is beyond the calendar. Known
@@ -16,6 +16,13 @@ pub(crate) fn local(seconds: f64, format: &str) -> Option<String> {
 /// The same in UTC.
 pub(crate) fn utc(seconds: f64, format: &str) -> Option<String> {
     moment(seconds).map(|_| text(seconds, Zone::UTC, format))
+}
+
+/// A moment at which all numbers of the local time but the year begin with a zero: 2021-02-03 04:05:06, in seconds since 1970.
+/// `None` where the clocks were changed then.
+pub(crate) fn with_zeros() -> Option<f64> {
+    let time = NaiveDate::from_ymd_opt(2021, 2, 3)?.and_hms_opt(4, 5, 6)?;
+    Some(time.and_local_timezone(Local).earliest()?.timestamp() as f64)
 }
 
 fn moment(seconds: f64) -> Option<DateTime<Utc>> {

@@ -60,7 +60,8 @@ pub(super) fn line(facts: &Facts, out: &mut Vec<u8>) {
 pub(super) fn check_template(format: &Format) -> Result<(), String> {
     let (text, number) = (Some(&b"x"[..]), Some(&b"1"[..]));
     let sample = Facts {
-        start: Some(0.0),
+        // In JSON 14 is a number and 04 is none.
+        start: Some(clock::with_zeros().unwrap_or(0.0)),
         first_byte: number,
         status: number,
         body_bytes: number,

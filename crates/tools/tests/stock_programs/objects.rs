@@ -111,7 +111,11 @@ fn a_template_makes_json_of_every_line_or_is_refused() {
         r#"{"odd":"%{X-Odd}i","url":"%U%q","bytes":%b,"t":"%t","hash":"%{VSL:Hash}x","h2":"%{VSL:H2RxHdr}x"}"#;
     let lines = objects(tools::ncsa_to, &["-n", name, "-d", "--json", "-F", template]);
     assert!(lines.iter().any(|line| line["odd"] == "\u{e9}\u{fffd} \"quoted\" \\ \u{1}"), "{:?}", lines[0]);
-    for wrong in ["%h %s", r#"{"time":%t}"#, r#"{"a":"%U"#] {
+    let times = r#"{"year":%{%Y}t,"hour":"%{%H}t","seconds":%{sec}t}"#;
+    assert!(objects(tools::ncsa_to, &["-n", name, "-d", "--json", "-F", times])[0]["year"].is_number());
+    // What begins with a zero for a part of the day, or of the year, is no number then.
+    let parts = [r#"{"hour":%{%I}t}"#, r#"{"hour":%{%H}t}"#, r#"{"day":%{%j}t}"#];
+    for wrong in ["%h %s", r#"{"time":%t}"#, r#"{"a":"%U"#].into_iter().chain(parts) {
         let ran = run_ours(tools::ncsa_to, &["-n", name, "-d", "--json", "-F", wrong], b"");
         assert_eq!(ran.status, 1);
         assert!(ran.error.starts_with("--json: the lines of this format are no JSON: "), "{}", ran.error);
