@@ -90,6 +90,59 @@ pub enum Layer {
     Daemon,
 }
 
+/// How a request was handled, in a word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Handling {
+    /// A stored copy was sent.
+    Hit,
+    /// The same, in its grace time.
+    HitGrace,
+    /// The same, since the origin failed.
+    HitStale,
+    /// It was fetched, and the response could have been stored.
+    Miss,
+    /// It was fetched for this client alone.
+    Pass,
+    /// Bytes went to the origin untouched.
+    Pipe,
+    /// VCL purged.
+    Purge,
+    /// The answer was made here, as it was meant to be.
+    Synth,
+    /// Something failed.
+    Error,
+    /// The log does not say.
+    Answer,
+}
+
+/// For each [`Handling`] the word in JSON, and the text for the first line of an explanation.
+pub static HANDLINGS: &[(Handling, &str, &str)] = &[
+    (Handling::Hit, "hit", "hit"),
+    (Handling::HitGrace, "hit-grace", "hit (stale, in grace)"),
+    (Handling::HitStale, "hit-stale", "hit (stale, since the origin failed)"),
+    (Handling::Miss, "miss", "miss"),
+    (Handling::Pass, "pass", "pass"),
+    (Handling::Pipe, "pipe", "pipe"),
+    (Handling::Purge, "purge", "purge"),
+    (Handling::Synth, "synth", "answer made here"),
+    (Handling::Error, "error", "error"),
+    (Handling::Answer, "answer", "answer"),
+];
+
+impl Handling {
+    /// The word in JSON.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        HANDLINGS[self as usize].1
+    }
+
+    /// The text for the first line of an explanation.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        HANDLINGS[self as usize].2
+    }
+}
+
 /// One reason.
 #[derive(Debug)]
 pub struct ReasonRow {
@@ -99,6 +152,9 @@ pub struct ReasonRow {
     pub word: &'static str,
     /// Where the decision was made.
     pub layer: Layer,
+    /// How a client's request was handled for which it is the last reason; `None` = it says nothing about that, and an earlier
+    /// one does.
+    pub handling: Option<Handling>,
     /// The value in `Cache-Status`: `hit`, or why the request was forwarded. Empty = none.
     pub cache_status: &'static str,
     /// The explanation in plain words.
@@ -107,8 +163,17 @@ pub struct ReasonRow {
     pub advice: &'static str,
 }
 
+macro_rules! handling {
+    (-) => {
+        None
+    };
+    ($handling:ident) => {
+        Some(Handling::$handling)
+    };
+}
+
 macro_rules! reasons {
-    ($($name:ident, $word:literal, $layer:ident, $status:literal, $sentence:literal, $advice:literal;)*) => {
+    ($($name:ident, $word:literal, $layer:ident, $handling:tt, $status:literal, $sentence:literal, $advice:literal;)*) => {
         /// Why a decision was made.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[repr(u8)]
@@ -122,6 +187,7 @@ macro_rules! reasons {
                 reason: Reason::$name,
                 word: $word,
                 layer: Layer::$layer,
+                handling: handling!($handling),
                 cache_status: $status,
                 sentence: $sentence,
                 advice: $advice,
@@ -131,122 +197,122 @@ macro_rules! reasons {
 }
 
 reasons! {
-    Hit, "hit", Lookup, "hit", "A fresh copy was in the cache.", "";
-    HitGrace, "hit-grace", Lookup, "hit", "The copy was past its TTL but within its grace time, so it was served while one fetch renews it.", "";
-    HitStaleWelcome, "hit-stale-welcome", Lookup, "hit", "The copy was past its TTL, but the client accepts that (max-stale).", "";
-    HitCopy, "hit-copy", Lookup, "hit", "A fresh copy was in the cache, and a compressed copy made of it was sent.", "";
-    HitPromoted, "hit-promoted", Lookup, "hit", "A fresh copy was in the cache. Its body lies in a file, and was sent from a copy of it in memory.", "";
-    HitForMiss, "hit-for-miss", Lookup, "fwd=bypass", "An earlier response to this request was not cacheable, and the cache remembers that for a while.",
+    Hit, "hit", Lookup, Hit, "hit", "A fresh copy was in the cache.", "";
+    HitGrace, "hit-grace", Lookup, HitGrace, "hit", "The copy was past its TTL but within its grace time, so it was served while one fetch renews it.", "";
+    HitStaleWelcome, "hit-stale-welcome", Lookup, Hit, "hit", "The copy was past its TTL, but the client accepts that (max-stale).", "";
+    HitCopy, "hit-copy", Lookup, Hit, "hit", "A fresh copy was in the cache, and a compressed copy made of it was sent.", "";
+    HitPromoted, "hit-promoted", Lookup, Hit, "hit", "A fresh copy was in the cache. Its body lies in a file, and was sent from a copy of it in memory.", "";
+    HitForMiss, "hit-for-miss", Lookup, Miss, "fwd=bypass", "An earlier response to this request was not cacheable, and the cache remembers that for a while.",
         "find out why the earlier response was not cacheable: copal why with its XID, or wait until the marker has run out";
-    HitForPass, "hit-for-pass", Lookup, "fwd=bypass", "VCL has said return (pass(duration)) for an earlier response to this request.", "";
-    MissAbsent, "miss-absent", Lookup, "fwd=uri-miss", "Nothing is stored for this URL and host.", "";
-    MissVary, "miss-vary", Lookup, "fwd=vary-miss", "Something is stored for this URL and host, but for other request headers.",
+    HitForPass, "hit-for-pass", Lookup, Pass, "fwd=bypass", "VCL has said return (pass(duration)) for an earlier response to this request.", "";
+    MissAbsent, "miss-absent", Lookup, Miss, "fwd=uri-miss", "Nothing is stored for this URL and host.", "";
+    MissVary, "miss-vary", Lookup, Miss, "fwd=vary-miss", "Something is stored for this URL and host, but for other request headers.",
         "send fewer variants to the cache: normalise these headers in vcl_recv, or make the origin vary on less";
-    MissExpired, "miss-expired", Lookup, "fwd=stale", "The stored copy is past its TTL and its grace time.",
+    MissExpired, "miss-expired", Lookup, Miss, "fwd=stale", "The stored copy is past its TTL and its grace time.",
         "a longer TTL or grace (beresp.ttl, beresp.grace) would have served it";
-    MissMustValidate, "miss-must-validate", Lookup, "fwd=stale", "The stored copy may not be used without asking the origin first (no-cache).",
+    MissMustValidate, "miss-must-validate", Lookup, Miss, "fwd=stale", "The stored copy may not be used without asking the origin first (no-cache).",
         "leave out no-cache at the origin if the copy may be used unasked";
-    MissUnwelcome, "miss-unwelcome", Lookup, "fwd=request", "The stored copy is fresh, but the client wants it validated, or fresher (Cache-Control or Pragma of the request).",
+    MissUnwelcome, "miss-unwelcome", Lookup, Miss, "fwd=request", "The stored copy is fresh, but the client wants it validated, or fresher (Cache-Control or Pragma of the request).",
         "parameter http_request_directives off, or unset req.http.Cache-Control in vcl_recv, if clients should not decide that";
-    MissPart, "miss-part", Lookup, "fwd=partial", "Only parts of it are stored (206), and the request wants others, or the whole.", "";
-    MissBanned, "miss-banned", Lookup, "fwd=miss", "The stored copy was removed by a ban.", "ban.list shows the bans";
-    MissForced, "miss-forced", Lookup, "fwd=request", "VCL said req.hash_always_miss: whatever is stored is not looked at.", "";
-    MissIgnoredBusy, "miss-ignored-busy", Lookup, "fwd=request", "Another request is fetching it, and VCL said req.hash_ignore_busy.", "";
-    OnlyIfCached, "only-if-cached", Lookup, "", "Nothing stored could be used, and the client does not want the origin to be asked (only-if-cached): it got a 504.", "";
-    PassNoStore, "pass-no-store", Lookup, "fwd=request", "Nothing stored could be used, and the client does not want the response to be stored (no-store): it was passed.", "";
-    PassLongQuery, "pass-long-query", Lookup, "fwd=bypass", "The body of the QUERY is too long to be a part of the key, or of unknown length: it was passed.", "";
-    PassByVcl, "pass", Vcl, "fwd=bypass", "VCL said return (pass).", "";
-    PipeByVcl, "pipe", Vcl, "fwd=bypass", "VCL said return (pipe): bytes go to the origin untouched, and nothing is cached.", "";
-    PurgeByVcl, "purge", Vcl, "", "VCL said return (purge).", "";
-    SynthByVcl, "synth", Vcl, "", "VCL made the answer: return (synth).", "";
-    RestartByVcl, "restart", Vcl, "", "VCL said return (restart): the request begins anew.", "";
-    RetryByVcl, "retry", Vcl, "", "VCL said return (retry): the fetch begins anew.", "";
-    VclFailed, "vcl-failed", Vcl, "", "VCL failed.", "the VCL_Error record of this request says what failed";
-    Stored, "stored", Store, "", "The response was stored.", "";
-    StaleOnError, "stale-on-error", Origin, "hit", "The origin failed, so the stored copy was served although it is stale.",
+    MissPart, "miss-part", Lookup, Miss, "fwd=partial", "Only parts of it are stored (206), and the request wants others, or the whole.", "";
+    MissBanned, "miss-banned", Lookup, Miss, "fwd=miss", "The stored copy was removed by a ban.", "ban.list shows the bans";
+    MissForced, "miss-forced", Lookup, Miss, "fwd=request", "VCL said req.hash_always_miss: whatever is stored is not looked at.", "";
+    MissIgnoredBusy, "miss-ignored-busy", Lookup, Miss, "fwd=request", "Another request is fetching it, and VCL said req.hash_ignore_busy.", "";
+    OnlyIfCached, "only-if-cached", Lookup, Miss, "", "Nothing stored could be used, and the client does not want the origin to be asked (only-if-cached): it got a 504.", "";
+    PassNoStore, "pass-no-store", Lookup, Pass, "fwd=request", "Nothing stored could be used, and the client does not want the response to be stored (no-store): it was passed.", "";
+    PassLongQuery, "pass-long-query", Lookup, Pass, "fwd=bypass", "The body of the QUERY is too long to be a part of the key, or of unknown length: it was passed.", "";
+    PassByVcl, "pass", Vcl, Pass, "fwd=bypass", "VCL said return (pass).", "";
+    PipeByVcl, "pipe", Vcl, Pipe, "fwd=bypass", "VCL said return (pipe): bytes go to the origin untouched, and nothing is cached.", "";
+    PurgeByVcl, "purge", Vcl, Purge, "", "VCL said return (purge).", "";
+    SynthByVcl, "synth", Vcl, Synth, "", "VCL made the answer: return (synth).", "";
+    RestartByVcl, "restart", Vcl, -, "", "VCL said return (restart): the request begins anew.", "";
+    RetryByVcl, "retry", Vcl, -, "", "VCL said return (retry): the fetch begins anew.", "";
+    VclFailed, "vcl-failed", Vcl, Error, "", "VCL failed.", "the VCL_Error record of this request says what failed";
+    Stored, "stored", Store, -, "", "The response was stored.", "";
+    StaleOnError, "stale-on-error", Origin, HitStale, "hit", "The origin failed, so the stored copy was served although it is stale.",
         "the fetch of this request says how the origin failed";
-    StaleForbidden, "stale-forbidden", Origin, "", "The origin failed, and the stored copy may not be served stale (must-revalidate, proxy-revalidate, s-maxage or no-cache): 504.", "";
-    NotModifiedOther, "not-modified-other", Origin, "", "The origin answered 304 about something else than the stored copy, so it was asked again without conditions.", "mend the origin: its 304 names another ETag";
-    Invalidated, "invalidated", Store, "", "The request may have changed what is stored, so stored copies were removed: of its target, of what its response names, and of the groups that it names (Cache-Group-Invalidation).", "";
-    StoredError, "stored-error", Store, "", "The answer was made here, in vcl_backend_error, and is kept for those who wait for it.", "";
-    NotStoredByVcl, "not-stored-vcl", Store, "", "VCL made the response uncacheable.", "";
-    NotStoredPass, "not-stored-pass", Store, "", "The request was passed, so the response is for this client alone.", "";
-    NotStoredDead, "not-stored-ttl", Store, "", "The response has no time to live, no grace and no keep.",
+    StaleForbidden, "stale-forbidden", Origin, Error, "", "The origin failed, and the stored copy may not be served stale (must-revalidate, proxy-revalidate, s-maxage or no-cache): 504.", "";
+    NotModifiedOther, "not-modified-other", Origin, -, "", "The origin answered 304 about something else than the stored copy, so it was asked again without conditions.", "mend the origin: its 304 names another ETag";
+    Invalidated, "invalidated", Store, -, "", "The request may have changed what is stored, so stored copies were removed: of its target, of what its response names, and of the groups that it names (Cache-Group-Invalidation).", "";
+    StoredError, "stored-error", Store, -, "", "The answer was made here, in vcl_backend_error, and is kept for those who wait for it.", "";
+    NotStoredByVcl, "not-stored-vcl", Store, -, "", "VCL made the response uncacheable.", "";
+    NotStoredPass, "not-stored-pass", Store, -, "", "The request was passed, so the response is for this client alone.", "";
+    NotStoredDead, "not-stored-ttl", Store, -, "", "The response has no time to live, no grace and no keep.",
         "see the TTL record: which header or default gave that TTL";
-    NotStoredVary, "not-stored-vary", Store, "", "The response's Vary header cannot be used.", "mend Vary at the origin";
-    NotStoredQuery, "not-stored-no-vary-search", Store, "", "Earlier responses said which parts of the query do not matter (No-Vary-Search), and this one says something else.",
+    NotStoredVary, "not-stored-vary", Store, -, "", "The response's Vary header cannot be used.", "mend Vary at the origin";
+    NotStoredQuery, "not-stored-no-vary-search", Store, -, "", "Earlier responses said which parts of the query do not matter (No-Vary-Search), and this one says something else.",
         "have the origin send the same No-Vary-Search with all responses of a path";
-    NotStoredNoStore, "not-stored-no-store", Store, "", "The response says that it must not be stored (no-store).",
+    NotStoredNoStore, "not-stored-no-store", Store, -, "", "The response says that it must not be stored (no-store).",
         "the origin's Cache-Control; or set beresp.uncacheable = false and a ttl in vcl_backend_response";
-    NotStoredPrivate, "not-stored-private", Store, "", "The response says that it is for one user (private).",
+    NotStoredPrivate, "not-stored-private", Store, -, "", "The response says that it is for one user (private).",
         "the origin's Cache-Control; or set beresp.uncacheable = false and a ttl in vcl_backend_response";
-    NotStoredNotUnderstood, "not-stored-must-understand", Store, "", "The response may be stored only by a cache that understands its status (must-understand), and this status is not of HTTP's own.", "";
-    NotStoredAuthorization, "not-stored-authorization", Store, "", "The request had Authorization, and the response does not say that it may be shared.",
+    NotStoredNotUnderstood, "not-stored-must-understand", Store, -, "", "The response may be stored only by a cache that understands its status (must-understand), and this status is not of HTTP's own.", "";
+    NotStoredAuthorization, "not-stored-authorization", Store, -, "", "The request had Authorization, and the response does not say that it may be shared.",
         "if it is for everybody, have the origin send Cache-Control: public, or unset req.http.Authorization in vcl_recv";
-    NotStoredSetCookie, "not-stored-set-cookie", Store, "", "The response sets a cookie, and the parameter store_set_cookie is off.",
+    NotStoredSetCookie, "not-stored-set-cookie", Store, -, "", "The response sets a cookie, and the parameter store_set_cookie is off.",
         "have the origin set its cookie only where it is needed, or name it: Cache-Control: private=\"set-cookie\"";
-    NotStoredNoLifetime, "not-stored-no-lifetime", Store, "", "The response gives no lifetime, and for this status none may be guessed.",
+    NotStoredNoLifetime, "not-stored-no-lifetime", Store, -, "", "The response gives no lifetime, and for this status none may be guessed.",
         "have the origin send Cache-Control: max-age, or set beresp.uncacheable = false and a ttl in vcl_backend_response";
-    NotStoredUseless, "not-stored-stale", Store, "", "The response is not fresh even now, cannot be validated, and nothing allows its use when it is stale.",
+    NotStoredUseless, "not-stored-stale", Store, -, "", "The response is not fresh even now, cannot be validated, and nothing allows its use when it is stale.",
         "have the origin send Cache-Control: max-age, or an ETag or Last-Modified";
-    NotStoredNoContent, "not-stored-head", Store, "", "VCL had the origin asked with HEAD, so there is no content for those who ask with GET.",
+    NotStoredNoContent, "not-stored-head", Store, -, "", "VCL had the origin asked with HEAD, so there is no content for those who ask with GET.",
         "leave bereq.method alone: a GET brings what answers HEAD, too; or return (pass) for HEAD in vcl_recv";
-    NotStoredFull, "not-stored-full", Store, "", "There was no room in the storage, and nothing could be evicted for it.",
+    NotStoredFull, "not-stored-full", Store, -, "", "There was no room in the storage, and nothing could be evicted for it.",
         "give the storage more room (-s), or keep large responses out of it";
-    NotStoredTooLarge, "not-stored-too-large", Store, "", "The body, of unknown length, was too large for its share of the storage: it was passed on to those who read it, and not kept.",
+    NotStoredTooLarge, "not-stored-too-large", Store, -, "", "The body, of unknown length, was too large for its share of the storage: it was passed on to those who read it, and not kept.",
         "give the storage more room (-s) or such a body a larger share (parameter unsized_body_share), or have the origin send Content-Length";
-    NotStoredError, "not-stored-error", Store, "", "The answer was made here, in vcl_backend_error, and is not kept.", "";
-    NoBackend, "no-backend", Origin, "", "There was no backend to ask.", "backend.list, and what VCL sets as backend_hint";
-    BackendSick, "backend-sick", Origin, "", "The backend is sick, by its probe or by an operator's word.", "backend.list -p shows the probe's last answers";
-    BackendAside, "backend-aside", Origin, "", "The backend was set aside for a while, since its last fetches failed (.fail_limit, .fail_ratio).",
+    NotStoredError, "not-stored-error", Store, -, "", "The answer was made here, in vcl_backend_error, and is not kept.", "";
+    NoBackend, "no-backend", Origin, Error, "", "There was no backend to ask.", "backend.list, and what VCL sets as backend_hint";
+    BackendSick, "backend-sick", Origin, Error, "", "The backend is sick, by its probe or by an operator's word.", "backend.list -p shows the probe's last answers";
+    BackendAside, "backend-aside", Origin, Error, "", "The backend was set aside for a while, since its last fetches failed (.fail_limit, .fail_ratio).",
         "backend.list -p shows until when; the fetches before say how they failed";
-    BackendQueueFull, "backend-queue-full", Origin, "", "All of the backend's connections were in use, and as many fetches as may waited for one.", "raise .max_connections or .wait_limit, or find out why the origin is slow";
-    BackendWaitTimeout, "backend-wait-timeout", Origin, "", "No connection to the backend became free in time.", "raise .max_connections or .wait_timeout, or find out why the origin is slow";
-    BackendBusy, "backend-busy", Origin, "", "All of the backend's connections were in use (max_connections).", "raise .max_connections, or find out why the origin is slow";
-    BackendHeldDown, "backend-held-down", Origin, "", "A connect to the backend failed a moment ago, so it was not tried again.", "parameters backend_local_error_holddown and backend_remote_error_holddown";
-    ConnectRefused, "connect-refused", Origin, "", "The backend's machine refused the connection: nobody listens on that port.", "is the origin's server running, and is host and port of the backend right?";
-    ConnectTimeout, "connect-timeout", Origin, "", "The backend did not accept a connection in time.", "is its machine up, and does a firewall drop packets? or connect_timeout is too short (of the backend, of bereq, or the parameter)";
-    ConnectFailed, "connect-failed", Origin, "", "No connection to the backend.", "is the origin's server running, and is host and port of the backend right?";
-    ProxyHeaderFailed, "proxy-header-failed", Origin, "", "The PROXY header could not be sent to the backend.", "does the origin expect the PROXY protocol?";
-    TlsFailed, "tls-failed", Origin, "", "The TLS handshake with the backend failed.",
+    BackendQueueFull, "backend-queue-full", Origin, Error, "", "All of the backend's connections were in use, and as many fetches as may waited for one.", "raise .max_connections or .wait_limit, or find out why the origin is slow";
+    BackendWaitTimeout, "backend-wait-timeout", Origin, Error, "", "No connection to the backend became free in time.", "raise .max_connections or .wait_timeout, or find out why the origin is slow";
+    BackendBusy, "backend-busy", Origin, Error, "", "All of the backend's connections were in use (max_connections).", "raise .max_connections, or find out why the origin is slow";
+    BackendHeldDown, "backend-held-down", Origin, Error, "", "A connect to the backend failed a moment ago, so it was not tried again.", "parameters backend_local_error_holddown and backend_remote_error_holddown";
+    ConnectRefused, "connect-refused", Origin, Error, "", "The backend's machine refused the connection: nobody listens on that port.", "is the origin's server running, and is host and port of the backend right?";
+    ConnectTimeout, "connect-timeout", Origin, Error, "", "The backend did not accept a connection in time.", "is its machine up, and does a firewall drop packets? or connect_timeout is too short (of the backend, of bereq, or the parameter)";
+    ConnectFailed, "connect-failed", Origin, Error, "", "No connection to the backend.", "is the origin's server running, and is host and port of the backend right?";
+    ProxyHeaderFailed, "proxy-header-failed", Origin, Error, "", "The PROXY header could not be sent to the backend.", "does the origin expect the PROXY protocol?";
+    TlsFailed, "tls-failed", Origin, Error, "", "The TLS handshake with the backend failed.",
         "the log says which check failed (BackendSSL, FetchError); compare with openssl s_client -connect HOST:PORT -servername NAME";
-    RequestNotSent, "request-not-sent", Origin, "", "The origin closed the connection while the request was sent.", "the origin's error log";
-    ClientBodyLost, "client-body-lost", Origin, "", "The client's body did not arrive whole.", "";
-    FirstByteTimeout, "first-byte-timeout", Origin, "", "The origin did not begin to answer in time.", "the origin is slow: its own log; or first_byte_timeout is too short (of the backend, of bereq, or the parameter)";
-    BetweenBytesTimeout, "between-bytes-timeout", Origin, "", "The origin stopped in the middle of its answer.", "the origin is slow: its own log; or between_bytes_timeout is too short (of the backend, of bereq, or the parameter)";
-    LastByteTimeout, "last-byte-timeout", Origin, "", "The origin took too long for the whole of its answer.", "the origin is slow: its own log; or last_byte_timeout is too short (of the backend, of bereq, or the parameter)";
-    OriginClosed, "origin-closed", Origin, "", "The origin closed the connection before the head of its answer was whole.", "the origin's error log: it may have crashed";
-    OriginReset, "origin-reset", Origin, "", "The origin reset the connection (or, over HTTP/2, the stream) instead of answering.", "the FetchError record says more; the origin's error log: it may have crashed";
-    ResponseTooLarge, "response-head-too-large", Origin, "", "The head of the response is larger than allowed.", "parameters http_resp_size, http_resp_hdr_len and http_max_hdr";
-    ResponseGarbled, "response-garbled", Origin, "", "The response is not HTTP that can be understood.", "the HttpGarbage and BogoHeader records show it; is this the right port?";
-    SliceOutdated, "slice-outdated", Origin, "", "A slice of it was asked for, and what came is no slice of the version whose other slices are stored: it begins anew with the next request.", "";
-    PartOutdated, "part-outdated", Origin, "", "A part of it was stored and the rest was asked for, but what came does not belong to that part: the whole was asked for.", "";
-    ResponseNotConditional, "response-304-unasked", Origin, "", "The origin answered 304 to a request that was not conditional.", "mend the origin";
-    BodyCutShort, "body-cut-short", Origin, "", "The body of the response ended too soon: less came than the origin had announced.", "the origin's error log: it may have crashed, or its Content-Length is wrong";
-    BodyBroken, "body-broken", Origin, "", "The body of the response is broken: it is not framed as its head says.", "the origin's error log";
-    BodyNotProcessed, "body-not-processed", Origin, "", "The body of the response could not be processed (gzip).", "is the origin's Content-Encoding true?";
-    StorageRefused, "storage-refused", Origin, "", "There was no room for the body of the response.", "give the storage more room (-s)";
-    ErrorByVcl, "error-by-vcl", Origin, "", "VCL refused the fetch: return (error) or return (abandon).", "";
-    RetryBudgetSpent, "retry-budget-spent", Origin, "", "The fetch was not repeated: too many fetches from this backend have been, of late (.retry_budget).", "the fetches before say how they failed";
-    FetchGivenUp, "fetch-given-up", Origin, "", "The client that this was fetched for has gone, and nobody else could have used it.", "";
-    TooManyRetries, "too-many-retries", Origin, "", "The fetch was retried too often.", "parameter max_retries";
-    TooManyRestarts, "too-many-restarts", Vcl, "", "The request was restarted too often.", "parameter max_restarts";
-    Challenge, "certificate-challenge", Daemon, "", "A certificate authority asked whether this name is ours, and was answered before VCL.", "";
-    BadRequest, "bad-request", Daemon, "", "The request is not HTTP that can be understood.",
+    RequestNotSent, "request-not-sent", Origin, Error, "", "The origin closed the connection while the request was sent.", "the origin's error log";
+    ClientBodyLost, "client-body-lost", Origin, Error, "", "The client's body did not arrive whole.", "";
+    FirstByteTimeout, "first-byte-timeout", Origin, Error, "", "The origin did not begin to answer in time.", "the origin is slow: its own log; or first_byte_timeout is too short (of the backend, of bereq, or the parameter)";
+    BetweenBytesTimeout, "between-bytes-timeout", Origin, Error, "", "The origin stopped in the middle of its answer.", "the origin is slow: its own log; or between_bytes_timeout is too short (of the backend, of bereq, or the parameter)";
+    LastByteTimeout, "last-byte-timeout", Origin, Error, "", "The origin took too long for the whole of its answer.", "the origin is slow: its own log; or last_byte_timeout is too short (of the backend, of bereq, or the parameter)";
+    OriginClosed, "origin-closed", Origin, Error, "", "The origin closed the connection before the head of its answer was whole.", "the origin's error log: it may have crashed";
+    OriginReset, "origin-reset", Origin, Error, "", "The origin reset the connection (or, over HTTP/2, the stream) instead of answering.", "the FetchError record says more; the origin's error log: it may have crashed";
+    ResponseTooLarge, "response-head-too-large", Origin, Error, "", "The head of the response is larger than allowed.", "parameters http_resp_size, http_resp_hdr_len and http_max_hdr";
+    ResponseGarbled, "response-garbled", Origin, Error, "", "The response is not HTTP that can be understood.", "the HttpGarbage and BogoHeader records show it; is this the right port?";
+    SliceOutdated, "slice-outdated", Origin, -, "", "A slice of it was asked for, and what came is no slice of the version whose other slices are stored: it begins anew with the next request.", "";
+    PartOutdated, "part-outdated", Origin, -, "", "A part of it was stored and the rest was asked for, but what came does not belong to that part: the whole was asked for.", "";
+    ResponseNotConditional, "response-304-unasked", Origin, Error, "", "The origin answered 304 to a request that was not conditional.", "mend the origin";
+    BodyCutShort, "body-cut-short", Origin, Error, "", "The body of the response ended too soon: less came than the origin had announced.", "the origin's error log: it may have crashed, or its Content-Length is wrong";
+    BodyBroken, "body-broken", Origin, Error, "", "The body of the response is broken: it is not framed as its head says.", "the origin's error log";
+    BodyNotProcessed, "body-not-processed", Origin, Error, "", "The body of the response could not be processed (gzip).", "is the origin's Content-Encoding true?";
+    StorageRefused, "storage-refused", Origin, Error, "", "There was no room for the body of the response.", "give the storage more room (-s)";
+    ErrorByVcl, "error-by-vcl", Origin, Error, "", "VCL refused the fetch: return (error) or return (abandon).", "";
+    RetryBudgetSpent, "retry-budget-spent", Origin, Error, "", "The fetch was not repeated: too many fetches from this backend have been, of late (.retry_budget).", "the fetches before say how they failed";
+    FetchGivenUp, "fetch-given-up", Origin, Error, "", "The client that this was fetched for has gone, and nobody else could have used it.", "";
+    TooManyRetries, "too-many-retries", Origin, Error, "", "The fetch was retried too often.", "parameter max_retries";
+    TooManyRestarts, "too-many-restarts", Vcl, Error, "", "The request was restarted too often.", "parameter max_restarts";
+    Challenge, "certificate-challenge", Daemon, Synth, "", "A certificate authority asked whether this name is ours, and was answered before VCL.", "";
+    BadRequest, "bad-request", Daemon, Error, "", "The request is not HTTP that can be understood.",
         "the HttpGarbage and BogoHeader records show it; is the client speaking HTTP/1, without TLS?";
-    RequestTooLarge, "request-head-too-large", Daemon, "", "The head of the request is larger than allowed.",
+    RequestTooLarge, "request-head-too-large", Daemon, Error, "", "The head of the request is larger than allowed.",
         "the parameter that it broke, named above; or find out why the client sends so much (cookies?)";
-    ExpectationUnknown, "expectation-unknown", Daemon, "", "The request expects something (Expect) other than 100-continue.", "";
-    ClientGone, "client-gone", Daemon, "", "The client broke the connection while its request waited for its object.", "";
-    WaitingFull, "waiting-full", Daemon, "", "Another request was fetching it, and as many requests as may (waiting_requests_max) waited for such fetches already.",
+    ExpectationUnknown, "expectation-unknown", Daemon, Error, "", "The request expects something (Expect) other than 100-continue.", "";
+    ClientGone, "client-gone", Daemon, Error, "", "The client broke the connection while its request waited for its object.", "";
+    WaitingFull, "waiting-full", Daemon, Error, "", "Another request was fetching it, and as many requests as may (waiting_requests_max) waited for such fetches already.",
         "is an origin slow? MAIN.n_waiting and the fetches show it; or raise waiting_requests_max";
-    WaitingTimeout, "waiting-timeout", Daemon, "", "Another request was fetching it, and that took longer than requests may wait (waiting_timeout).",
+    WaitingTimeout, "waiting-timeout", Daemon, Error, "", "Another request was fetching it, and that took longer than requests may wait (waiting_timeout).",
         "is an origin slow? its own log; or raise waiting_timeout";
-    MemoryShort, "memory-short", Daemon, "", "The requests in progress hold as much memory as all of them may (requests_memory_max).",
+    MemoryShort, "memory-short", Daemon, Error, "", "The requests in progress hold as much memory as all of them may (requests_memory_max).",
         "MAIN.req_bytes shows how much; slow clients hold most of it: send_timeout and idle_send_timeout, or raise requests_memory_max";
-    BodyUnreadable, "body-unreadable", Daemon, "", "The stored body could not be read from its file, or was not what had been stored: the response was broken off, and the object is gone.",
+    BodyUnreadable, "body-unreadable", Daemon, Error, "", "The stored body could not be read from its file, or was not what had been stored: the response was broken off, and the object is gone.",
         "the disk: the kernel's log (dmesg), and the counters read_errors of the storage (SMF)";
-    InternalError, "internal-error", Daemon, "", "The daemon failed; only this request was lost.", "panic.show";
+    InternalError, "internal-error", Daemon, Error, "", "The daemon failed; only this request was lost.", "panic.show";
 }
 
 impl Reason {
@@ -299,6 +365,13 @@ mod tests {
     fn rows_stand_in_the_order_of_the_enumeration() {
         for row in REASONS {
             assert_eq!(row.reason.row().word, row.word);
+        }
+    }
+
+    #[test]
+    fn handlings_stand_in_the_order_of_the_enumeration() {
+        for (handling, word, _) in HANDLINGS {
+            assert_eq!(handling.word(), *word);
         }
     }
 

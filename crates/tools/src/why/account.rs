@@ -34,8 +34,6 @@ pub(crate) struct Account {
     pub start: f64,
     /// Seconds from its start to its end.
     pub seconds: Option<f64>,
-    /// Served from the cache.
-    pub hit: Option<Hit>,
     /// What the cache had under almost the same address.
     pub near: Vec<(Difference, Stored)>,
     /// The steps: the request itself, its restarts, and its fetches.
@@ -66,9 +64,13 @@ impl Hit {
 #[derive(Debug, Default)]
 pub(crate) struct Step {
     pub xid: u32,
+    /// The transaction that began it.
+    pub parent: u32,
     /// Why it was begun; `None` when its records don't say.
     pub begun: Option<Begun>,
     pub is_fetch: bool,
+    /// The stored copy that lookup found.
+    pub hit: Option<Hit>,
     /// Its decisions, in order.
     pub decisions: Vec<Decision>,
     /// `TTL` records.
@@ -174,6 +176,30 @@ impl Account {
         accounts
     }
 
+    /// The step that the client's response is of, the request itself or its last restart, and the fetches for it. Without any
+    /// such step: all fetches.
+    pub(crate) fn last(&self) -> (Option<&Step>, Vec<&Step>) {
+        let Some(place) = self.steps.iter().rposition(|step| !step.is_fetch) else {
+            return (None, self.steps.iter().collect());
+        };
+        let last = &self.steps[place];
+        // Retries hang below the fetches before them, and those of an earlier step may stand here, too.
+        let mut family = vec![last.xid];
+        let mut fetches = Vec::new();
+        for fetch in &self.steps[place + 1..] {
+            if family.contains(&fetch.parent) {
+                family.push(fetch.xid);
+                fetches.push(fetch);
+            }
+        }
+        (Some(last), fetches)
+    }
+
+    /// The stored copy that the last step found.
+    pub(crate) fn hit(&self) -> Option<Hit> {
+        self.last().0?.hit
+    }
+
     pub(crate) fn xids(&self) -> impl Iterator<Item = u32> {
         self.steps.iter().map(|step| step.xid)
     }
@@ -217,7 +243,7 @@ impl Account {
                 }
                 Tag::RespStatus => self.status = text,
                 Tag::RespReason => self.phrase = text,
-                Tag::Hit => self.hit = Hit::parse(&text),
+                Tag::Hit => step.hit = Hit::parse(&text),
                 Tag::Timestamp => {
                     if let Some(start) = absolute(&text, "Start").filter(|_| self.start == 0.0) {
                         self.start = start;
@@ -287,7 +313,8 @@ impl Account {
 
 impl Step {
     fn new(transaction: &Transaction, is_fetch: bool) -> Step {
-        Step { xid: transaction.vxid, begun: Some(transaction.reason), is_fetch, ..Step::default() }
+        let (xid, parent) = (transaction.vxid, transaction.parent);
+        Step { xid, parent, begun: Some(transaction.reason), is_fetch, ..Step::default() }
     }
 
     /// Handles what requests and fetches have in common.

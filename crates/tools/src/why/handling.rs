@@ -1,163 +1,142 @@
-//! How a request was handled, and who made its response.
+//! How a request was handled, and who made its response: both are judged by the last of its restarts, and the fetches for it.
 
 use shm::read::transaction::Reason as Begun;
-use surface::reason::{Layer, Reason};
+use surface::reason::{Handling, Layer, Reason};
 
 use super::account::{Account, Step};
 
-/// How a request was handled, in a word.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Handling {
-    Hit,
-    HitGrace,
-    /// The origin failed.
-    HitStale,
-    Miss,
-    Pass,
-    Pipe,
-    Purge,
-    Synth,
-    Error,
-    /// The log does not say.
-    Answer,
+/// According to the last reason that says it.
+pub(super) fn handling(account: &Account) -> Handling {
+    let (step, fetches) = account.last();
+    let said = step.and_then(|step| step.decisions.iter().rev().find_map(|made| made.reason.row().handling));
+    match said {
+        Some(said) => said,
+        None if account.hit().is_some() => Handling::Hit,
+        None if account.method.is_empty() => Handling::Error,
+        None => without_reasons(&fetches),
+    }
 }
 
-impl Handling {
-    /// All of them.
-    #[cfg(test)]
-    pub(super) const ALL: &'static [Handling] = &[
-        Handling::Hit,
-        Handling::HitGrace,
-        Handling::HitStale,
-        Handling::Miss,
-        Handling::Pass,
-        Handling::Pipe,
-        Handling::Purge,
-        Handling::Synth,
-        Handling::Error,
-        Handling::Answer,
-    ];
-
-    /// The word in JSON.
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Handling::Hit => "hit",
-            Handling::HitGrace => "hit-grace",
-            Handling::HitStale => "hit-stale",
-            Handling::Miss => "miss",
-            Handling::Pass => "pass",
-            Handling::Pipe => "pipe",
-            Handling::Purge => "purge",
-            Handling::Synth => "synth",
-            Handling::Error => "error",
-            Handling::Answer => "answer",
-        }
-    }
-
-    /// The text for the first line of an explanation.
-    pub(super) fn text(self) -> &'static str {
-        match self {
-            Handling::HitGrace => "hit (stale, in grace)",
-            Handling::HitStale => "hit (stale, since the origin failed)",
-            Handling::Synth => "answer made by VCL",
-            other => other.word(),
-        }
-    }
-
-    /// According to the last reason that determines it.
-    pub(super) fn of(account: &Account) -> Handling {
-        let mut decisions = account.steps.iter().filter(|step| !step.is_fetch).flat_map(|step| &step.decisions);
-        let last = decisions.rfind(|decision| decision.reason != Reason::RestartByVcl).map(|last| last.reason);
-        match last {
-            Some(Reason::HitGrace) => Handling::HitGrace,
-            Some(Reason::StaleOnError) => Handling::HitStale,
-            Some(Reason::PassByVcl | Reason::HitForPass) => Handling::Pass,
-            Some(Reason::PipeByVcl) => Handling::Pipe,
-            Some(Reason::PurgeByVcl) => Handling::Purge,
-            Some(Reason::SynthByVcl) => Handling::Synth,
-            Some(
-                Reason::VclFailed
-                | Reason::TooManyRestarts
-                | Reason::InternalError
-                | Reason::BadRequest
-                | Reason::RequestTooLarge
-                | Reason::ExpectationUnknown
-                | Reason::ClientGone,
-            ) => Handling::Error,
-            Some(reason) if reason.row().layer == Layer::Lookup => Handling::Miss,
-            Some(_) => Handling::Error,
-            None if account.hit.is_some() => Handling::Hit,
-            None if account.method.is_empty() => Handling::Error,
-            None => Handling::without_reasons(account),
-        }
-    }
-
-    /// As much as the log of any Varnish tells: according to the purpose of the first fetch.
-    fn without_reasons(account: &Account) -> Handling {
-        match account.steps.iter().find(|step| step.is_fetch).and_then(|step| step.begun) {
-            Some(Begun::Fetch) => Handling::Miss,
-            Some(Begun::Pass) => Handling::Pass,
-            Some(Begun::Pipe) => Handling::Pipe,
-            _ => Handling::Answer,
-        }
+/// As much as the log of any Varnish tells: according to the purpose of the first fetch.
+fn without_reasons(fetches: &[&Step]) -> Handling {
+    match fetches.iter().find_map(|fetch| fetch.begun) {
+        Some(Begun::Fetch) => Handling::Miss,
+        Some(Begun::Pass) => Handling::Pass,
+        Some(Begun::Pipe) => Handling::Pipe,
+        _ => Handling::Answer,
     }
 }
 
 /// Whether the response was made here: by VCL, or because something failed. `None` = it came from the cache, or there
 /// was none.
 pub(super) fn is_made_here(account: &Account) -> Option<bool> {
-    if account.status.is_empty() || account.hit.is_some() {
+    if account.status.is_empty() {
         return None;
     }
-    let decided =
-        |reason: Reason| account.steps.iter().any(|step| step.decisions.iter().any(|made| made.reason == reason));
-    if decided(Reason::HitGrace) || decided(Reason::StaleOnError) {
-        return None;
+    let (step, fetches) = account.last();
+    let decided = |reason: Reason| step.is_some_and(|step| has(step, |made| made == reason));
+    match handling(account) {
+        Handling::Hit | Handling::HitGrace | Handling::HitStale => return None,
+        Handling::Synth | Handling::Purge => return Some(true),
+        // It was on its way when its body broke off.
+        Handling::Error if account.hit().is_some() && decided(Reason::BodyUnreadable) => return None,
+        _ => {}
     }
-    let failed = |step: &Step| step.decisions.iter().any(|decision| decision.reason.row().layer == Layer::Origin);
-    let last = account.steps.iter().rfind(|step| step.is_fetch && step.begun != Some(Begun::Bgfetch));
+    let failed = |step: &Step| has(step, |reason| reason == Reason::VclFailed || reason.row().layer == Layer::Origin);
+    let last = fetches.iter().rfind(|fetch| fetch.begun != Some(Begun::Bgfetch));
     let is_origins = last.is_some_and(|fetch| {
         let status = fetch.origin_status.as_deref();
         (status == Some(account.status.as_str()) || status == Some("304")) && !failed(fetch)
     });
-    Some(!is_origins || decided(Reason::SynthByVcl) || decided(Reason::VclFailed))
+    Some(!is_origins || decided(Reason::VclFailed))
+}
+
+fn has(step: &Step, is_meant: impl Fn(Reason) -> bool) -> bool {
+    step.decisions.iter().any(|decision| is_meant(decision.reason))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::account::Decision;
     use super::*;
+    use surface::reason::REASONS;
+
+    fn step(reasons: &[Reason]) -> Step {
+        let decisions = reasons.iter().map(|reason| Decision { reason: *reason, details: Vec::new() }).collect();
+        Step { decisions, ..Step::default() }
+    }
+
+    fn hit(reasons: &[Reason]) -> Step {
+        Step { hit: Some(Default::default()), ..step(reasons) }
+    }
+
+    fn fetch(origin: Option<&str>, reasons: &[Reason]) -> Step {
+        Step { is_fetch: true, origin_status: origin.map(str::to_owned), ..step(reasons) }
+    }
+
+    fn account(status: &str, steps: Vec<Step>) -> Account {
+        Account { method: "GET".to_owned(), status: status.to_owned(), steps, ..Account::default() }
+    }
 
     #[test]
-    fn a_stale_copy_in_place_of_an_error_is_a_hit() {
-        let decided = |reasons: &[Reason]| {
-            let decisions = reasons.iter().map(|reason| Decision { reason: *reason, details: Vec::new() }).collect();
-            let step = Step { decisions, ..Step::default() };
-            Handling::of(&Account { method: "GET".to_owned(), steps: vec![step], ..Account::default() })
+    fn every_reason_of_a_request_says_how_it_was_handled_or_leaves_that_to_an_earlier_one() {
+        for row in REASONS {
+            let of = |reasons: &[Reason]| handling(&account("200", vec![step(reasons)]));
+            assert_eq!(of(&[Reason::PassByVcl, row.reason]), row.handling.unwrap_or(Handling::Pass), "{}", row.word);
+            let is_right = match row.cache_status {
+                "hit" => matches!(row.handling, Some(Handling::Hit | Handling::HitGrace | Handling::HitStale)),
+                "" => !matches!(row.handling, Some(Handling::Hit | Handling::HitGrace | Handling::HitStale)),
+                _ => matches!(row.handling, Some(Handling::Miss | Handling::Pass | Handling::Pipe)),
+            };
+            assert!(is_right, "{}: {:?}", row.word, row.handling);
+        }
+    }
+
+    #[test]
+    fn the_last_restart_is_judged_alone() {
+        let passed = || step(&[Reason::PassByVcl, Reason::RestartByVcl]);
+        let of = |status: &str, steps: Vec<Step>| {
+            let account = account(status, steps);
+            (handling(&account), is_made_here(&account))
         };
-        assert_eq!(decided(&[Reason::MissExpired, Reason::StaleOnError]), Handling::HitStale);
-        assert_eq!(decided(&[Reason::MissExpired]), Handling::Miss);
+        let origins = || fetch(Some("401"), &[]);
+        assert_eq!(of("200", vec![passed(), origins(), hit(&[])]), (Handling::Hit, None));
+        let missed = vec![passed(), origins(), step(&[Reason::MissAbsent]), fetch(Some("200"), &[])];
+        assert_eq!(of("200", missed), (Handling::Miss, Some(false)));
+        let refused = vec![hit(&[Reason::RestartByVcl]), step(&[Reason::SynthByVcl])];
+        assert_eq!(of("403", refused), (Handling::Synth, Some(true)));
+        let asked = vec![step(&[Reason::SynthByVcl, Reason::RestartByVcl]), step(&[Reason::MissAbsent]), origins()];
+        assert_eq!(of("401", asked), (Handling::Miss, Some(false)));
+        let late = Step { parent: 7, ..fetch(Some("200"), &[Reason::ConnectFailed]) };
+        assert_eq!(of("200", vec![step(&[Reason::MissAbsent]), fetch(Some("200"), &[]), late]).1, Some(false));
+        let unsaid = Step { begun: Some(Begun::Fetch), ..fetch(Some("200"), &[]) };
+        assert_eq!(of("200", vec![passed(), origins(), step(&[]), unsaid]), (Handling::Miss, Some(false)));
+    }
+
+    #[test]
+    fn what_else_a_request_did_does_not_change_how_it_was_handled() {
+        let of = |reasons: &[Reason]| handling(&account("200", vec![step(reasons), fetch(Some("200"), &[])]));
+        assert_eq!(of(&[Reason::PassByVcl, Reason::Invalidated]), Handling::Pass);
+        assert_eq!(of(&[Reason::MissExpired, Reason::StaleOnError]), Handling::HitStale);
+        assert_eq!(of(&[Reason::MissExpired]), Handling::Miss);
+        assert_eq!(of(&[Reason::Challenge]), Handling::Synth);
+        assert_eq!(handling(&account("200", vec![hit(&[Reason::PassByVcl])])), Handling::Pass);
     }
 
     #[test]
     fn status_of_the_origin_is_told_from_one_made_here() {
-        let of = |origin: Option<&str>, reason: Option<Reason>| {
-            let decisions = reason.into_iter().map(|reason| Decision { reason, details: Vec::new() }).collect();
-            let origin_status = origin.map(str::to_owned);
-            let step = Step { is_fetch: true, decisions, origin_status, ..Step::default() };
-            is_made_here(&Account {
-                method: "GET".to_owned(),
-                status: "503".to_owned(),
-                steps: vec![step],
-                ..Account::default()
-            })
+        let of = |origin: Option<&str>, reasons: &[Reason]| {
+            is_made_here(&account("503", vec![step(&[Reason::MissAbsent]), fetch(origin, reasons)]))
         };
-        assert_eq!(of(Some("503"), None), Some(false));
-        assert_eq!(of(None, Some(Reason::ConnectFailed)), Some(true));
-        assert_eq!(of(Some("503"), Some(Reason::ErrorByVcl)), Some(true));
-        assert_eq!(of(Some("200"), None), Some(true));
-        assert_eq!(of(None, Some(Reason::StaleOnError)), None);
-        let hit = Account { status: "503".to_owned(), hit: Some(Default::default()), ..Account::default() };
-        assert_eq!(is_made_here(&hit), None);
+        assert_eq!(of(Some("503"), &[]), Some(false));
+        assert_eq!(of(None, &[Reason::ConnectFailed]), Some(true));
+        assert_eq!(of(Some("503"), &[Reason::ErrorByVcl]), Some(true));
+        assert_eq!(of(Some("503"), &[Reason::VclFailed]), Some(true));
+        assert_eq!(of(Some("200"), &[]), Some(true));
+        let of = |steps: Vec<Step>| is_made_here(&account("503", steps));
+        assert_eq!(of(vec![step(&[Reason::MissExpired, Reason::StaleOnError]), fetch(None, &[])]), None);
+        assert_eq!(of(vec![hit(&[])]), None);
+        assert_eq!(of(vec![hit(&[Reason::BodyUnreadable])]), None);
+        assert_eq!(of(vec![hit(&[Reason::VclFailed])]), Some(true));
     }
 }

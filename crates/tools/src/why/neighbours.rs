@@ -25,7 +25,7 @@ impl Neighbours {
     pub(super) fn note(&mut self, account: &Account) {
         let is_stored = |reason| reason == Reason::Stored;
         let was_stored = account.steps.iter().flat_map(|step| &step.decisions).any(|made| is_stored(made.reason));
-        if !was_stored && account.hit.is_none() {
+        if !was_stored && account.steps.iter().all(|step| step.hit.is_none()) {
             return;
         }
         let path = path_of(&account.url);
@@ -82,10 +82,10 @@ mod tests {
     use super::*;
 
     fn account(host: &str, url: &str, start: f64, reason: Option<Reason>) -> Account {
-        let mut step = Step { xid: start as u32, ..Step::default() };
-        step.decisions.extend(reason.map(|reason| Decision { reason, details: Vec::new() }));
         let hit = reason.is_none().then(Default::default);
-        Account { host: host.to_owned(), url: url.to_owned(), start, steps: vec![step], hit, ..Account::default() }
+        let mut step = Step { xid: start as u32, hit, ..Step::default() };
+        step.decisions.extend(reason.map(|reason| Decision { reason, details: Vec::new() }));
+        Account { host: host.to_owned(), url: url.to_owned(), start, steps: vec![step], ..Account::default() }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use surface::legible;
 use surface::tag::Tag;
 
 use super::account::{Account, Decision, Step};
-use super::handling::{Handling, is_made_here};
+use super::handling::{handling, is_made_here};
 use super::tell::{moment, named_cookies, piece, strips};
 
 /// The type of a member. `null` means that the log doesn't say, if it is allowed.
@@ -130,7 +130,7 @@ pub(super) static MEMBERS: &[Member] = &[
         "steps[].decisions[].gone",
         Kind::Text,
         true,
-        "how the last copy left: `purged`, `banned`, `cutoff`, `expired`, `evicted`, `dropped`, or `never` if there was none",
+        "how the last copy left: `purged`, `banned`, `cutoff`, `expired`, `evicted`, `dropped`, `invalidated`, or `never` if there was none",
     ),
     Member("steps[].decisions[].ban", Kind::Text, true, "the ban as `ban.list` shows it, cut to 200 bytes"),
     Member("steps[].decisions[].ban_time", Kind::Text, true, "when the ban was added, RFC 3339"),
@@ -164,7 +164,7 @@ fn value(account: &Account) -> Value {
     let near = account.near.iter().map(|(difference, stored)| {
         json!({ "differs": difference.word(), "host": stored.host, "url": stored.url, "xid": stored.xid })
     });
-    let hit = account.hit.map(|hit| json!({ "xid": hit.xid, "ttl": hit.ttl, "grace": hit.grace, "keep": hit.keep }));
+    let hit = account.hit().map(|hit| json!({ "xid": hit.xid, "ttl": hit.ttl, "grace": hit.grace, "keep": hit.keep }));
     json!({
         "method": text(&account.method),
         "scheme": text(&account.scheme),
@@ -176,7 +176,7 @@ fn value(account: &Account) -> Value {
         "page": account.page,
         "status": whole(&account.status),
         "reason": text(&account.phrase),
-        "handling": Handling::of(account).word(),
+        "handling": handling(account).word(),
         "made_here": is_made_here(account),
         "seconds": account.seconds,
         "hit": hit,
@@ -256,7 +256,7 @@ mod tests {
     use super::super::account::Hit;
     use super::super::near_miss::{Difference, Stored};
     use super::*;
-    use surface::reason::{DETAILS, REASONS};
+    use surface::reason::{DEPARTURES, DETAILS, HANDLINGS, REASONS};
 
     impl Kind {
         fn word(self) -> &'static str {
@@ -334,9 +334,8 @@ mod tests {
         Account {
             method: "GET".to_owned(),
             status: "200".to_owned(),
-            hit: Some(Hit::default()),
             near: vec![(Difference::Host, stored)],
-            steps: vec![step, Step::default()],
+            steps: vec![step, Step { hit: Some(Hit::default()), ..Step::default() }],
             ..Account::default()
         }
     }
@@ -348,10 +347,12 @@ mod tests {
             let parsed: Value = serde_json::from_str(&line(&full(row.reason))).unwrap();
             check("", &parsed);
         }
-        for handling in Handling::ALL {
-            let row = MEMBERS.iter().find(|member| member.0 == "handling").unwrap();
-            assert!(row.3.contains(&format!("`{}`", handling.word())), "{}", handling.word());
-        }
+        let said = |name: &str, word: &str| {
+            let row = MEMBERS.iter().find(|member| member.0 == name).unwrap();
+            assert!(row.3.contains(&format!("`{word}`")), "{name}: {word}");
+        };
+        HANDLINGS.iter().for_each(|(_, word, _)| said("handling", word));
+        DEPARTURES.iter().for_each(|(_, word, _)| said("steps[].decisions[].gone", word));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::account::{Account, Decision, Step};
 use super::cookies;
-use super::handling::{Handling, is_made_here};
+use super::handling::{handling, is_made_here};
 use super::near_miss::Difference;
 use crate::clock;
 use shm::read::transaction::Reason as Begun;
@@ -29,7 +29,7 @@ pub(crate) fn plain(account: &Account) -> String {
         // Neither method nor URL was logged.
         text.push_str("A request that was refused at once");
     } else {
-        let _ = write!(text, "{} {}{url}: {}", account.method, account.host, Handling::of(account).text());
+        let _ = write!(text, "{} {}{url}: {}", account.method, account.host, handling(account).text());
     }
     if !account.status.is_empty() {
         let _ = write!(text, ", status {} {}", account.status, account.phrase);
@@ -45,7 +45,7 @@ pub(crate) fn plain(account: &Account) -> String {
     if account.received_url != *url {
         let _ = writeln!(text, "  asked for as {}", account.received_url);
     }
-    if account.hit.is_none() && account.steps.iter().all(|step| step.decisions.is_empty()) {
+    if account.steps.iter().all(|step| step.hit.is_none() && step.decisions.is_empty()) {
         let _ = writeln!(text, "  {NO_REASONS}");
     }
     if account.status.starts_with('5') {
@@ -59,7 +59,7 @@ pub(crate) fn plain(account: &Account) -> String {
         };
     }
     for step in &account.steps {
-        tell_step(account, step, &mut text);
+        tell_step(step, &mut text);
     }
     tell_near(account, &mut text);
     text.push('\n');
@@ -94,7 +94,7 @@ fn tell_near(account: &Account, text: &mut String) {
     }
 }
 
-fn tell_step(account: &Account, step: &Step, text: &mut String) {
+fn tell_step(step: &Step, text: &mut String) {
     let indent = if step.is_fetch { "    " } else { "  " };
     if step.is_fetch {
         let what = match step.begun {
@@ -137,9 +137,7 @@ fn tell_step(account: &Account, step: &Step, text: &mut String) {
         }
         tell_decision(decision, step, indent, text);
     }
-    if !step.is_fetch
-        && let Some(hit) = account.hit.filter(|_| step.decisions.is_empty())
-    {
+    if let Some(hit) = step.hit.filter(|_| step.decisions.is_empty()) {
         let _ = writeln!(text, "{indent}{}", Reason::Hit.row().sentence);
         let _ = writeln!(text, "{indent}  fetched by XID {}, fresh for another {:.0} s", hit.xid, hit.ttl.floor());
     }
