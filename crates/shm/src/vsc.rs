@@ -82,15 +82,15 @@ impl Publisher {
     /// Whatever the file system reports.
     pub fn withdraw(&self, block: CounterBlock) -> io::Result<()> {
         let mut documents = self.0.documents.lock();
-        self.0.vsm.remove(&block.segment)?;
-        let Some(document) = documents.by_section.get_mut(block.section.name) else { return Ok(()) };
+        let removed = self.0.vsm.remove(&block.segment);
+        let Some(document) = documents.by_section.get_mut(block.section.name) else { return removed };
         document.users = document.users.saturating_sub(1);
         if document.users == 0
             && let Some(last) = documents.by_section.remove(block.section.name)
         {
-            self.0.vsm.remove(&last.segment)?;
+            return removed.and(self.0.vsm.remove(&last.segment));
         }
-        Ok(())
+        removed
     }
 
     fn add_document(&self, section: &'static SectionRow, id: u64) -> io::Result<Segment> {

@@ -2,13 +2,15 @@
 //!
 //! Order of publication: create the file, size it, fill it, then append its `+` line; removal: append the `-` line, then
 //! unlink. Readers keep what they have mapped. After some removals the whole index is rewritten under the same header
-//! and renamed into place. A line, once written, never changes, and surviving lines keep their relative order.
+//! and renamed into place.
 //!
 //! Owner: the manager writes `_.vsm_mgt`, each worker its own `_.vsm_child` (made anew by the manager before each start).
-//! The list is under one mutex; segments are used without it. Next file: `log.rs`.
+//! The list is under one mutex; segments are used without it. Next file: `vsm/index.rs`.
+
+mod index;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +20,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use parking_lot::Mutex;
 
 use crate::region::Region;
+use index::Index;
 
 /// Name of the index in its directory.
 pub const INDEX_NAME: &str = "_.index";
@@ -30,8 +33,6 @@ pub const INDEX_LINE_BYTES_MAX: usize = 4096;
 
 const FILE_MODE: u32 = 0o640;
 const PAGE_BYTES: usize = 4096;
-/// Removals after which the index is rewritten, unless more than twice as many entries live on.
-const REMOVALS_MAX: usize = 10;
 
 /// Makes `directory` anew: removes it with everything in it, and creates it empty with permission bits `mode`.
 ///
@@ -60,14 +61,11 @@ pub struct VsmWriter(Arc<Writer>);
 
 struct Writer {
     directory: PathBuf,
-    header: String,
     state: Mutex<State>,
 }
 
 struct State {
-    index: File,
-    lines: Vec<String>,
-    removals: usize,
+    index: Index,
     next_file: u64,
 }
 
@@ -83,12 +81,11 @@ impl VsmWriter {
         // A worker may be allowed into its directory without being allowed all the way down to it from the root.
         let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
         let (process, incarnation) = (std::process::id(), incarnation());
-        let header = format!("# {process} {incarnation}\n");
-        let index = rewrite(&directory, &header, &[])?;
+        let index = Index::create(&directory, format!("# {process} {incarnation}\n"))?;
         // File names of one incarnation must differ from those that an earlier one may have left behind.
         let first_file = (incarnation << 22 ^ u64::from(process)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let state = State { index, lines: Vec::new(), removals: 0, next_file: first_file };
-        Ok(VsmWriter(Arc::new(Writer { directory, header, state: Mutex::new(state) })))
+        let state = Mutex::new(State { index, next_file: first_file });
+        Ok(VsmWriter(Arc::new(Writer { directory, state })))
     }
 
     /// Adds a zeroed segment of `bytes` bytes (rounded up to 8) and publishes it at once. If nobody may see it
@@ -135,11 +132,12 @@ impl VsmWriter {
         };
         let line = format!("{name} 0 {length} {class} {ident}\n");
         fill(&mut region);
-        let segment = Segment { region, file_name: name, line };
-        let mut state = self.0.state.lock();
-        state.index.write_all(format!("+ {}", segment.line).as_bytes())?;
-        state.lines.push(segment.line.clone());
-        Ok(segment)
+        let listed = self.0.state.lock().index.add(&line);
+        if let Err(error) = listed {
+            let _ = fs::remove_file(&path);
+            return Err(error);
+        }
+        Ok(Segment { region, file_name: name, line })
     }
 
     /// Adds a segment that holds `text` and a NUL: clients find the CLI in such `Arg` segments.
@@ -154,21 +152,15 @@ impl VsmWriter {
     /// usable. Does nothing when it is not in the index.
     ///
     /// # Errors
-    /// Whatever the file system reports.
+    /// Whatever the file system reports. The file is gone then, if that is possible; its line goes with the next one that
+    /// can be written.
     pub fn remove(&self, segment: &Segment) -> io::Result<()> {
-        let mut state = self.0.state.lock();
-        // What came last is usually removed first, and a VCL may have many backends.
-        let Some(position) = state.lines.iter().rposition(|line| *line == segment.line) else { return Ok(()) };
-        let line = state.lines.remove(position);
-        if state.removals < REMOVALS_MAX || state.removals < state.lines.len() / 2 {
-            state.removals += 1;
-            state.index.write_all(format!("- {line}").as_bytes())?;
-        } else {
-            state.index = rewrite(&self.0.directory, &self.0.header, &state.lines)?;
-            state.removals = 0;
-        }
-        drop(state);
-        fs::remove_file(self.0.directory.join(&segment.file_name))
+        let removed = self.0.state.lock().index.remove(&segment.line);
+        let Some(written) = removed else { return Ok(()) };
+        let unlinked = fs::remove_file(self.0.directory.join(&segment.file_name));
+        // That made room on a full file system.
+        let written = written.or_else(|_| self.0.state.lock().index.settle());
+        written.and(unlinked)
     }
 
     /// The directory of the index, absolute if possible.
@@ -254,22 +246,6 @@ fn allocate(file: &File, bytes: usize) -> io::Result<()> {
         Err(nix::errno::Errno::EOPNOTSUPP | nix::errno::Errno::EINVAL) => file.set_len(bytes as u64),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Writes a complete index beside the old one, renames it into place and returns it open for appending.
-fn rewrite(directory: &Path, header: &str, lines: &[String]) -> io::Result<File> {
-    let temporary = directory.join("_.index.new");
-    let _ = fs::remove_file(&temporary);
-    let mut file = OpenOptions::new().append(true).create_new(true).mode(FILE_MODE).open(&temporary)?;
-    file.set_permissions(fs::Permissions::from_mode(FILE_MODE))?;
-    let mut text = String::from(header);
-    for line in lines {
-        text.push_str("+ ");
-        text.push_str(line);
-    }
-    file.write_all(text.as_bytes())?;
-    fs::rename(&temporary, directory.join(INDEX_NAME))?;
-    Ok(file)
 }
 
 #[cfg(test)]
