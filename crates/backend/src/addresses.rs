@@ -6,22 +6,27 @@
 //! could not be reached a moment ago comes last. Who looks up the name: `follow.rs`.
 
 use crate::dial::DialTarget;
+use crate::hold::Hold;
 use crate::pool_key::{PoolKey, SharedKey};
 use crate::terms::TlsTerms;
 use parking_lot::RwLock;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 use surface::limits::DYNAMIC_ADDRESSES_MAX;
 use vcl_run::program::{BackendDefinition, Endpoint};
+
+/// How long an address that could not be reached comes after the others.
+const ADDRESS_FAILED: Duration = Duration::from_secs(10);
 
 /// One address.
 struct Present {
     address: SocketAddr,
     key: SharedKey,
-    /// It comes last until this time; seconds since 1970, as the bits of an `f64`.
-    failed_until: AtomicU64,
+    /// It comes last for a while.
+    failed: Hold,
 }
 
 /// A way to a backend: where to connect to, and where its idle connections are.
@@ -46,10 +51,10 @@ impl Route {
         Route { target, key: Arc::clone(key), present: None }
     }
 
-    /// It could not be taken: others come first until this time, seconds since 1970.
-    pub(crate) fn note_failure(&self, until: f64) {
+    /// It could not be taken: others come first for a while.
+    pub(crate) fn note_failure(&self) {
         if let Some(present) = &self.present {
-            present.failed_until.store(until.to_bits(), Relaxed);
+            present.failed.set(ADDRESS_FAILED);
         }
     }
 }
@@ -88,7 +93,7 @@ impl Addresses {
             None => {
                 let (v4, v6) = if address.is_ipv4() { (Some(address), None) } else { (None, Some(address)) };
                 let key = SharedKey::at(Endpoint::Ip { v4, v6 }, definition, tls);
-                Arc::new(Present { address, key, failed_until: AtomicU64::new(0f64.to_bits()) })
+                Arc::new(Present { address, key, failed: Hold::new() })
             }
         };
         *self.present.write() = wanted.into_iter().map(place).collect();
@@ -105,8 +110,8 @@ impl Addresses {
         self.present.read().iter().any(|present| present.address == address)
     }
 
-    /// All ways, the one whose turn it is first. `now`: seconds since 1970.
-    pub(crate) fn routes(&self, prefer_v6: bool, now: f64) -> Vec<Route> {
+    /// All ways, the one whose turn it is first.
+    pub(crate) fn routes(&self, prefer_v6: bool) -> Vec<Route> {
         let present = Arc::clone(&self.present.read());
         let turn = self.turn.fetch_add(1, Relaxed);
         let mut order: Vec<&Arc<Present>> = Vec::with_capacity(present.len());
@@ -115,7 +120,8 @@ impl Addresses {
             let start = turn.checked_rem(family().count()).unwrap_or(0);
             order.extend(family().skip(start).chain(family().take(start)));
         }
-        order.sort_by_key(|present| now < f64::from_bits(present.failed_until.load(Relaxed)));
+        // Each is asked once: its time may be over meanwhile.
+        order.sort_by_cached_key(|present| present.failed.is_on());
         let route = |present: &Arc<Present>| Route {
             target: match present.address {
                 SocketAddr::V4(_) => DialTarget::Ip { v4: Some(present.address), v6: None, prefer_v6 },
@@ -132,42 +138,44 @@ impl Addresses {
 mod tests {
     use super::*;
     use crate::memory::definition;
+    use tokio::time::advance;
 
     fn addresses(list: &[&str]) -> Vec<SocketAddr> {
         list.iter().map(|text| text.parse().unwrap()).collect()
     }
 
-    fn first(all: &Addresses, now: f64) -> SocketAddr {
-        match all.routes(false, now)[0].target {
+    fn first(all: &Addresses) -> SocketAddr {
+        match all.routes(false)[0].target {
             DialTarget::Ip { v4, v6, .. } => v4.or(v6).unwrap(),
             DialTarget::Unix(_) => unreachable!(),
         }
     }
 
-    #[test]
-    fn addresses_take_turns_the_other_family_comes_after_them_and_the_failed_ones_last() {
+    #[tokio::test(start_paused = true)]
+    async fn addresses_take_turns_the_other_family_comes_after_them_and_the_failed_ones_last() {
         let all = Addresses::new(&definition("b"), None);
         let list = addresses(&["192.0.2.1:80", "192.0.2.2:80", "[2001:db8::1]:80"]);
         assert!(all.set(&list, &definition("b"), None));
         assert!(!all.set(&[list[2], list[1], list[0], list[0]], &definition("b"), None), "the same in another order");
-        let turns: Vec<_> = (0..4).map(|_| first(&all, 0.0)).collect();
+        let turns: Vec<_> = (0..4).map(|_| first(&all)).collect();
         assert_eq!(turns[0], turns[2]);
         assert_ne!(turns[0], turns[1]);
         assert!(turns.iter().all(SocketAddr::is_ipv4));
-        for route in
-            all.routes(false, 10.0).iter().filter(|route| matches!(route.target, DialTarget::Ip { v6: None, .. }))
-        {
-            route.note_failure(15.0);
+        for route in all.routes(false).iter().filter(|route| matches!(route.target, DialTarget::Ip { v6: None, .. })) {
+            route.note_failure();
         }
-        assert_eq!((first(&all, 14.0), first(&all, 15.0).is_ipv4()), (list[2], true));
-        assert_eq!(all.routes(false, 14.0).len(), 3, "they are tried all the same if nothing else works");
+        advance(Duration::from_secs(9)).await;
+        assert_eq!(first(&all), list[2]);
+        assert_eq!(all.routes(false).len(), 3, "they are tried all the same if nothing else works");
+        advance(Duration::from_secs(1)).await;
+        assert!(first(&all).is_ipv4());
     }
 
     #[test]
     fn an_address_that_stays_keeps_its_connections_and_one_that_leaves_loses_them() {
         let all = Addresses::new(&definition("b"), None);
         all.set(&addresses(&["192.0.2.11:80", "192.0.2.12:80"]), &definition("b"), None);
-        let before = all.routes(false, 0.0);
+        let before = all.routes(false);
         let key_of = |routes: &[Route], last: u8| {
             let ends = |route: &&Route| matches!(route.target, DialTarget::Ip { v4: Some(SocketAddr::V4(v4)), .. } if v4.ip().octets()[3] == last);
             Arc::clone(&routes.iter().find(ends).unwrap().key)
@@ -175,7 +183,7 @@ mod tests {
         let (stays, leaves) = (key_of(&before, 11), key_of(&before, 12));
         drop(before);
         all.set(&addresses(&["192.0.2.11:80", "192.0.2.13:80"]), &definition("b"), None);
-        assert!(Arc::ptr_eq(&stays, &key_of(&all.routes(false, 0.0), 11)));
+        assert!(Arc::ptr_eq(&stays, &key_of(&all.routes(false), 11)));
         assert!(stays.is_used() && !leaves.is_used());
         assert!(!all.set(&[], &definition("b"), None), "no answer is not an answer");
         assert_eq!(all.list().len(), 2);

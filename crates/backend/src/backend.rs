@@ -6,6 +6,7 @@
 use crate::addresses::{Addresses, Route};
 use crate::dial::{DialTarget, TlsFailure};
 use crate::health::Health;
+use crate::hold::Hold;
 use crate::pool_key::{PoolKey, SharedKey};
 use crate::probe::ProbeState;
 use crate::retry_budget::RetryBudget;
@@ -17,7 +18,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicU32, AtomicU64, fence};
+use std::sync::atomic::{AtomicU32, fence};
 use std::time::Duration;
 use surface::counter::{VBE, Vbe};
 use surface::limits::SLOW_START_SHARE_MIN;
@@ -49,8 +50,8 @@ pub struct Backend {
     waiting: AtomicU32,
     /// Notified when a connection becomes free while a fetch waits for one.
     freed: Notify,
-    /// No connects are tried until this time; seconds since 1970, as the bits of an `f64`.
-    held_until: AtomicU64,
+    /// No connects are tried for a while.
+    held: Hold,
     troubles: TroubleList,
 }
 
@@ -84,7 +85,7 @@ impl Backend {
             connections: AtomicU32::new(0),
             waiting: AtomicU32::new(0),
             freed: Notify::new(),
-            held_until: AtomicU64::new(0f64.to_bits()),
+            held: Hold::new(),
             troubles: TroubleList::default(),
             definition,
         })
@@ -228,10 +229,10 @@ impl Backend {
         }
     }
 
-    /// All ways to it, the one to take first first. `now`: seconds since 1970.
-    pub(crate) fn routes(&self, prefer_v6: bool, now: f64) -> Vec<Route> {
+    /// All ways to it, the one to take first first; none for `backend x none`.
+    pub(crate) fn routes(&self, prefer_v6: bool) -> Vec<Route> {
         match &self.addresses {
-            Some(addresses) => addresses.routes(prefer_v6, now),
+            Some(addresses) => addresses.routes(prefer_v6),
             None => {
                 self.fixed_target(prefer_v6).map(|target| Route::fixed(target, self.pool_key())).into_iter().collect()
             }
@@ -262,15 +263,6 @@ impl Backend {
     #[must_use]
     pub fn connections(&self) -> u32 {
         self.connections.load(Relaxed)
-    }
-
-    /// Where to connect to at `now` (seconds since 1970); `None` for `backend x none`.
-    #[must_use]
-    pub fn target(&self, prefer_v6: bool, now: f64) -> Option<DialTarget> {
-        match &self.addresses {
-            Some(addresses) => addresses.routes(prefer_v6, now).into_iter().next().map(|route| route.target),
-            None => self.fixed_target(prefer_v6),
-        }
     }
 
     /// Whether it leads anywhere: `backend x none` does not.
@@ -388,12 +380,12 @@ impl Backend {
     }
 
     /// Whether a connect failed so recently that no other is tried.
-    pub(crate) fn is_held_down(&self, now: f64) -> bool {
-        now < f64::from_bits(self.held_until.load(Relaxed))
+    pub(crate) fn is_held_down(&self) -> bool {
+        self.held.is_on()
     }
 
     /// Counts a failed connect. After an error that is likely to last, no connects are tried for a while.
-    pub(crate) fn note_failure(&self, errno: i32, now: f64, parameters: &Parameters) {
+    pub(crate) fn note_failure(&self, errno: i32, parameters: &Parameters) {
         let (counter, hold_seconds) = match errno {
             EACCES | EPERM => (Vbe::FailEacces, parameters.backend_local_error_holddown),
             EADDRNOTAVAIL => (Vbe::FailEaddrnotavail, parameters.backend_local_error_holddown),
@@ -404,22 +396,25 @@ impl Backend {
         };
         self.count(Vbe::Fail, 1);
         self.count(counter, 1);
-        self.hold_down(hold_seconds, now);
+        self.hold_down(hold_seconds);
     }
 
     /// Counts a failed TLS handshake. After a refusal none is tried for a while.
-    pub(crate) fn note_no_handshake(&self, why: &TlsFailure, now: f64, parameters: &Parameters) {
+    pub(crate) fn note_no_handshake(&self, why: &TlsFailure, parameters: &Parameters) {
         self.count(Vbe::Fail, 1);
         self.count(Vbe::FailOther, 1);
-        self.hold_down(if why.is_refusal { parameters.backend_remote_error_holddown } else { 0.0 }, now);
+        self.hold_down(if why.is_refusal { parameters.backend_remote_error_holddown } else { 0.0 });
     }
 
-    fn hold_down(&self, seconds: f64, now: f64) {
+    fn hold_down(&self, seconds: f64) {
         if seconds > 0.0 {
-            self.held_until.store((now + seconds).to_bits(), Relaxed);
+            self.held.set(Duration::try_from_secs_f64(seconds).unwrap_or(HOLD_MAX).min(HOLD_MAX));
         }
     }
 }
+
+/// The longest time for which no connects are tried.
+const HOLD_MAX: Duration = Duration::from_secs(366 * 86_400);
 
 /// The longest time that a fetch may wait for a connection.
 const WAIT_MAX: Duration = Duration::from_secs(86_400);

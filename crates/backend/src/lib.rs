@@ -6,6 +6,7 @@
 //! | [`health`] | the operator's setting and the probe's result |
 //! | [`trust`] | what the fetches say: failures set it aside |
 //! | `retry_budget` | how many fetches may be repeated |
+//! | `hold` | how long something is not tried again |
 //! | `addresses` | where it is, if its name is followed |
 //! | [`follow`] | the task that looks up its name |
 //! | [`probe`] | the probe's results so far: its window |
@@ -36,6 +37,7 @@ pub mod dns_names;
 pub mod finding;
 pub mod follow;
 pub mod health;
+mod hold;
 pub mod listing;
 #[cfg(test)]
 mod memory;

@@ -14,10 +14,10 @@ use crate::pool_key::PoolKey;
 use crate::terms::TlsTerms;
 use crate::trust::Leave;
 use shm::counters::MainCounters;
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io};
 use surface::counter::{Main, Vbe};
 use surface::parameter::Parameters;
 use tokio::io::AsyncWriteExt;
@@ -26,9 +26,6 @@ use vcl_run::tls::TlsFacts;
 
 /// The timeout that stands for "no limit".
 const UNLIMITED: Duration = Duration::from_secs(366 * 86_400);
-
-/// How long an address that could not be reached comes after the others, in seconds.
-const ADDRESS_FAILED_SECONDS: f64 = 10.0;
 
 /// A request for a connection.
 pub struct OpenRequest<'a> {
@@ -339,7 +336,7 @@ pub async fn admit(request: &OpenRequest<'_>) -> Result<Place, OpenError> {
         // Compat: that counts all of them.
         refused(Vbe::Busy, Main::BackendBusy, error)
     })?;
-    let routes = backend.routes(request.parameters.prefer_ipv6, (request.clock)());
+    let routes = backend.routes(request.parameters.prefer_ipv6);
     let place = Place { backend: Arc::clone(backend), leave: backend.ask(), routes };
     if place.leave == Leave::Refused {
         return Err(unhealthy());
@@ -375,9 +372,8 @@ pub async fn connect(request: &OpenRequest<'_>, mut place: Place) -> Result<Back
     let backend = request.backend;
     let parameters = request.parameters;
     let name = || backend.name().to_owned();
-    let now = (request.clock)();
     let is_proxied = backend.definition().proxy_header != 0;
-    if backend.is_held_down(now) {
+    if backend.is_held_down() {
         backend.count(Vbe::Helddown, 1);
         request.counters.add(Main::BackendFail, 1);
         return Err(OpenError::Failed(name(), 0));
@@ -385,12 +381,16 @@ pub async fn connect(request: &OpenRequest<'_>, mut place: Place) -> Result<Back
     let limit = connect_limit(request);
     let deadline = Instant::now() + limit;
     let failed = |errno| {
-        backend.note_failure(errno, (request.clock)(), parameters);
+        backend.note_failure(errno, parameters);
         request.counters.add(Main::BackendFail, 1);
         OpenError::Failed(name(), errno)
     };
     let routes = std::mem::take(&mut place.routes);
-    let (mut stream, key) = dial(request, &routes, deadline).await.map_err(failed)?;
+    let (mut stream, key) = {
+        let (stream, route) =
+            dial(request.dial, &routes, deadline).await.map_err(|error| failed(error_number(&error)))?;
+        (stream, Arc::clone(&route.key))
+    };
     drop(routes);
     let mut opening = Vec::new();
     backend.write_opening(parameters.prefer_ipv6, &mut opening);
@@ -410,7 +410,7 @@ pub async fn connect(request: &OpenRequest<'_>, mut place: Place) -> Result<Back
         stream = secured(request.dial, stream, (terms, backend.protocols(request.offers_http2)), deadline)
             .await
             .map_err(|why| {
-                backend.note_no_handshake(&why, (request.clock)(), parameters);
+                backend.note_no_handshake(&why, parameters);
                 request.counters.add(Main::BackendFail, 1);
                 request.counters.add(Main::BackendTlsFailed, 1);
                 OpenError::Tls(name(), why.text)
@@ -430,16 +430,16 @@ pub async fn connect(request: &OpenRequest<'_>, mut place: Place) -> Result<Back
     })
 }
 
-/// Connects to the first address that can be reached before the deadline.
+/// Connects along the first way that can be taken before the deadline, and returns it, too.
 ///
 /// # Errors
-/// The error number of the last attempt.
-async fn dial(
-    request: &OpenRequest<'_>,
-    routes: &[Route],
+/// That of the last attempt.
+pub(crate) async fn dial<'a>(
+    dial: &dyn Dial,
+    routes: &'a [Route],
     deadline: Instant,
-) -> Result<(Box<dyn Stream>, Arc<PoolKey>), i32> {
-    let mut last = 0;
+) -> io::Result<(Box<dyn Stream>, &'a Route)> {
+    let mut last = io::Error::from_raw_os_error(0);
     for (index, route) in routes.iter().enumerate() {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() && index > 0 {
@@ -447,11 +447,11 @@ async fn dial(
         }
         // One that does not answer must leave time for the others.
         let limit = left / (routes.len() - index) as u32;
-        match request.dial.dial(&route.target, limit).await {
-            Ok(stream) => return Ok((stream, Arc::clone(&route.key))),
+        match dial.dial(&route.target, limit).await {
+            Ok(stream) => return Ok((stream, route)),
             Err(error) => {
-                last = error_number(&error);
-                route.note_failure((request.clock)() + ADDRESS_FAILED_SECONDS);
+                last = error;
+                route.note_failure();
             }
         }
     }

@@ -49,7 +49,7 @@ pub async fn run_probe(
     let interval = bounded(probe.definition().interval);
     loop {
         let start = Instant::now();
-        let outcome = check::check(&backend, probe.definition(), dial.as_ref(), (prefer_v6(), clock())).await;
+        let outcome = check::check(&backend, probe.definition(), dial.as_ref(), prefer_v6()).await;
         note(&backend, probe, &outcome, clock(), &ring);
         tokio::time::sleep_until(start + interval).await;
     }

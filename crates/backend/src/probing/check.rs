@@ -5,9 +5,10 @@
 //! and thrown away, so that the measured time covers the whole answer.
 
 use super::words::{status_matches, with_number};
+use crate::addresses::Route;
 use crate::backend::Backend;
 use crate::dial::{Dial, DialTarget, Stream};
-use crate::open::secured;
+use crate::open::{dial as dial_first, secured};
 use crate::probe::bounded;
 use crate::probe::outcome::{Family, Outcome};
 use std::io;
@@ -19,20 +20,16 @@ use vcl_run::program::ProbeDefinition;
 /// The status line must end within this many bytes of the answer.
 pub const KEPT_BYTES: usize = 127;
 
-/// Checks the backend once. `now`: seconds since 1970.
-pub async fn check(
-    backend: &Backend,
-    definition: &ProbeDefinition,
-    dial: &dyn Dial,
-    (prefer_v6, now): (bool, f64),
-) -> Outcome {
+/// Checks the backend once: at the first of its addresses that can be reached, as a fetch would.
+pub async fn check(backend: &Backend, definition: &ProbeDefinition, dial: &dyn Dial, prefer_v6: bool) -> Outcome {
     let start = Instant::now();
     let limit = bounded(definition.timeout);
     let mut outcome =
         Outcome { family: None, sent: None, received: None, happy: false, seconds: 0.0, text: String::new() };
-    match backend.target(prefer_v6, now) {
-        None => outcome.text = "No backend".to_owned(),
-        Some(target) => run(backend, definition, dial, (&target, prefer_v6), limit, &mut outcome).await,
+    let routes = backend.routes(prefer_v6);
+    match routes.is_empty() {
+        true => outcome.text = "No backend".to_owned(),
+        false => run(backend, definition, dial, (&routes, prefer_v6), limit, &mut outcome).await,
     }
     if outcome.received == Some(true) {
         outcome.seconds = start.elapsed().as_secs_f64();
@@ -44,13 +41,13 @@ async fn run(
     backend: &Backend,
     definition: &ProbeDefinition,
     dial: &dyn Dial,
-    (target, prefer_v6): (&DialTarget, bool),
+    (routes, prefer_v6): (&[Route], bool),
     limit: Duration,
     outcome: &mut Outcome,
 ) {
     let deadline = Instant::now() + limit;
-    let mut stream = match dial.dial(target, limit).await {
-        Ok(stream) => stream,
+    let (mut stream, target) = match dial_first(dial, routes, deadline).await {
+        Ok((stream, route)) => (stream, &route.target),
         Err(error) => {
             outcome.text = with_number("Open error", &error);
             return;

@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::task::{JoinHandle, LocalSet};
-use vcl_run::program::{BackendDefinition, Endpoint, ProbeDefinition, ViaDefinition};
+use vcl_run::program::{BackendDefinition, Endpoint, FollowedName, ProbeDefinition, ViaDefinition};
 
 /// A running probe.
 struct Scene {
@@ -222,6 +222,27 @@ async fn an_origin_that_need_not_close_is_judged_by_what_it_said_until_the_timeo
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_probe_finds_the_address_of_a_name_that_can_be_reached() {
+    for first in [Answer::Fail(ErrorKind::ConnectionRefused), Answer::Hang] {
+        LocalSet::new()
+            .run_until(async {
+                let follows = Some(FollowedName { host: "origin.example".to_owned(), port: 80 });
+                let scene = Scene::with(BackendDefinition { follows, ..definition("b") }, probe(2, 4, 3), [first]);
+                scene.backend.set_addresses(&["192.0.2.1:80", "[2001:db8::1]:80"].map(|text| text.parse().unwrap()));
+                scene.start();
+                scene.answer(b"HTTP/1.1 200 OK\r\n\r\n").await;
+                assert!(scene.backend.is_healthy(), "{:?}", scene.records());
+                assert_eq!(scene.backend.probe().unwrap().window().newest_flags(), "-6--X-RH");
+                scene.answer(b"HTTP/1.1 200 OK\r\n\r\n").await;
+                let is_v6 = |target: &DialTarget| matches!(target, DialTarget::Ip { v4: None, .. });
+                let targets: Vec<bool> = scene.dial.targets.borrow().iter().map(is_v6).collect();
+                assert_eq!(targets, [false, true, true], "fetches and checks pass over it for a while");
+            })
+            .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_probe_goes_through_the_proxy_of_its_backend() {
     LocalSet::new()
         .run_until(async {
@@ -229,8 +250,8 @@ async fn a_probe_goes_through_the_proxy_of_its_backend() {
             let via = ViaDefinition { name: "proxy".to_owned(), endpoint, authority: "origin.example".to_owned() };
             let scene = Scene::with(BackendDefinition { via: Some(via), ..definition("b") }, probe(2, 4, 3), []);
             assert_eq!(
-                scene.backend.target(false, 0.0),
-                Some(DialTarget::Ip { v4: Some(([198, 51, 100, 1], 443).into()), v6: None, prefer_v6: false })
+                scene.backend.routes(false)[0].target,
+                DialTarget::Ip { v4: Some(([198, 51, 100, 1], 443).into()), v6: None, prefer_v6: false }
             );
             scene.start();
             let request = scene.answer(b"HTTP/1.1 200 OK\r\n\r\n").await;
