@@ -166,9 +166,9 @@ impl Backend {
         }
     }
 
-    /// The origin has begun to answer a fetch. `now`: seconds since 1970.
-    pub fn note_answer(&self, now: f64) -> Option<Turn> {
-        let is_back = self.trust.as_ref()?.answered();
+    /// The origin has begun to answer a fetch, which is this trial if it is one. `now`: seconds since 1970.
+    pub fn note_answer(&self, trial: Option<u64>, now: f64) -> Option<Turn> {
+        let is_back = self.trust.as_ref()?.answered(trial);
         is_back.then(|| {
             self.health.note_trust(true, now);
             Turn::Back
@@ -182,9 +182,9 @@ impl Backend {
         }
     }
 
-    /// A fetch has failed by the origin's fault. `now`: seconds since 1970.
-    pub fn note_fault(&self, now: f64) -> Option<Turn> {
-        let turn = self.trust.as_ref()?.failed()?;
+    /// A fetch, which is this trial if it is one, has failed by the origin's fault. `now`: seconds since 1970.
+    pub fn note_fault(&self, trial: Option<u64>, now: f64) -> Option<Turn> {
+        let turn = self.trust.as_ref()?.failed(trial)?;
         self.count(Vbe::Aside, 1);
         self.health.note_trust(false, now);
         Some(turn)
@@ -313,7 +313,9 @@ impl Backend {
         if limit == 0 || patience.is_zero() {
             return Err(NoPlace::Busy);
         }
-        let Some(_waiter) = Waiter::enter(self, limit) else { return Err(NoPlace::QueueFull) };
+        let Some(waiter) = Waiter::enter(self, limit) else { return Err(NoPlace::QueueFull) };
+        // Those that were there a moment ago may have gone, and a place become free for which nobody was told.
+        is_turn |= waiter.is_first;
         let due = Instant::now() + patience;
         loop {
             let freed = self.freed.notified();
@@ -436,24 +438,28 @@ pub(crate) enum NoPlace {
 }
 
 /// A place among the fetches that wait for a connection, released when dropped.
-struct Waiter<'a>(&'a Backend);
+struct Waiter<'a> {
+    backend: &'a Backend,
+    /// Nobody else waited when it came.
+    is_first: bool,
+}
 
 impl<'a> Waiter<'a> {
     fn enter(backend: &'a Backend, limit: u64) -> Option<Waiter<'a>> {
-        backend
+        let before = backend
             .waiting
             .fetch_update(Relaxed, Relaxed, |count| (u64::from(count) < limit).then(|| count.saturating_add(1)))
             .ok()?;
         backend.counters.add(Vbe::Waiting as usize, 1);
         fence(SeqCst);
-        Some(Waiter(backend))
+        Some(Waiter { backend, is_first: before == 0 })
     }
 }
 
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Relaxed);
-        self.0.counters.sub(Vbe::Waiting as usize, 1);
+        self.backend.waiting.fetch_sub(1, Relaxed);
+        self.backend.counters.sub(Vbe::Waiting as usize, 1);
     }
 }
 
@@ -500,5 +506,23 @@ pub fn error_text(errno: i32) -> String {
 impl std::fmt::Debug for Backend {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Backend").field("name", &self.display_name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::definition;
+
+    #[test]
+    fn who_finds_nobody_else_waiting_knows_that_it_is_its_turn() {
+        let backend = Backend::new("vcl1", definition("b"), None, 0.0);
+        let first = Waiter::enter(&backend, 2).unwrap();
+        let second = Waiter::enter(&backend, 2).unwrap();
+        assert!(Waiter::enter(&backend, 2).is_none());
+        drop(first);
+        assert!(!second.is_first);
+        drop(second);
+        assert!(Waiter::enter(&backend, 2).unwrap().is_first);
     }
 }

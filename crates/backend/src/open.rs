@@ -14,6 +14,7 @@ use crate::pool_key::PoolKey;
 use crate::terms::TlsTerms;
 use crate::trust::Leave;
 use shm::counters::MainCounters;
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,6 +50,10 @@ pub struct OpenRequest<'a> {
     pub client: Option<(SocketAddr, SocketAddr)>,
     /// HTTP/2 may be agreed on in a TLS handshake.
     pub offers_http2: bool,
+    /// The place of a request that is sent once more; `None` = it takes one.
+    pub held: Cell<Option<Place>>,
+    /// Which trial of the backend this is, once it is admitted; stays, whatever becomes of it. `None` = it is none.
+    pub trial: Cell<Option<u64>>,
 }
 
 /// Why there is no connection.
@@ -128,6 +133,15 @@ impl Place {
         &self.backend
     }
 
+    /// Which trial of the backend its holder is; `None` = it is none.
+    #[must_use]
+    pub fn trial(&self) -> Option<u64> {
+        match self.leave {
+            Leave::Trial(number) => Some(number),
+            Leave::Granted | Leave::Refused => None,
+        }
+    }
+
     /// Counts a request that is sent on a connection opened for another one.
     pub fn count_shared(&mut self, counters: &MainCounters) {
         self.routes = Vec::new();
@@ -139,7 +153,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.backend.leave();
-        if let (Leave::Trial(number), Some(trust)) = (self.leave, self.backend.trust()) {
+        if let (Some(number), Some(trust)) = (self.trial(), self.backend.trust()) {
             trust.end_trial(number);
         }
     }
@@ -164,6 +178,12 @@ impl BackendConnection {
     #[must_use]
     pub fn backend(&self) -> &Arc<Backend> {
         &self.place.backend
+    }
+
+    /// Which trial of the backend its holder is; `None` = it is none.
+    #[must_use]
+    pub fn trial(&self) -> Option<u64> {
+        self.place.trial()
     }
 
     /// Its addresses and descriptor.
@@ -303,7 +323,8 @@ pub async fn open(request: &OpenRequest<'_>) -> Result<BackendConnection, OpenEr
     }
 }
 
-/// Takes a place among the backend's connections in use, if it is healthy; waits for one if that is allowed.
+/// Takes a place among the backend's connections in use, if it is healthy; waits for one if that is allowed. One that is held stays
+/// held: a request that is sent once more has waited already.
 ///
 /// # Errors
 /// See [`OpenError`]; the failure is already counted.
@@ -323,6 +344,14 @@ pub async fn admit(request: &OpenRequest<'_>) -> Result<Place, OpenError> {
     if !backend.has_address() {
         return Err(OpenError::None);
     }
+    if let Some(mut place) = request.held.take().filter(|place| Arc::ptr_eq(&place.backend, backend)) {
+        if !backend.health().is_healthy() {
+            return Err(unhealthy());
+        }
+        request.trial.set(place.trial());
+        place.routes = backend.routes(request.parameters.prefer_ipv6);
+        return Ok(place);
+    }
     if !backend.is_healthy() {
         return Err(unhealthy());
     }
@@ -341,6 +370,7 @@ pub async fn admit(request: &OpenRequest<'_>) -> Result<Place, OpenError> {
     if place.leave == Leave::Refused {
         return Err(unhealthy());
     }
+    request.trial.set(place.trial());
     Ok(place)
 }
 

@@ -6,6 +6,10 @@
 //!                         ▲───────failed: twice as long──────┘
 //! ```
 //!
+//! Only trials decide what becomes of a backend that is not trusted: what fetches from before it was set aside come to says nothing
+//! new. A trial that takes longer than the backend was aside is not waited for: the next one may try, and whichever finds out first
+//! decides.
+//!
 //! Shared by all event loops. While a backend is trusted and its fetches succeed, a use of it costs one load, and a success one
 //! short lock (none if its VCL sets no limit: then there is no [`Trust`]). A trial that ends without an outcome, because its
 //! client has gone, leaves the backend aside until the next fetch tries. Next file: `backend.rs`.
@@ -28,9 +32,10 @@ enum Phase {
     Aside {
         until: Instant,
     },
-    /// The fetch with this number tries.
+    /// The fetch with this number tries; after this time another one may, too.
     Trial {
         number: u64,
+        until: Instant,
     },
 }
 
@@ -94,6 +99,8 @@ struct State {
     times: u32,
     /// How long it was aside last, and when it was trusted again.
     last: Option<(Duration, Instant)>,
+    /// Trials with lower numbers began before it was set aside last.
+    first_trial: u64,
     next_trial: u64,
 }
 
@@ -115,6 +122,7 @@ impl Trust {
             slots: [Slot::default(); FAIL_WINDOW_SLOTS],
             times: 0,
             last: None,
+            first_trial: 0,
             next_trial: 0,
         };
         Trust { rules, began: Instant::now(), is_doubted: AtomicBool::new(false), state: Mutex::new(state) }
@@ -132,8 +140,7 @@ impl Trust {
         !self.is_doubted.load(Relaxed)
             || match self.state.lock().phase {
                 Phase::Trusted => true,
-                Phase::Aside { until } => Instant::now() >= until,
-                Phase::Trial { .. } => false,
+                Phase::Aside { until } | Phase::Trial { until, .. } => Instant::now() >= until,
             }
     }
 
@@ -143,12 +150,15 @@ impl Trust {
             return Leave::Granted;
         }
         let mut state = self.state.lock();
+        let now = Instant::now();
         match state.phase {
             Phase::Trusted => Leave::Granted,
-            Phase::Aside { until } if Instant::now() >= until => {
+            Phase::Aside { until } | Phase::Trial { until, .. } if now >= until => {
                 let number = state.next_trial;
                 state.next_trial += 1;
-                state.phase = Phase::Trial { number };
+                // Its client may be as slow as it likes, and the others wait for what it finds out.
+                let time = state.last.map_or(Duration::ZERO, |(time, _)| time);
+                state.phase = Phase::Trial { number, until: now + time };
                 Leave::Trial(number)
             }
             Phase::Aside { .. } | Phase::Trial { .. } => Leave::Refused,
@@ -158,18 +168,20 @@ impl Trust {
     /// The fetch with this number is over; if it has found out nothing, the next one may try.
     pub(crate) fn end_trial(&self, number: u64) {
         let mut state = self.state.lock();
-        if state.phase == (Phase::Trial { number }) {
+        if matches!(state.phase, Phase::Trial { number: last, .. } if last == number) {
             state.phase = Phase::Aside { until: Instant::now() };
         }
     }
 
-    /// The origin has begun to answer a fetch. Returns whether it is trusted again because of that.
-    pub(crate) fn answered(&self) -> bool {
-        if !self.is_doubted.load(Relaxed) {
+    /// The origin has begun to answer a fetch, which is this trial if it is one. Returns whether it is trusted again because of that.
+    pub(crate) fn answered(&self, trial: Option<u64>) -> bool {
+        if trial.is_none() || !self.is_doubted.load(Relaxed) {
             return false;
         }
         let mut state = self.state.lock();
-        let Phase::Trial { .. } = state.phase else { return false };
+        if state.phase == Phase::Trusted {
+            return false;
+        }
         state.phase = Phase::Trusted;
         state.in_row = 0;
         state.slots = Default::default();
@@ -187,8 +199,8 @@ impl Trust {
         self.slot(&mut state).all += 1;
     }
 
-    /// A fetch has failed. Returns the turn if that sets the backend aside.
-    pub(crate) fn failed(&self) -> Option<Turn> {
+    /// A fetch has failed, which is this trial if it is one. Returns the turn if that sets the backend aside.
+    pub(crate) fn failed(&self, trial: Option<u64>) -> Option<Turn> {
         let mut state = self.state.lock();
         state.in_row = state.in_row.saturating_add(1);
         let slot = self.slot(&mut state);
@@ -196,9 +208,7 @@ impl Trust {
         slot.failed += 1;
         let share = self.share(&state);
         let is_too_much = match state.phase {
-            Phase::Trial { .. } => true,
-            // It came from a fetch that began before.
-            Phase::Aside { .. } => false,
+            Phase::Aside { .. } | Phase::Trial { .. } => trial.is_some_and(|number| number >= state.first_trial),
             Phase::Trusted => self.is_in_row_enough(state.in_row) || self.is_share_enough(share),
         };
         if !is_too_much {
@@ -213,6 +223,7 @@ impl Trust {
         state.times = state.times.saturating_add(1);
         state.last = Some((time, now + time));
         state.phase = Phase::Aside { until: now + time };
+        state.first_trial = state.next_trial;
         self.is_doubted.store(true, Relaxed);
         Some(Turn::Aside { time, in_row: state.in_row, share })
     }

@@ -19,7 +19,7 @@ mod commit;
 mod early;
 mod error;
 mod fail;
-mod failure;
+pub(crate) mod failure;
 mod fill;
 mod judgement;
 mod legacy;

@@ -21,7 +21,7 @@ pub(crate) use terms::{BodyTerms, CutShort, HeadFailure, ReceiveLimits, Response
 use crate::context::Loop;
 use crate::exchange::BodyAnnounced;
 use crate::fetch::interest::Interested;
-use backend::open::OpenRecord;
+use backend::open::{OpenRecord, Place};
 use backend::{BackendConnection, Ends, OpenError, OpenRequest};
 pub(crate) use http2::Sender;
 use http2::connection::Got;
@@ -278,10 +278,10 @@ impl OriginExchange {
         }
     }
 
-    /// Closes the connection.
-    pub(crate) fn close(self, why: &'static str, log: &mut LogBuffer) {
+    /// Closes the connection. Returns its place, for a request that is sent once more.
+    pub(crate) fn close(self, why: &'static str, log: &mut LogBuffer) -> Option<Place> {
         match self {
-            OriginExchange::Http1(exchange) => exchange.close(why, log),
+            OriginExchange::Http1(exchange) => Some(exchange.close(why, log)),
             OriginExchange::Http2(exchange) => exchange.close(why, log),
         }
     }

@@ -40,6 +40,15 @@ impl Scene {
         client: Option<(SocketAddr, SocketAddr)>,
         connect_timeout: Option<f64>,
     ) -> Result<BackendConnection, OpenError> {
+        self.open_from((fresh, None), client, connect_timeout).await
+    }
+
+    async fn open_from(
+        &self,
+        (fresh, held): (bool, Option<Place>),
+        client: Option<(SocketAddr, SocketAddr)>,
+        connect_timeout: Option<f64>,
+    ) -> Result<BackendConnection, OpenError> {
         let clock = || self.now.get();
         let request = OpenRequest {
             backend: &self.backend,
@@ -52,6 +61,8 @@ impl Scene {
             fresh,
             client,
             offers_http2: false,
+            held: Cell::new(held),
+            trial: Cell::default(),
         };
         open(&request).await
     }
@@ -376,6 +387,25 @@ async fn those_who_wait_are_served_in_their_order_and_before_those_who_come_late
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_that_is_sent_once_more_keeps_its_place() {
+    let one =
+        BackendDefinition { max_connections: 1, wait_limit: Some(1), wait_timeout: Some(10.0), ..definition("b") };
+    let scene = Scene::with(one, []);
+    let dead = scene.open().await.unwrap();
+    let (again, waiter) = tokio::join!(
+        async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let again = scene.open_from((true, Some(dead.into_parts().1)), None, None).await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            again.map(drop)
+        },
+        scene.open()
+    );
+    assert_eq!((again, waiter.is_ok()), (Ok(()), true), "nobody else may wait, and nobody was before it");
+    assert_eq!((scene.vbe(Vbe::QueueFull), scene.vbe(Vbe::Conn)), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_waits_too_long_is_told_so_and_counted() {
     let one = BackendDefinition { max_connections: 1, wait_limit: Some(1), wait_timeout: Some(2.0), ..definition("b") };
     let scene = Scene::with(one, []);
@@ -390,8 +420,8 @@ async fn who_waits_too_long_is_told_so_and_counted() {
 async fn a_backend_that_was_set_aside_is_not_asked_and_then_tried_by_one() {
     let trust = TrustDefinition { fail_limit: 2, ..TrustDefinition::default() };
     let scene = Scene::with(BackendDefinition { trust: Some(Box::new(trust)), ..definition("b") }, []);
-    assert!(scene.backend.note_fault(1000.0).is_none());
-    assert!(scene.backend.note_fault(1000.0).is_some());
+    assert!(scene.backend.note_fault(None, 1000.0).is_none());
+    assert!(scene.backend.note_fault(None, 1000.0).is_some());
     assert!(!scene.backend.is_healthy());
     assert_eq!(scene.open().await.err(), Some(OpenError::Aside("b".to_owned())));
     assert_eq!((scene.dial.connects(), scene.vbe(Vbe::AsideRefused), scene.vbe(Vbe::Unhealthy)), (0, 1, 0));
@@ -402,8 +432,9 @@ async fn a_backend_that_was_set_aside_is_not_asked_and_then_tried_by_one() {
     let trial = scene.open().await.unwrap();
     assert_eq!(scene.open().await.err(), Some(OpenError::Aside("b".to_owned())), "one tries");
     drop(trial);
-    let _trial = scene.open().await.unwrap();
-    assert!(scene.backend.note_answer(1010.0).is_some());
+    let trial = scene.open().await.unwrap();
+    assert!(scene.backend.note_answer(None, 1010.0).is_none());
+    assert!(scene.backend.note_answer(trial.trial(), 1010.0).is_some());
     assert!(scene.open().await.is_ok() && scene.backend.is_healthy());
 }
 
@@ -414,11 +445,11 @@ async fn after_a_recovery_the_share_of_a_backend_and_its_connections_rise() {
     let scene = Scene::with(slow, []);
     let backend = &scene.backend;
     assert!((backend.warmth(1000.0) - 1.0).abs() < 1e-9, "a VCL that is loaded recovers from nothing");
-    backend.note_fault(1000.0);
+    backend.note_fault(None, 1000.0);
     tokio::time::sleep(Duration::from_secs(10)).await;
     drop(scene.open().await.unwrap());
     let trial = scene.open().await.unwrap();
-    assert!(backend.note_answer(2000.0).is_some());
+    assert!(backend.note_answer(trial.trial(), 2000.0).is_some());
     drop(trial);
     assert!((backend.warmth(2000.0) - 0.1).abs() < 1e-9);
     assert!((backend.warmth(2010.0) - 0.5).abs() < 1e-9);

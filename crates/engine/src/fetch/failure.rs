@@ -7,7 +7,7 @@
 use super::{Fetch, Step};
 use crate::origin::OriginExchange;
 use backend::{Backend, Turn};
-use shm::log::LogId;
+use shm::log::{LogId, LogRing};
 use surface::counter::Main;
 use surface::failure::{PHRASE, Tally};
 use surface::reason::Reason;
@@ -69,8 +69,8 @@ impl Fetch {
         self.task.attempt.is_faulty = true;
         let now = self.now();
         let Some(backend) = &self.task.route.backend else { return };
-        if let Some(turn) = backend.note_fault(now) {
-            self.tell(backend, turn);
+        if let Some(turn) = backend.note_fault(self.task.attempt.trial, now) {
+            log_turn(&self.context.engine.ring, backend, turn);
         }
     }
 
@@ -81,8 +81,8 @@ impl Fetch {
         if minds_errors && semantics::revalidate::is_error(self.task.attempt.beresp.status()) {
             return self.note_fault();
         }
-        if let Some(turn) = backend.note_answer(self.now()) {
-            self.tell(&backend, turn);
+        if let Some(turn) = backend.note_answer(self.task.attempt.trial, self.now()) {
+            log_turn(&self.context.engine.ring, &backend, turn);
         }
         if self.task.attempt.body.size.is_empty() {
             self.note_success();
@@ -94,22 +94,6 @@ impl Fetch {
         if let Some(backend) = self.task.route.backend.as_ref().filter(|_| !self.task.attempt.is_faulty) {
             backend.note_success();
         }
-    }
-
-    fn tell(&self, backend: &Backend, turn: Turn) {
-        let (word, text) = match turn {
-            Turn::Back => ("healthy", "an answer has come".to_owned()),
-            Turn::Aside { time, in_row, share: (failed, all) } => {
-                let time = time.as_secs_f64();
-                ("sick", format!("aside for {time:.3}s: {in_row} failures in a row, {failed} of {all} failed of late"))
-            }
-        };
-        // Compat: the fields of a probe's record; there is no window here.
-        self.context.engine.ring.write_fmt(
-            Tag::BackendHealth,
-            LogId::NONE,
-            format_args!("{} Went {word} -------- 0 0 0 0.000000 0.000000 \"{text}\"", backend.name()),
-        );
     }
 
     /// The client has gone, and nobody else can use what this would bring.
@@ -126,4 +110,21 @@ impl Fetch {
         self.why(Reason::FetchGivenUp, "");
         self.context.count(Main::FetchGivenUp);
     }
+}
+
+/// Leaves a record of what an outcome has changed.
+pub(crate) fn log_turn(ring: &LogRing, backend: &Backend, turn: Turn) {
+    let (word, text) = match turn {
+        Turn::Back => ("healthy", "an answer has come".to_owned()),
+        Turn::Aside { time, in_row, share: (failed, all) } => {
+            let time = time.as_secs_f64();
+            ("sick", format!("aside for {time:.3}s: {in_row} failures in a row, {failed} of {all} failed of late"))
+        }
+    };
+    // Compat: the fields of a probe's record; there is no window here.
+    ring.write_fmt(
+        Tag::BackendHealth,
+        LogId::NONE,
+        format_args!("{} Went {word} -------- 0 0 0 0.000000 0.000000 \"{text}\"", backend.name()),
+    );
 }

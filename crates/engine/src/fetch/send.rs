@@ -12,6 +12,7 @@ use crate::logged::{self, BEREQ};
 use crate::origin::{OriginExchange, close_reason};
 use backend::director::trail::Trail;
 use backend::{Notes, OpenRequest};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -134,6 +135,8 @@ impl Fetch {
             fresh: self.task.attempt.wants_fresh,
             client: Some((self.task.order.peer.client, self.task.order.peer.server)),
             offers_http2: true,
+            held: Cell::new(self.task.attempt.held_place.take().map(|place| *place)),
+            trial: Cell::default(),
         };
         // In a box: while the fetch waits for a response it is not to have room for this.
         let opening = Box::pin(OriginExchange::open(&request, &context));
@@ -145,6 +148,7 @@ impl Fetch {
                 () = interest.lost() => return Err(NoConnection::Unwanted),
             },
         };
+        self.task.attempt.trial = request.trial.get();
         let exchange = opened.map_err(|error| {
             self.log_handshake(error.tls_record());
             NoConnection::Failed(reason_of(&error), error.text())
@@ -218,9 +222,9 @@ impl Fetch {
         }
     }
 
-    /// Closes a dead reused connection and sends again on a new one.
+    /// Closes a dead reused connection and sends again on a new one. The place is kept: the request has waited for it.
     pub(super) fn try_again(&mut self, why: &'static str) -> Step {
-        self.close_connection(why);
+        self.task.attempt.held_place = self.task.close_connection(&mut self.log, why).map(Box::new);
         self.task.attempt.wants_fresh = true;
         self.context.count(Main::BackendRetry);
         Step::Send

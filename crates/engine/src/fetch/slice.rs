@@ -274,6 +274,7 @@ impl Fetch {
         match received.and_then(|()| Ok(object.finish_with(&[])?)) {
             Ok(()) => {
                 self.log_totals(&filters, false);
+                self.note_success();
                 self.release_connection();
                 Step::Commit
             }

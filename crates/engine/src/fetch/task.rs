@@ -21,6 +21,7 @@ use crate::query_rules::QueryOrder;
 use crate::world::decision::Noted;
 use crate::world::vmod_wait::VmodWait;
 use backend::director::trail::Trail;
+use backend::open::Place;
 use backend::{Backend, ClientName, Notes, ResolveContext, TestableRandom};
 use cache::Busy;
 use message::Message;
@@ -195,6 +196,10 @@ pub(crate) struct Attempt {
     pub(crate) exchange: Option<OriginExchange>,
     /// The next connection must be a new one.
     pub(crate) wants_fresh: bool,
+    /// The place that is kept for it. Boxed, since few fetches are sent once more.
+    pub(crate) held_place: Option<Box<Place>>,
+    /// Which trial of a backend that was set aside this is; `None` = it is none.
+    pub(crate) trial: Option<u64>,
     /// When the response must have come; `None` = there is no limit.
     pub(crate) last_byte_by: Option<Instant>,
     /// The last failure.
@@ -497,11 +502,9 @@ impl FetchTask {
         self.bereq.copy_from(&self.bereq_original);
     }
 
-    /// Closes the connection, if there is one.
-    pub(super) fn close_connection(&mut self, log: &mut LogBuffer, why: &'static str) {
-        if let Some(exchange) = self.attempt.exchange.take() {
-            exchange.close(why, log);
-        }
+    /// Closes the connection, if there is one, and returns its place.
+    pub(super) fn close_connection(&mut self, log: &mut LogBuffer, why: &'static str) -> Option<Place> {
+        self.attempt.exchange.take().and_then(|exchange| exchange.close(why, log))
     }
 
     /// After a complete response: returns the connection to the pool, or closes it.

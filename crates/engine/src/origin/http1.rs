@@ -12,7 +12,7 @@ use crate::context::Loop;
 use crate::exchange::BodyAnnounced;
 use crate::fetch::interest::Interested;
 use crate::logged::{self, BEREQ};
-use backend::open::OpenRecord;
+use backend::open::{OpenRecord, Place};
 use backend::{BackendConnection, Ends};
 use http1::{BodyDecoder, BodyError, BodyLength, HeadError, HeadStatus, LAST_CHUNK};
 use message::Message;
@@ -364,9 +364,10 @@ impl Http1Exchange {
         self.must_close.get_or_insert(why);
     }
 
-    pub(super) fn close(self, why: &'static str, log: &mut LogBuffer) {
+    pub(super) fn close(self, why: &'static str, log: &mut LogBuffer) -> Place {
         let record = self.wire.connection().close_record(false, Some(why));
         log.record_fmt(Tag::BackendClose, format_args!("{record}"));
+        self.wire.into_connection().into_parts().1
     }
 
     pub(super) fn release(mut self, beresp: &Message, context: &Loop, log: &mut LogBuffer) {

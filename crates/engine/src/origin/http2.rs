@@ -19,7 +19,7 @@ use crate::exchange::BodyAnnounced;
 use crate::fetch::interest::Interested;
 use crate::logged::{self, BEREQ};
 use backend::Ends;
-use backend::open::{CloseRecord, OpenRecord};
+use backend::open::{CloseRecord, OpenRecord, Place};
 use bytes::{Buf, Bytes};
 use connection::Lease;
 use fault::Fault;
@@ -458,8 +458,9 @@ impl Http2Exchange {
         }
     }
 
-    pub(super) fn close(self, why: &'static str, log: &mut LogBuffer) {
+    pub(super) fn close(mut self, why: &'static str, log: &mut LogBuffer) -> Option<Place> {
         self.log_close(false, Some(why), log);
+        self.lease.take_place()
     }
 
     pub(super) fn release(self, context: &Loop, log: &mut LogBuffer) {

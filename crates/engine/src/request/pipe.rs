@@ -11,6 +11,7 @@ use super::task::{PipeAccount, PipeRequest};
 use super::{ClientBody, Run, Step};
 use crate::bodies::request::HeldBody;
 use crate::deadline::duration;
+use crate::fetch::failure::log_turn;
 use crate::fetch::no_connection::reason_of;
 use crate::legacy_rules::forwards_address;
 use crate::logged::{self, BEREQ};
@@ -21,6 +22,7 @@ use backend::director::trail::Trail;
 use backend::{Backend, BackendConnection, ClientName, Notes, OpenError, OpenRequest, ResolveContext};
 use message::Message;
 use shm::log::{LogBuffer, LogId};
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -243,6 +245,8 @@ impl Run<'_> {
                 fresh: false,
                 client: Some((self.session.peer.client, self.session.peer.server)),
                 offers_http2: false,
+                held: Cell::default(),
+                trial: Cell::default(),
             };
             let opened = backend::open(&wish).await;
             if let Some(record) = opened.as_ref().err().and_then(OpenError::tls_record) {
@@ -309,7 +313,15 @@ impl Run<'_> {
         self.log().flush();
         pipe.log.flush();
         if is_sent && let Some(wire) = self.exchange.wire() {
-            let (from_client, to_client) = copy_both_ways(wire.stream, &mut origin.stream, ahead, limit, end).await;
+            let (backend, trial) = (Arc::clone(origin.backend()), origin.trial());
+            let (context, ring) = (self.context, &self.context.engine.ring);
+            let answered = || {
+                if let Some(turn) = backend.note_answer(trial, context.clock.now()) {
+                    log_turn(ring, &backend, turn);
+                }
+            };
+            let (from_client, to_client) =
+                copy_both_ways(wire.stream, &mut origin.stream, ahead, (limit, end), answered).await;
             account.from_client += from_client;
             account.to_client += to_client;
         }
@@ -396,6 +408,11 @@ impl Direction {
         }
     }
 
+    /// Whether the source has ever said anything.
+    fn has_received(&self) -> bool {
+        self.total > 0 || self.filled > 0
+    }
+
     /// Nothing more can be moved in this direction, so it has ended; the other may still have data.
     fn broken(&mut self) -> Moved {
         self.ahead = None;
@@ -478,13 +495,13 @@ impl Direction {
 }
 
 /// Copies both ways until both have ended, one of them breaks, nothing moves for `limit`, or `end` is reached. `ahead` goes to
-/// the origin first, and is not counted. Returns the bytes from the client to the origin, and back.
+/// the origin first, and is not counted. Calls `answered` when the origin has said something. Returns the bytes from the client to the origin, and back.
 async fn copy_both_ways<A, B>(
     client: &mut A,
     origin: &mut B,
     ahead: Option<Ahead>,
-    limit: Duration,
-    end: Instant,
+    (limit, end): (Duration, Instant),
+    answered: impl FnOnce(),
 ) -> (u64, u64)
 where
     A: AsyncRead + AsyncWrite + Unpin + ?Sized,
@@ -493,10 +510,16 @@ where
     let (mut up, mut down) = (Direction::new(ahead), Direction::new(None));
     let mut deadline = crate::deadline::Deadline::new();
     deadline.set(end.min(Instant::now() + limit));
+    let mut answered = Some(answered);
     poll_fn(|context| {
         let mut has_moved = false;
         for moved in [down.poll(context, origin, client), up.poll(context, client, origin)] {
             has_moved |= matches!(moved, Moved::Some);
+        }
+        if down.has_received()
+            && let Some(answered) = answered.take()
+        {
+            answered();
         }
         let states = [up.state, down.state];
         if states == [DirectionState::Ended; 2] || states.contains(&DirectionState::Lost) {

@@ -214,3 +214,105 @@ fn without_attributes_a_failing_backend_is_asked_every_time() {
         },
     );
 }
+
+/// Waits until a backend with `.fail_limit = 1; .aside_time = 10s;` may be tried again.
+async fn until_it_may_be_tried(world: &World) {
+    dead(world);
+    assert_eq!(world.client().get("/", "").await.status(), 503);
+    wait(10).await;
+    world.origin(|mut stream| async move {
+        while let Some(request) = OriginRequest::read(&mut stream).await {
+            let answer: &[u8] = match request.header("upgrade") {
+                Some(_) => b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
+                None => b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+            };
+            let _ = stream.write_all(answer).await;
+        }
+    });
+}
+
+const TRIED: &str = ".fail_limit = 1; .aside_time = 10s;";
+const PASS_AND_PIPE: &str = "sub vcl_recv { if (req.http.Upgrade) { return (pipe); } return (pass); }
+    sub vcl_pipe { set bereq.http.Upgrade = req.http.Upgrade; }";
+
+#[test]
+fn a_pipe_brings_a_backend_back_when_the_origin_has_said_something() {
+    run_with(
+        |_| {},
+        &with(TRIED, PASS_AND_PIPE),
+        async |world| {
+            until_it_may_be_tried(&world).await;
+            let mut socket = world.client();
+            socket.send("GET /socket HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n\r\n").await;
+            assert_eq!(socket.response().await.status(), 101, "{}", world.story());
+            assert_eq!(world.client().get("/", "").await.text(), "ok", "{}", world.story());
+            world.expect_log("Backend_health default Went healthy");
+        },
+    );
+}
+
+#[test]
+fn a_trial_whose_client_is_slow_is_not_waited_for_longer_than_the_backend_was_aside() {
+    run_with(
+        |_| {},
+        &with(TRIED, PASS_AND_PIPE),
+        async |world| {
+            until_it_may_be_tried(&world).await;
+            let mut slow = world.client();
+            slow.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n").await;
+            for byte in 0..2 {
+                slow.send("x").await;
+                assert_eq!(world.client().get("/", "").await.status(), 503, "{byte}");
+                wait(4).await;
+            }
+            slow.send("x").await;
+            wait(2).await;
+            assert_eq!(world.client().get("/", "").await.text(), "ok", "{}", world.story());
+        },
+    );
+}
+
+#[test]
+fn a_trial_that_gets_no_connection_puts_its_backend_aside_for_longer() {
+    run_with(
+        |parameters| parameters.backend_remote_error_holddown = 0.0,
+        &with(TRIED, "sub vcl_recv { return (pass); }"),
+        async |world| {
+            for (seconds, dialled) in [(0, 1), (10, 2), (10, 2), (10, 3)] {
+                wait(seconds).await;
+                assert_eq!(world.client().get("/", "").await.status(), 503);
+                assert_eq!(world.dialled(), dialled, "{}", world.story());
+            }
+        },
+    );
+}
+
+#[test]
+fn a_slice_that_comes_whole_is_a_success_between_failures() {
+    run_with(
+        |parameters| parameters.slice_bytes = 65_536,
+        &with(
+            ".fail_limit = 2;",
+            "sub vcl_recv { set req.slice_bytes = 64KB; } sub vcl_backend_response { set beresp.ttl = 60s; }",
+        ),
+        async |world| {
+            world.origin(|mut stream| async move {
+                while let Some(request) = OriginRequest::read(&mut stream).await {
+                    let Some(range) = request.header("range").filter(|_| request.target() == "/sliced") else { return };
+                    let range = range.trim_start_matches("bytes=");
+                    let head = format!(
+                        "HTTP/1.1 206 Partial Content\r\nETag: \"1\"\r\nContent-Range: bytes {range}/262144\r\nContent-Length: 65536\r\n\r\n"
+                    );
+                    let _ = stream.write_all(head.as_bytes()).await;
+                    let _ = stream.write_all(&[b'x'; 65_536]).await;
+                }
+            });
+            for first in [0, 65_536, 131_072] {
+                let range = format!("Range: bytes={first}-{}\r\n", first + 9);
+                assert_eq!(world.client().get("/sliced", &range).await.text(), "xxxxxxxxxx", "{}", world.story());
+                assert_eq!(world.client().get("/broken", "").await.status(), 503);
+            }
+            assert_eq!(vbe(&world, "default", Vbe::Aside), 0, "{}", world.story());
+        },
+    );
+}

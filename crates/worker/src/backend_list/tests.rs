@@ -286,8 +286,8 @@ fn a_backend_with_attributes_of_our_own_shows_how_it_stands() {
     assert!(detailed.contains(&"Slow start: 100% of its load".to_owned()), "{detailed:?}");
     assert!(detailed.contains(&"Addresses of app.example: 192.0.2.1:80".to_owned()), "{detailed:?}");
 
-    directors.backends()[0].note_fault(NOW);
-    directors.backends()[0].note_fault(NOW);
+    directors.backends()[0].note_fault(None, NOW);
+    directors.backends()[0].note_fault(None, NOW);
     let detailed = list(&["-p"], false);
     assert!(detailed.lines().nth(1).unwrap().contains("sick"), "{detailed}");
     assert!(detailed.contains("2 failures in a row (limit 2), 2 of 2 failed of late"), "{detailed}");

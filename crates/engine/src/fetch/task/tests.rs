@@ -194,6 +194,8 @@ fn foreign_attempt(exchange: OriginExchange, object: Arc<Object>) -> Attempt {
     Attempt {
         exchange: Some(exchange),
         wants_fresh: true,
+        held_place: None,
+        trial: Some(7),
         last_byte_by: Some(Instant::now()),
         failure: Some(Reason::OriginClosed),
         is_faulty: true,
@@ -255,6 +257,8 @@ fn assert_attempt_is_new(attempt: &Attempt) {
     let Attempt {
         exchange,
         wants_fresh,
+        held_place,
+        trial,
         last_byte_by,
         failure,
         is_faulty,
@@ -277,7 +281,7 @@ fn assert_attempt_is_new(attempt: &Attempt) {
         error_reason,
         synthetic,
     } = attempt;
-    assert!(exchange.is_none() && body_stages.is_none());
+    assert!(exchange.is_none() && body_stages.is_none() && held_place.is_none() && trial.is_none());
     assert_eq!([*wants_fresh, *is_storage_chosen, *is_synthetic, *is_faulty], [false; 4]);
     assert_eq!((*last_byte_by, *failure), (None, None));
     assert_eq!(*unpacked, None);

@@ -4,7 +4,7 @@ use super::*;
 use crate::fetch::task::tests::{event_loop, order};
 use crate::origin::OriginExchange;
 use backend::{ClientName, Dial, DialTarget, Dialling, Ends, Notes, OpenRequest, ResolveContext, Stream};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -114,6 +114,8 @@ impl Scene {
             fresh: true,
             client: None,
             offers_http2: false,
+            held: Cell::default(),
+            trial: Cell::default(),
         };
         let exchange = OriginExchange::open(&request, &context).await.unwrap_or_else(|error| panic!("{error}"));
         let mut bereq = Message::new();

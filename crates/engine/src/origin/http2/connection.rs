@@ -14,6 +14,7 @@ use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use surface::limits::{
@@ -191,7 +192,9 @@ async fn drive(connection: Driven, shared: Weak<Shared>, state: Rc<State>) {
 /// The right of one request to use a connection.
 pub(crate) struct Lease {
     shared: Rc<Shared>,
-    place: Place,
+    backend: Arc<backend::Backend>,
+    /// `None` once it was taken for another exchange.
+    place: Option<Place>,
     /// The connection was there before the request.
     pub(super) is_reused: bool,
     /// Length of the PROXY header that was sent for it.
@@ -205,7 +208,14 @@ impl Lease {
     pub(super) fn new(shared: &Rc<Shared>, place: Place, is_reused: bool, proxy_header_bytes: u64) -> Lease {
         shared.streams.set(shared.streams.get() + 1);
         shared.idle_since.set(None);
-        Lease { shared: Rc::clone(shared), place, is_reused, proxy_header_bytes, since: Instant::now() }
+        Lease {
+            shared: Rc::clone(shared),
+            backend: Arc::clone(place.backend()),
+            place: Some(place),
+            is_reused,
+            proxy_header_bytes,
+            since: Instant::now(),
+        }
     }
 
     /// What requests are sent with.
@@ -230,7 +240,12 @@ impl Lease {
 
     /// The backend.
     pub(super) fn backend(&self) -> &backend::Backend {
-        self.place.backend()
+        &self.backend
+    }
+
+    /// Takes the place out of it, so that it outlives the exchange.
+    pub(super) fn take_place(&mut self) -> Option<Place> {
+        self.place.take()
     }
 
     /// Lets no further request use the connection.
