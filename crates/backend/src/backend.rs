@@ -398,6 +398,7 @@ impl Backend {
         };
         self.count(Vbe::Fail, 1);
         self.count(counter, 1);
+        self.count(Vbe::LocalError, u64::from(is_local(errno)));
         self.hold_down(hold_seconds);
     }
 
@@ -464,14 +465,25 @@ impl Drop for Waiter<'_> {
 }
 
 const EPERM: i32 = 1;
+const ENOMEM: i32 = 12;
 const EACCES: i32 = 13;
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;
 const EPIPE: i32 = 32;
+const EAFNOSUPPORT: i32 = 97;
 const EADDRNOTAVAIL: i32 = 99;
 const ENETUNREACH: i32 = 101;
 const ECONNABORTED: i32 = 103;
 const ECONNRESET: i32 = 104;
+const ENOBUFS: i32 = 105;
 pub(crate) const ETIMEDOUT: i32 = 110;
 const ECONNREFUSED: i32 = 111;
+
+/// Whether a connect that fails with this number says something about this machine, and nothing about the origin.
+#[must_use]
+pub fn is_local(errno: i32) -> bool {
+    matches!(errno, EPERM | ENOMEM | EACCES | ENFILE | EMFILE | EAFNOSUPPORT | EADDRNOTAVAIL | ENOBUFS)
+}
 
 /// The error number of an I/O error. Errors without one (from memory, in tests) get the number for their kind, or 0 if
 /// there is none.

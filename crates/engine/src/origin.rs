@@ -120,9 +120,12 @@ impl OriginExchange {
     }
 
     /// Prepares the request's head, to be sent together with what is sent next. Returns its size in bytes.
-    pub(crate) fn put_head(&mut self, bereq: &Message) -> u64 {
+    ///
+    /// # Errors
+    /// What of it the transport cannot say. Then there is nothing to send.
+    pub(crate) fn put_head(&mut self, bereq: &Message) -> Result<u64, &'static str> {
         match self {
-            OriginExchange::Http1(exchange) => exchange.put_head(bereq),
+            OriginExchange::Http1(exchange) => Ok(exchange.put_head(bereq)),
             OriginExchange::Http2(exchange) => exchange.put_head(bereq),
         }
     }

@@ -917,8 +917,8 @@ fn every_method_and_kind_of_empty_response_ends() {
 }
 
 #[test]
-fn what_cannot_be_said_over_http2_is_not_sent() {
-    let vcl = r#"vcl 4.1; backend http2 { .host = "10.0.0.1"; .port = "80"; .http2 = true; }
+fn what_cannot_be_said_over_http2_is_not_sent_nor_repeated_and_nobody_is_to_blame() {
+    let vcl = r#"vcl 4.1; backend http2 { .host = "10.0.0.1"; .port = "80"; .http2 = true; .fail_limit = 1; .retry_budget = 1; }
         sub vcl_recv { return (pass); }
         sub vcl_backend_fetch { set bereq.http.host = bereq.http.x-host; }"#;
     run_with(
@@ -927,9 +927,16 @@ fn what_cannot_be_said_over_http2_is_not_sent() {
         |world| async move {
             serve(&world, |asked| async move { asked.answer("x") });
             let mut client = world.client();
-            assert_eq!(client.get("/", "X-Host: me@you\r\n").await.status(), 503);
-            world.expect_log("FetchError backend write error: 22");
-            assert_eq!(client.get("/", "X-Host: you\r\n").await.status(), 200);
+            for host in ["me@you", "caf\u{e9}", "me@you"] {
+                assert_eq!(client.get("/", &format!("X-Host: {host}\r\n")).await.status(), 503);
+                world.expect_log("FetchError host cannot be said over HTTP/2");
+                world.expect_log("why request-unsayable");
+                assert_eq!(client.get("/", "X-Host: you\r\n").await.status(), 200, "{}", world.story());
+            }
+            assert_eq!(
+                (world.count(Main::FetchUnsayable), world.count(Main::BackendRetry), world.dialled()),
+                (3, 0, 1)
+            );
         },
     );
 }

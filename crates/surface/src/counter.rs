@@ -288,6 +288,7 @@ pub enum Main {
     NWaiting,
     WaitingRefused,
     WaitingTimeout,
+    FetchUnsayable,
 }
 
 /// Section `MAIN`: main counters.
@@ -528,6 +529,7 @@ pub static MAIN: SectionRow = SectionRow {
         row("n_waiting", Gauge, INFO, INTEGER, "Requests that wait for another's fetch"),
         row("waiting_refused", Counter, INFO, INTEGER, "Requests that found waiting_requests_max of those"),
         row("waiting_timeout", Counter, INFO, INTEGER, "Requests that waited for waiting_timeout"),
+        row("fetch_unsayable", Counter, INFO, INTEGER, "Fetches failed, request cannot be said over HTTP/2"),
     ],
 };
 
@@ -743,6 +745,7 @@ pub enum Vbe {
     WaitTimeout,
     RetryRefused,
     Addresses,
+    LocalError,
 }
 
 /// Section `VBE`: backend counters.
@@ -778,6 +781,7 @@ pub static VBE: SectionRow = SectionRow {
         row("wait_timeout", Counter, INFO, INTEGER, "Fetches refused since wait_timeout was over"),
         row("retry_refused", Counter, INFO, INTEGER, "Fetches not repeated since retry_budget was spent"),
         row("addresses", Gauge, INFO, INTEGER, "Addresses in use, if its name is followed"),
+        row("local_error", Counter, DIAG, INTEGER, "Failed connects with a cause on this machine"),
     ],
 };
 

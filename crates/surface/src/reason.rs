@@ -273,10 +273,14 @@ reasons! {
     ConnectRefused, "connect-refused", Origin, Error, "", "The backend's machine refused the connection: nobody listens on that port.", "is the origin's server running, and is host and port of the backend right?";
     ConnectTimeout, "connect-timeout", Origin, Error, "", "The backend did not accept a connection in time.", "is its machine up, and does a firewall drop packets? or connect_timeout is too short (of the backend, of bereq, or the parameter)";
     ConnectFailed, "connect-failed", Origin, Error, "", "No connection to the backend.", "is the origin's server running, and is host and port of the backend right?";
+    ConnectLocalError, "connect-local-error", Origin, Error, "", "No connection to the backend could be opened, for a cause on this machine: it had no descriptor or local port for it, or does not allow it.",
+        "the number of the error is in the FetchError record; the limit of open files, net.ipv4.ip_local_port_range, the rights of a Unix-domain socket";
     ProxyHeaderFailed, "proxy-header-failed", Origin, Error, "", "The PROXY header could not be sent to the backend.", "does the origin expect the PROXY protocol?";
     TlsFailed, "tls-failed", Origin, Error, "", "The TLS handshake with the backend failed.",
         "the log says which check failed (BackendSSL, FetchError); compare with openssl s_client -connect HOST:PORT -servername NAME";
     RequestNotSent, "request-not-sent", Origin, Error, "", "The origin closed the connection while the request was sent.", "the origin's error log";
+    RequestUnsayable, "request-unsayable", Origin, Error, "", "The request has something that cannot be said over HTTP/2, which the backend speaks (.http2): it was not sent.",
+        "the FetchError record says what; refuse such requests in VCL, or mend them there";
     ClientBodyLost, "client-body-lost", Origin, Error, "", "The client's body did not arrive whole.", "";
     FirstByteTimeout, "first-byte-timeout", Origin, Error, "", "The origin did not begin to answer in time.", "the origin is slow: its own log; or first_byte_timeout is too short (of the backend, of bereq, or the parameter)";
     BetweenBytesTimeout, "between-bytes-timeout", Origin, Error, "", "The origin stopped in the middle of its answer.", "the origin is slow: its own log; or between_bytes_timeout is too short (of the backend, of bereq, or the parameter)";

@@ -1,6 +1,7 @@
 //! Why there is no connection to an origin, for fetches and pipes.
 
 use backend::OpenError;
+use backend::backend::is_local;
 use surface::reason::Reason;
 
 const ETIMEDOUT: i32 = 110;
@@ -18,6 +19,7 @@ pub(crate) fn reason_of(error: &OpenError) -> Reason {
         OpenError::Failed(_, 0) => Reason::BackendHeldDown,
         OpenError::Failed(_, ECONNREFUSED) => Reason::ConnectRefused,
         OpenError::Failed(_, ETIMEDOUT) => Reason::ConnectTimeout,
+        OpenError::Failed(_, errno) if is_local(*errno) => Reason::ConnectLocalError,
         OpenError::Failed(..) => Reason::ConnectFailed,
         OpenError::ProxyWrite(..) => Reason::ProxyHeaderFailed,
         OpenError::Tls(..) => Reason::TlsFailed,

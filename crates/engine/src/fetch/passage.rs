@@ -11,6 +11,8 @@ use crate::turns::Turns;
 pub(super) enum SendError {
     /// The origin does not accept it: error number.
     Origin(i32),
+    /// The transport cannot say it: what of it.
+    Unsayable(&'static str),
     /// The client does not deliver its body.
     Client(String),
 }

@@ -192,6 +192,11 @@ impl Fetch {
                 }
                 self.close_connection(close_reason::SEND);
             }
+            // Another connection could not say it either.
+            SendError::Unsayable(what) => {
+                self.log_fetch_error(Reason::RequestUnsayable, &format!("{what} cannot be said over HTTP/2"));
+                self.close_connection(close_reason::SEND);
+            }
             SendError::Client(text) => {
                 self.log_fetch_error(Reason::ClientBodyLost, &format!("req.body read error: {text}"));
                 self.close_connection(close_reason::BODY);

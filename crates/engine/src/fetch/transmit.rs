@@ -96,7 +96,7 @@ impl Fetch {
     /// Sends the head and then the body.
     pub(super) async fn transmit(&mut self) -> Result<(), SendError> {
         let Some(exchange) = &mut self.task.attempt.exchange else { return Err(SendError::Origin(0)) };
-        let head_bytes = exchange.put_head(&self.task.bereq);
+        let head_bytes = exchange.put_head(&self.task.bereq).map_err(SendError::Unsayable)?;
         self.count_request_head(head_bytes);
         match &self.task.life.body {
             RequestBody::None | RequestBody::Taken => self.send_some(b"").await?,

@@ -39,7 +39,7 @@ impl Upload {
                 let _ = self.sender.end(trailers.as_ref());
             }
             Err(SendError::Client(_)) => self.sender.give_up(Reason::ClientBodyLost),
-            Err(SendError::Origin(_)) => self.sender.give_up(Reason::RequestNotSent),
+            Err(SendError::Origin(_) | SendError::Unsayable(_)) => self.sender.give_up(Reason::RequestNotSent),
         }
     }
 

@@ -46,8 +46,6 @@ use watch::Progress;
 /// Bytes of a body that may be held.
 pub(super) const BUFFER_BYTES: usize = HTTP2_ORIGIN_WINDOW_BYTES;
 
-/// The request cannot be said over HTTP/2: EINVAL.
-const INVALID: i32 = 22;
 /// EPIPE.
 const BROKEN: i32 = 32;
 /// Operators know its text as that of a stalled origin: EAGAIN.
@@ -68,7 +66,7 @@ pub(crate) struct Http2Exchange {
     last: Option<Result<Response<RecvStream>, h2::Error>>,
     body: Option<RecvStream>,
     /// The head of the request, until it is sent.
-    head: Option<Result<Request<()>, &'static str>>,
+    head: Option<Request<()>>,
     /// The piece of the body that is being used.
     piece: Bytes,
     /// Bytes that must still come; `None` = as many as come.
@@ -157,20 +155,16 @@ impl Http2Exchange {
         self.sender.announce(body);
     }
 
-    pub(super) fn put_head(&mut self, bereq: &Message) -> u64 {
+    pub(super) fn put_head(&mut self, bereq: &Message) -> Result<u64, &'static str> {
         let is_secure = self.lease.backend().definition().tls.is_some();
-        let (head, bytes) = match head::request(bereq, is_secure) {
-            Ok((request, bytes)) => (Ok(request), bytes),
-            Err(what) => (Err(what), 0),
-        };
+        let (head, bytes) = head::request(bereq, is_secure)?;
         self.head = Some(head);
-        bytes
+        Ok(bytes)
     }
 
     /// Opens the stream, if that has not been done.
     fn open(&mut self) -> Result<(), i32> {
-        let Some(head) = self.head.take() else { return Ok(()) };
-        let Ok(request) = head else { return Err(INVALID) };
+        let Some(request) = self.head.take() else { return Ok(()) };
         match self.lease.requests().send_request(request, self.sender.is_complete()) {
             Ok((response, stream)) => {
                 let number = response.stream_id().as_u32();

@@ -133,7 +133,7 @@ impl Scene {
 
     fn begin(&mut self, body: BodyAnnounced) {
         self.exchange.describe_body(body, &mut self.bereq, &mut self.log);
-        self.exchange.put_head(&self.bereq);
+        self.exchange.put_head(&self.bereq).unwrap();
     }
 
     async fn head(&mut self) -> ResponseBody {
