@@ -1034,6 +1034,52 @@ fn calls_may_be_longer_than_any_timeout_as_long_as_something_moves() {
 }
 
 #[test]
+fn the_time_that_a_client_takes_for_its_body_is_not_the_origins() {
+    let vcl = r#"vcl 4.1; backend http2 { .host = "10.0.0.1"; .port = "80"; .http2 = true;
+        .first_byte_timeout = 3s; .last_byte_timeout = 5s; .fail_limit = 1; }"#;
+    run_with(
+        |_| {},
+        vcl,
+        |world| async move {
+            serve(&world, |mut asked| async move {
+                if asked.path() == "/silent" {
+                    return std::future::pending().await;
+                }
+                let (body, _) = asked.body().await;
+                sleep(Duration::from_secs(2)).await;
+                asked.answer(&body.len().to_string());
+            });
+            let client = world.stream_client();
+            let silent = CALL.replace("/pkg.Service/Method", "/silent");
+            let call = client.call(&silent);
+            call.send(b"x");
+            assert_eq!(call.response().await.unwrap().status(), 503, "{}", world.story());
+            world.expect_log("why first-byte-timeout");
+
+            let call = client.call(CALL);
+            call.send(b"x");
+            sleep(Duration::from_millis(2900)).await;
+            call.finish();
+            assert_eq!(call.response().await.unwrap().text(), "1", "since its end the origin has all of its time");
+
+            let call = client.call(CALL);
+            for _ in 0..10 {
+                call.send(b"x");
+                sleep(Duration::from_secs(1)).await;
+            }
+            call.finish();
+            assert_eq!(call.response().await.unwrap().text(), "10", "{}", world.story());
+            assert_eq!(world.dialled(), 1, "the connection was not doubted");
+
+            let call = client.call(&silent);
+            call.finish();
+            assert_eq!(call.response().await.unwrap().status(), 503);
+            world.expect_log("Backend_health http2 Went sick");
+        },
+    );
+}
+
+#[test]
 fn a_call_that_the_client_gives_up_is_cancelled_at_the_origin_at_once() {
     run_with(
         |_| {},

@@ -12,6 +12,7 @@ use surface::counter::Main;
 use surface::failure::{PHRASE, Tally};
 use surface::reason::Reason;
 use surface::tag::Tag;
+use tokio::time::Instant;
 
 impl Fetch {
     /// Writes a `FetchError` record, records the reason, and counts the failure.
@@ -53,8 +54,21 @@ impl Fetch {
             self.context.count(counter);
         }
         self.task.attempt.failure = Some(reason);
-        if row.is_origins_fault {
+        if row.is_origins_fault && !self.is_clients_time(reason) {
             self.note_fault();
+        }
+    }
+
+    /// Whether the origin ran out of time since it had no whole request to answer: the client was slow.
+    fn is_clients_time(&self, reason: Reason) -> bool {
+        let Some(standing) = self.task.attempt.exchange.as_ref().map(OriginExchange::standing) else { return false };
+        match reason {
+            Reason::FirstByteTimeout | Reason::BetweenBytesTimeout => standing.awaits_client,
+            Reason::LastByteTimeout => {
+                let due = self.task.attempt.last_byte_by.map(|due| due + standing.client_time);
+                standing.awaits_client || due.is_some_and(|due| Instant::now() < due)
+            }
+            _ => false,
         }
     }
 

@@ -23,6 +23,7 @@ use std::rc::Rc;
 use surface::counter::Vbe;
 use surface::encoding::Encoding;
 use surface::limits::FILTER_STEP_BYTES_MAX;
+use tokio::time::Instant;
 
 impl Passage for Fetch {
     async fn send(&mut self, piece: &[u8]) -> Result<(), SendError> {
@@ -34,10 +35,19 @@ impl Passage for Fetch {
     async fn next(&mut self) -> Option<Result<Vec<u8>, BodyReadError>> {
         let Ordered { is_duplex, parameters, .. } = &self.task.order;
         let idle = is_duplex.then_some(parameters.timeout_idle);
+        let asked = Instant::now();
         let next = self.task.life.body.next(&mut self.task.life.trailers);
-        let Some(idle) = idle else { return next.await };
-        let silent = || Some(Err(BodyReadError("nothing came for timeout_idle".to_owned())));
-        tokio::time::timeout(duration(idle), next).await.unwrap_or_else(|_| silent())
+        let next = match idle {
+            None => next.await,
+            Some(idle) => tokio::time::timeout(duration(idle), next)
+                .await
+                .unwrap_or_else(|_| Some(Err(BodyReadError("nothing came for timeout_idle".to_owned())))),
+        };
+        // That was not the origin's time.
+        if let Some(due) = &mut self.task.attempt.last_byte_by {
+            *due += asked.elapsed();
+        }
+        next
     }
 }
 

@@ -59,6 +59,9 @@ impl Passage for Upload {
     }
 
     async fn next(&mut self) -> Option<Result<Vec<u8>, BodyReadError>> {
-        self.body.next(&mut self.trailers).await
+        self.sender.await_client();
+        let next = self.body.next(&mut self.trailers).await;
+        self.sender.client_spoke();
+        next
     }
 }

@@ -357,6 +357,8 @@ impl Http1Exchange {
             has_answered: self.wire.has_answered(),
             is_unprocessed: false,
             unused_bytes: self.wire.received().len() as u64,
+            awaits_client: false,
+            client_time: Duration::ZERO,
         }
     }
 

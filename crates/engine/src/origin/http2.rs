@@ -51,6 +51,9 @@ const BROKEN: i32 = 32;
 /// Operators know its text as that of a stalled origin: EAGAIN.
 const STALLED: i32 = 11;
 
+/// How often a response that is awaited while its client is silent looks whether that is so.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 /// The kinds of body transfer, in Varnish's words where it has some: frames are a kind of chunks.
 const FRAMES: Carriage = Carriage { counter: Main::FetchChunked, fetch_body: "2 chunked", account: "H2F" };
 const LENGTH: Carriage = Carriage { counter: Main::FetchLength, fetch_body: "3 length", account: "H2F" };
@@ -76,6 +79,8 @@ pub(crate) struct Http2Exchange {
     keeps_trailers: bool,
     trailers: Option<HeaderMap>,
     has_answered: bool,
+    /// How long the client was awaited before the answer began.
+    client_time: Duration,
     /// The origin has not looked at the request.
     is_unprocessed: bool,
     /// Ends waiting when nobody wants the response any more.
@@ -102,6 +107,7 @@ impl Http2Exchange {
             keeps_trailers: false,
             trailers: None,
             has_answered: false,
+            client_time: Duration::ZERO,
             is_unprocessed: false,
             interest: None,
             upload: None,
@@ -232,6 +238,13 @@ impl Http2Exchange {
         self.interest.as_ref().map_or(Poll::Pending, |interest| interest.poll_lost(context))
     }
 
+    /// The origin was silent for too long, if it was its turn to say something.
+    fn doubt(&self) {
+        if !self.sender.awaits_client() {
+            self.lease.doubt();
+        }
+    }
+
     fn sending_failed(&mut self, error: Option<h2::Error>) -> i32 {
         if let Some(error) = error {
             self.note_fault(&error);
@@ -297,18 +310,24 @@ impl Http2Exchange {
             loop {
                 // While the request's body still goes out, the origin need not have anything to say.
                 deadline = self.sender.extended(deadline, limits.first_byte);
+                let mut due = limits.later_by(self.sender.client_time()).at_most(deadline);
+                if self.sender.awaits_client() {
+                    due = due.max(deadline.min(Instant::now() + LOOK_AGAIN));
+                }
                 let news = poll_fn(|context| match self.poll_response(context) {
                     Poll::Ready(()) => Poll::Ready(true),
                     Poll::Pending => self.poll_lost(context).map(|()| false),
                 });
-                match timeout_at(limits.at_most(deadline), news).await {
+                match timeout_at(due, news).await {
                     Ok(true) => break,
                     Ok(false) => return Err(HeadFailure::Abandoned),
-                    Err(_) if limits.is_over() => return Err(HeadFailure::LastByteTimeout),
+                    Err(_) if limits.later_by(self.sender.client_time()).is_over() => {
+                        return Err(HeadFailure::LastByteTimeout);
+                    }
                     Err(_) => {}
                 }
-                if self.sender.extended(deadline, limits.first_byte) <= deadline {
-                    self.lease.doubt();
+                if self.sender.extended(deadline, limits.first_byte) <= Instant::now() {
+                    self.doubt();
                     return Err(HeadFailure::FirstByteTimeout);
                 }
             }
@@ -316,6 +335,7 @@ impl Http2Exchange {
     }
 
     pub(super) fn begin_body(&mut self, bereq: &Message, beresp: &Message, terms: BodyTerms) -> Option<ResponseBody> {
+        self.client_time = self.sender.client_time();
         let body = self.body.as_ref()?;
         let mut lengths = beresp.get_all("Content-Length");
         let length = lengths.next().map(|value| std::str::from_utf8(value).ok()?.parse::<u64>().ok());
@@ -347,6 +367,7 @@ impl Http2Exchange {
     }
 
     pub(super) async fn more_body(&mut self, limits: &ReceiveLimits) -> Result<usize, CutShort> {
+        let limits = limits.later_by(self.client_time);
         while self.piece.is_empty() && !self.is_over {
             let mut deadline = Instant::now() + limits.between_bytes;
             let next = loop {
@@ -366,7 +387,7 @@ impl Http2Exchange {
                 // As long as the request's body moves, the exchange does.
                 let later = self.sender.extended(deadline, limits.between_bytes);
                 if later <= deadline {
-                    self.lease.doubt();
+                    self.doubt();
                     let text = "no data on the stream";
                     return Err(CutShort { errno: Some(STALLED), reason: Reason::BetweenBytesTimeout, text });
                 }
@@ -449,6 +470,8 @@ impl Http2Exchange {
             has_answered: self.has_answered,
             is_unprocessed: self.is_unprocessed && !self.has_answered,
             unused_bytes: u64::from(matches!(self.last, Some(Ok(_)))),
+            awaits_client: self.sender.awaits_client(),
+            client_time: self.sender.client_time(),
         }
     }
 

@@ -89,6 +89,11 @@ pub(crate) struct ReceiveLimits {
 }
 
 impl ReceiveLimits {
+    /// The same with a later time of the last byte.
+    pub(super) fn later_by(&self, time: Duration) -> ReceiveLimits {
+        ReceiveLimits { last_byte_by: self.last_byte_by.map(|last| last + time), ..*self }
+    }
+
     /// The earlier of a time and that of the last byte.
     pub(super) fn at_most(&self, deadline: Instant) -> Instant {
         self.last_byte_by.map_or(deadline, |last| last.min(deadline))
@@ -182,4 +187,8 @@ pub(crate) struct Standing {
     pub(crate) is_unprocessed: bool,
     /// Bytes that were received and belong to nothing yet.
     pub(crate) unused_bytes: u64,
+    /// Some of the request is still to come from the client, while the response is received.
+    pub(crate) awaits_client: bool,
+    /// For how long that has been so.
+    pub(crate) client_time: Duration,
 }

@@ -334,3 +334,21 @@ fn timeouts_of_vcl_go_before_those_of_the_backend_and_these_before_the_parameter
     assert_eq!(waited(of_backend, of_vcl), 25_06_70_03);
     assert_eq!(waited(of_backend, &format!("{of_vcl} unset bereq.last_byte_timeout;")), 25_06_80_03);
 }
+
+#[test]
+fn an_upload_takes_as_long_as_its_client_needs_whatever_the_origin_may_take() {
+    run_with(
+        |parameters| parameters.last_byte_timeout = 20.0,
+        "sub vcl_recv { return (pass); }",
+        async |world| {
+            world.origin(always("", "ok"));
+            let mut client = world.client();
+            client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 7\r\n\r\n").await;
+            for _ in 0..7 {
+                sleep(Duration::from_secs(4)).await;
+                client.send("x").await;
+            }
+            assert_eq!(client.response().await.text(), "ok", "{}", world.story());
+        },
+    );
+}

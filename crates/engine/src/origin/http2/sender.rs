@@ -25,8 +25,12 @@ const TIMED_OUT: i32 = 110;
 /// What both sides know.
 #[derive(Default)]
 struct Progress {
-    /// When some of the body was last sent, while there is more to come.
+    /// When some of the body was last sent by a detached sender, or its end was.
     moved_at: Cell<Option<Instant>>,
+    /// Since when more of it is awaited from the client.
+    awaited_since: Cell<Option<Instant>>,
+    /// How long it was awaited before.
+    client_time: Cell<Duration>,
     /// Why it was not sent to its end.
     failure: Cell<Option<Reason>>,
 }
@@ -81,6 +85,28 @@ impl Sender {
         let left = self.left.take();
         self.is_over = true;
         Some(Sender { stream: self.stream.take(), left, is_over: false, progress, is_detached: true })
+    }
+
+    /// More of the body is awaited from the client: what passes until [`Sender::client_spoke`] is not the origin's time.
+    pub(crate) fn await_client(&self) {
+        self.progress.awaited_since.set(Some(Instant::now()));
+    }
+
+    /// Some of the body has come, or its end.
+    pub(crate) fn client_spoke(&self) {
+        self.progress.client_time.set(self.client_time());
+        self.progress.awaited_since.set(None);
+    }
+
+    /// Whether a detached sender awaits more from the client.
+    pub(super) fn awaits_client(&self) -> bool {
+        self.progress.awaited_since.get().is_some()
+    }
+
+    /// How long a detached sender has awaited what the client sends.
+    pub(super) fn client_time(&self) -> Duration {
+        let now = self.progress.awaited_since.get().map_or(Duration::ZERO, |since| since.elapsed());
+        self.progress.client_time.get() + now
     }
 
     /// `deadline`, or later if a detached sender has made progress since.
@@ -148,9 +174,7 @@ impl Sender {
             self.is_over = *left == 0;
         }
         stream.send_data(Bytes::copy_from_slice(piece), self.is_over).map_err(|_| BROKEN)?;
-        if self.progress.moved_at.get().is_some() {
-            self.progress.moved_at.set((!self.is_over).then(Instant::now));
-        }
+        self.note_moved();
         Ok(())
     }
 
@@ -159,10 +183,10 @@ impl Sender {
     /// # Errors
     /// The error number.
     pub(crate) fn end(&mut self, trailers: Option<&Message>) -> Result<u64, i32> {
-        self.progress.moved_at.set(None);
         if std::mem::replace(&mut self.is_over, true) {
             return Ok(0);
         }
+        self.note_moved();
         let Some(stream) = self.stream.as_mut() else { return Err(BROKEN) };
         let trailers = trailers.and_then(|trailers| super::head::fields(trailers).ok());
         let sent = match trailers {
@@ -170,6 +194,13 @@ impl Sender {
             None => stream.send_data(Bytes::new(), true),
         };
         sent.map(|()| 0).map_err(|_| BROKEN)
+    }
+
+    /// From here on the origin has all of its time again.
+    fn note_moved(&self) {
+        if self.is_detached {
+            self.progress.moved_at.set(Some(Instant::now()));
+        }
     }
 
     /// Gives up in the middle of the body: the origin must not take it for the whole.
