@@ -42,7 +42,7 @@ pub struct OpenRequest<'a> {
     pub counters: &'a MainCounters,
     /// The clock, in seconds since 1970.
     pub clock: &'a dyn Fn() -> f64,
-    /// `bereq.connect_timeout` if VCL set it, in seconds; else the backend's own or the parameter applies. 0 = no limit.
+    /// `bereq.connect_timeout` if VCL set it, in seconds; `None` and 0: the backend's own or the parameter applies.
     pub connect_timeout: Option<f64>,
     /// Don't use an idle connection.
     pub fresh: bool,
@@ -512,10 +512,10 @@ fn count_request(request: &OpenRequest<'_>) {
 /// How long a connect may take.
 #[must_use]
 pub fn connect_limit(request: &OpenRequest<'_>) -> Duration {
-    let seconds = request
-        .connect_timeout
-        .or(request.backend.definition().connect_timeout)
-        .unwrap_or(request.parameters.connect_timeout);
+    // Compat: 0 says nothing (FIND_TMO), and the parameter counts.
+    let own = [request.connect_timeout, request.backend.definition().connect_timeout];
+    let own = own.into_iter().flatten().find(|seconds| *seconds > 0.0);
+    let seconds = own.unwrap_or(request.parameters.connect_timeout);
     if seconds > 0.0 { Duration::try_from_secs_f64(seconds).unwrap_or(UNLIMITED).min(UNLIMITED) } else { UNLIMITED }
 }
 

@@ -251,7 +251,13 @@ async fn local_errors_hold_down_longer_and_timeouts_not_at_all() {
 
 #[tokio::test(start_paused = true)]
 async fn the_connect_timeout_is_that_of_bereq_then_backend_then_parameter() {
-    for (bereq, backend, expected) in [(Some(0.5), Some(1.0), 0.5), (None, Some(1.0), 1.0), (None, None, 3.5)] {
+    for (bereq, backend, expected) in [
+        (Some(0.5), Some(1.0), 0.5),
+        (None, Some(1.0), 1.0),
+        (None, None, 3.5),
+        (Some(0.0), Some(1.0), 1.0),
+        (Some(0.0), Some(0.0), 3.5),
+    ] {
         let mut slow = definition("b");
         slow.connect_timeout = backend;
         let scene = Scene::with(slow, [Answer::Hang]);

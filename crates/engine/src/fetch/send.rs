@@ -258,11 +258,11 @@ impl Fetch {
         applies(self.task.choices.between_bytes_timeout, of_backend, self.task.order.parameters.between_bytes_timeout)
     }
 
-    /// The `last_byte_timeout` that applies; `None` = there is no limit.
+    /// The `last_byte_timeout` that applies; `None` = there is no limit. Unlike the others, Varnish has none of it: 0 is a word.
     fn last_byte_limit(&self) -> Option<Duration> {
         let of_backend = self.task.route.backend.as_ref().and_then(|backend| backend.definition().last_byte_timeout);
-        let limit =
-            applies(self.task.choices.last_byte_timeout, of_backend, self.task.order.parameters.last_byte_timeout);
+        let own = self.task.choices.last_byte_timeout.or(of_backend);
+        let limit = applies(0.0, None, own.unwrap_or(self.task.order.parameters.last_byte_timeout));
         (limit < UNLIMITED).then_some(limit)
     }
 

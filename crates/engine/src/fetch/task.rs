@@ -170,8 +170,8 @@ pub(crate) struct Choices {
     pub(crate) first_byte_timeout: f64,
     /// `bereq.between_bytes_timeout`, seconds; 0 = unset.
     pub(crate) between_bytes_timeout: f64,
-    /// `bereq.last_byte_timeout`, seconds; 0 = unset.
-    pub(crate) last_byte_timeout: f64,
+    /// `bereq.last_byte_timeout` when VCL set it, seconds; 0 = no limit.
+    pub(crate) last_byte_timeout: Option<f64>,
     /// `bereq.filters` when VCL set it.
     pub(crate) body_filters: Option<Vec<u8>>,
 }

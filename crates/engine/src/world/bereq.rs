@@ -76,7 +76,7 @@ fn read_of_fetch(world: &World<'_>, fetch: &FetchSide<'_>, var: Var, scratch: &m
         Var::BereqIsBgfetch => Value::Bool(task.order.mode == FetchMode::Background),
         Var::BereqIsHitmiss => Value::Bool(task.order.is_hit_for_miss),
         Var::BereqIsHitpass => Value::Bool(task.order.is_hit_for_pass),
-        Var::BereqLastByteTimeout => Value::Duration(task.choices.last_byte_timeout),
+        Var::BereqLastByteTimeout => Value::Duration(task.choices.last_byte_timeout.unwrap_or(0.0)),
         Var::BereqMethod => text(task.bereq.method(), scratch),
         Var::BereqProto => text(task.bereq.protocol(), scratch),
         Var::BereqRetries => int(task.life.retries),
@@ -142,7 +142,7 @@ fn write_of_fetch(fetch: &mut FetchSide<'_>, var: Var, value: Value, scratch: &S
             choices.body_filters = Some(list.to_vec());
         }
         Var::BereqFirstByteTimeout => choices.first_byte_timeout = limit_of(value),
-        Var::BereqLastByteTimeout => choices.last_byte_timeout = limit_of(value),
+        Var::BereqLastByteTimeout => choices.last_byte_timeout = Some(limit_of(value)),
         Var::BereqTrace => choices.trace = Some(bool_of(value)),
         _ => return Err(out_of_reach()),
     }
@@ -165,7 +165,7 @@ pub(super) fn unset(world: &mut World<'_>, var: Var) -> Result<(), Failure> {
             Var::BereqBody => fetch.task.drop_request_body(world.log),
             Var::BereqConnectTimeout => fetch.task.choices.connect_timeout = 0.0,
             Var::BereqFirstByteTimeout => fetch.task.choices.first_byte_timeout = 0.0,
-            Var::BereqLastByteTimeout => fetch.task.choices.last_byte_timeout = 0.0,
+            Var::BereqLastByteTimeout => fetch.task.choices.last_byte_timeout = None,
             _ => return Err(out_of_reach()),
         },
         Side::Housekeeping(_) => return Err(out_of_reach()),

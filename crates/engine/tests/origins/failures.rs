@@ -352,3 +352,34 @@ fn an_upload_takes_as_long_as_its_client_needs_whatever_the_origin_may_take() {
         },
     );
 }
+
+#[test]
+fn zero_is_no_limit_for_the_last_byte() {
+    for (of_backend, of_vcl, ends_well) in [
+        ("", "", false),
+        (".last_byte_timeout = 0s;", "", true),
+        ("", "set bereq.last_byte_timeout = 0s;", true),
+        (".last_byte_timeout = 0s;", "set bereq.last_byte_timeout = 30s;", false),
+        (".last_byte_timeout = 0s;", "set bereq.last_byte_timeout = 30s; unset bereq.last_byte_timeout;", true),
+    ] {
+        let vcl = format!(
+            "vcl 4.1; backend default {{ .host = \"10.0.0.1\"; {of_backend} }}
+             sub vcl_recv {{ return (pass); }} sub vcl_backend_fetch {{ {of_vcl} }}"
+        );
+        run_with(
+            |parameters| parameters.last_byte_timeout = 20.0,
+            &vcl,
+            async |world| {
+                world.origin(|mut stream| async move {
+                    OriginRequest::read(&mut stream).await;
+                    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n").await;
+                    for _ in 0..5 {
+                        sleep(Duration::from_secs(10)).await;
+                        let _ = stream.write_all(b"x").await;
+                    }
+                });
+                assert_eq!(world.client().get("/", "").await.is_whole, ends_well, "{of_backend} {of_vcl}");
+            },
+        );
+    }
+}

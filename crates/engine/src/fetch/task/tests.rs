@@ -311,7 +311,7 @@ fn assert_rest_stays(task: &FetchTask) {
     } = &task.choices;
     assert!(director.is_some() && client_identity.is_some() && body_filters.is_some());
     assert_eq!((*trace, *connect_timeout), (Some(true), 5.0));
-    assert_eq!([*first_byte_timeout, *between_bytes_timeout, *last_byte_timeout], [6.0, 7.0, 8.0]);
+    assert_eq!([*first_byte_timeout, *between_bytes_timeout, last_byte_timeout.unwrap()], [6.0, 7.0, 8.0]);
     let Route { backend, trail: _, has_backend_host: _, address } = &task.route;
     assert!(backend.is_some() && address.is_some());
     let Life { uncacheable, uncacheable_by, is_vary_unusable, account, .. } = &task.life;
@@ -331,7 +331,7 @@ async fn a_retry_has_nothing_of_the_last_attempt_and_all_the_rest() {
     fetch.task.attempt = foreign_attempt(exchange, Arc::clone(&object));
     let choices = &mut fetch.task.choices;
     (choices.connect_timeout, choices.first_byte_timeout, choices.between_bytes_timeout) = (5.0, 6.0, 7.0);
-    choices.last_byte_timeout = 8.0;
+    choices.last_byte_timeout = Some(8.0);
     choices.body_filters = Some(b"gunzip".to_vec());
     fetch.task.life.uncacheable_by = Some(Noted::default());
     fetch.task.life.is_vary_unusable = true;
