@@ -105,11 +105,6 @@ impl Addresses {
         self.present.read().iter().map(|present| present.address).collect()
     }
 
-    /// Whether an address is among them.
-    pub(crate) fn has(&self, address: SocketAddr) -> bool {
-        self.present.read().iter().any(|present| present.address == address)
-    }
-
     /// All ways, the one whose turn it is first.
     pub(crate) fn routes(&self, prefer_v6: bool) -> Vec<Route> {
         let present = Arc::clone(&self.present.read());

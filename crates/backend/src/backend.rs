@@ -220,15 +220,6 @@ impl Backend {
         is_news
     }
 
-    /// Whether a connection that was opened for it still leads to it: its name may have moved.
-    #[must_use]
-    pub fn leads_to(&self, remote: Option<SocketAddr>) -> bool {
-        match (&self.addresses, remote) {
-            (Some(addresses), Some(remote)) => addresses.has(remote),
-            (Some(_), None) | (None, _) => true,
-        }
-    }
-
     /// All ways to it, the one to take first first; none for `backend x none`.
     pub(crate) fn routes(&self, prefer_v6: bool) -> Vec<Route> {
         match &self.addresses {

@@ -142,6 +142,17 @@ impl Place {
         }
     }
 
+    /// The key of the way whose turn it is.
+    #[must_use]
+    pub fn key(&self) -> Arc<PoolKey> {
+        Arc::clone(self.routes.first().map_or_else(|| self.backend.pool_key(), |route| &route.key))
+    }
+
+    /// Asks anew whose turn it is: what was known when it waited may have changed.
+    pub fn turn_anew(&mut self, parameters: &Parameters) {
+        self.routes = self.backend.routes(parameters.prefer_ipv6);
+    }
+
     /// Counts a request that is sent on a connection opened for another one.
     pub fn count_shared(&mut self, counters: &MainCounters) {
         self.routes = Vec::new();
@@ -184,6 +195,12 @@ impl BackendConnection {
     #[must_use]
     pub fn trial(&self) -> Option<u64> {
         self.place.trial()
+    }
+
+    /// The key of where it leads to.
+    #[must_use]
+    pub fn key(&self) -> &Arc<PoolKey> {
+        &self.key
     }
 
     /// Its addresses and descriptor.
@@ -349,7 +366,7 @@ pub async fn admit(request: &OpenRequest<'_>) -> Result<Place, OpenError> {
             return Err(unhealthy());
         }
         request.trial.set(place.trial());
-        place.routes = backend.routes(request.parameters.prefer_ipv6);
+        place.turn_anew(request.parameters);
         return Ok(place);
     }
     if !backend.is_healthy() {

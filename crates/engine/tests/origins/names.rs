@@ -112,3 +112,41 @@ fn a_name_stays_where_it_was_when_the_vcl_was_loaded_unless_the_parameter_says_o
         },
     );
 }
+
+/// An origin of HTTP/2 that says who it is.
+fn named(world: &World, address: &str, name: &'static str) {
+    world.origin_at(address, move |stream| async move {
+        let mut connection = h2::server::handshake(stream).await.unwrap();
+        while let Some(Ok((_, mut respond))) = connection.accept().await {
+            let mut body = respond.send_response(http::Response::new(()), false).unwrap();
+            body.send_data(bytes::Bytes::from_static(name.as_bytes()), true).unwrap();
+        }
+    });
+}
+
+#[test]
+fn connections_that_requests_share_take_turns_among_the_addresses_too() {
+    run_with(
+        |parameters| parameters.backend_follow_dns = "system".to_owned(),
+        &VCL.replace("example\";", "example\"; .http2 = true;"),
+        async |world| {
+            named(&world, "192.0.2.91:80", "one");
+            named(&world, "192.0.2.93:80", "three");
+            let table = follow(&world);
+            table.set("origin.example", &["192.0.2.91", "192.0.2.92"]);
+            sleep(Duration::from_secs(2)).await;
+            assert_eq!(answers(&world, 10).await, BTreeSet::from(["one".to_owned()]), "{}", world.story());
+            assert_eq!(world.dialled(), 3, "the other one cannot be reached");
+            named(&world, "192.0.2.92:80", "two");
+            sleep(Duration::from_secs(11)).await;
+            assert_eq!(answers(&world, 10).await.len(), 2, "{}", world.story());
+            assert_eq!(world.dialled(), 4);
+
+            table.set("origin.example", &["192.0.2.93"]);
+            sleep(Duration::from_secs(40)).await;
+            assert_eq!(answers(&world, 10).await, BTreeSet::from(["three".to_owned()]), "{}", world.story());
+            world.context.sweep_origins(world.context.clock.now(), 1000.0);
+            assert_eq!(world.context.shared_connections(), 1, "the connections to the old addresses are closed");
+        },
+    );
+}

@@ -11,7 +11,6 @@ use bytes::Bytes;
 use h2::client::{self, SendRequest};
 use std::cell::Cell;
 use std::future::poll_fn;
-use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -97,11 +96,6 @@ impl Shared {
     /// Whether a further request may use it now.
     pub(super) fn has_room(&self) -> bool {
         !self.is_retired() && self.streams.get() < self.state.streams_max.get()
-    }
-
-    /// Where it leads to.
-    pub(super) fn remote(&self) -> Option<SocketAddr> {
-        self.ends.remote
     }
 
     /// Whether it may have room soon: the origin has not yet said how much it allows.

@@ -4,7 +4,8 @@
 //! opens a further connection, and those that come meanwhile wait for it; what happens to it happens to them. Whether an origin
 //! that is reached over TLS speaks HTTP/2 shows in the handshake. If it does not, its requests get connections of their own, and
 //! that is remembered, so that they don't wait for one another. A connection that begins with a PROXY header tells of one client,
-//! and serves one request.
+//! and serves one request. The addresses of a name that is followed are places of their own, which take turns; a connection is kept
+//! where it leads, even if it was opened for another one of them, which could not be reached.
 //!
 //! `max_connections` of a backend bounds its requests in flight: whoever waits or sends holds a place
 //! (`docs/decisions/origins-count-requests.md`). *Invariant:* at most one connection for a place is being opened at a time, unless
@@ -71,9 +72,12 @@ impl Kept {
         }
     }
 
+    /// Whether there is nothing to wait for.
+    fn is_empty(&self) -> bool {
+        !self.is_opening && self.open.iter().all(|shared| shared.is_retired())
+    }
+
     fn way(&mut self, backend: &Backend) -> Way {
-        // The name of the backend may have moved: what is sent on such a connection goes on, but nothing more is.
-        self.open.iter().filter(|shared| !backend.leads_to(shared.remote())).for_each(|shared| shared.retire());
         self.open.retain(|shared| !shared.is_retired());
         self.own_timeout = backend.definition().idle_timeout;
         if let Some(shared) = self.open.iter().find(|shared| shared.has_room()) {
@@ -114,12 +118,12 @@ impl Connections {
         if request.backend.definition().proxy_header != 0 {
             return self.open(request, place).await;
         }
-        let key = request.backend.pool_key();
         let deadline = Instant::now() + connect_limit(request);
-        let (failures, changed) = self.with(key, |kept| (kept.failures, Rc::clone(&kept.changed)));
         loop {
+            let key = place.key();
+            let (failures, changed) = self.with(&key, |kept| (kept.failures, Rc::clone(&kept.changed)));
             let news = changed.notified();
-            match self.with(key, |kept| kept.way(request.backend)) {
+            match self.with(&key, |kept| kept.way(request.backend)) {
                 Way::Use(shared) => {
                     place.count_shared(request.counters);
                     return Ok(Got::Stream(Lease::new(&shared, place, true, 0)));
@@ -131,17 +135,20 @@ impl Connections {
                 request.counters.add(Main::BackendFail, 1);
                 return Err(OpenError::Failed(request.backend.name().to_owned(), TIMED_OUT));
             }
-            let failure = self.with(key, |kept| kept.last_failure.clone().filter(|_| kept.failures > failures));
+            let failure = self.with(&key, |kept| kept.last_failure.clone().filter(|_| kept.failures > failures));
             if let Some(failure) = failure {
                 request.counters.add(Main::BackendFail, 1);
                 return Err(failure);
+            }
+            if self.with(&key, |kept| kept.is_empty()) {
+                place.turn_anew(request.parameters);
             }
         }
     }
 
     /// Opens a connection, for this request first.
     async fn open(&self, request: &OpenRequest<'_>, place: Place) -> Result<Got, OpenError> {
-        let key = request.backend.pool_key();
+        let key = &place.key();
         let is_for_all = request.backend.definition().proxy_header == 0;
         let mut place = place;
         if is_for_all && self.with(key, |kept| kept.speaks_http1) {
@@ -165,9 +172,9 @@ impl Connections {
     }
 
     async fn open_now(&self, request: &OpenRequest<'_>, place: Place, is_for_all: bool) -> Result<Got, OpenError> {
-        let key = request.backend.pool_key();
         let deadline = Instant::now() + connect_limit(request);
         let connection = connect(request, place).await?;
+        let key = &Arc::clone(connection.key());
         let has_agreed = speaks_http2(&connection);
         let changed = self.with(key, |kept| {
             kept.speaks_http1 = !has_agreed;
