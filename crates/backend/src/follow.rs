@@ -2,7 +2,7 @@
 //!
 //! The process runs one task for each such backend while its VCL is warm. An answer counts for as long as it says, within bounds, or
 //! else for the time of the parameter `backend_dns_ttl`. When a lookup fails, the addresses stay as they are and it is tried again
-//! after that time. Changes and failures leave log records outside transactions. Next file: `addresses.rs`.
+//! after that time; so it is with those of one family, if only its half of the lookup fails. Changes and failures leave log records outside transactions. Next file: `addresses.rs`.
 
 use crate::backend::Backend;
 use crate::dns_names::resolve::{Resolve, ResolveError, Source};
@@ -53,19 +53,26 @@ pub async fn follow_name(
             .await
             .unwrap_or_else(|_| Err(ResolveError { code: EAI_AGAIN, text: "Timeout".to_owned() }));
         let seconds = match answer {
-            Ok(answer) if !answer.list.is_empty() => {
+            Ok(mut answer) if !answer.list.is_empty() => {
+                let unanswered = answer.keep_unanswered(backend.addresses()).cloned();
                 if backend.set_addresses(&answer.list) {
                     log_addresses(&backend, &name, &ring);
                 }
-                answer.ttl.unwrap_or(ttl)
+                match unanswered {
+                    None => answer.ttl.unwrap_or(ttl),
+                    Some(error) => {
+                        log_failure(&backend, (&name, source), (&error, "addresses of one family"), &ring);
+                        answer.ttl.map_or(ttl, |seconds| seconds.min(ttl))
+                    }
+                }
             }
             Ok(_) => {
                 let none = ResolveError { code: 0, text: "no address".to_owned() };
-                log_failure(&backend, (&name, source), &none, &ring);
+                log_failure(&backend, (&name, source), (&none, "addresses"), &ring);
                 ttl
             }
             Err(error) => {
-                log_failure(&backend, (&name, source), &error, &ring);
+                log_failure(&backend, (&name, source), (&error, "addresses"), &ring);
                 ttl
             }
         };
@@ -80,12 +87,17 @@ fn log_addresses(backend: &Backend, name: &FollowedName, ring: &LogRing) {
     ring.write_fmt(Tag::VCLLog, LogId::NONE, format_args!("{text}"));
 }
 
-fn log_failure(backend: &Backend, (name, source): (&FollowedName, Source), error: &ResolveError, ring: &LogRing) {
+fn log_failure(
+    backend: &Backend,
+    (name, source): (&FollowedName, Source),
+    (error, what): (&ResolveError, &str),
+    ring: &LogRing,
+) {
     ring.write_fmt(
         Tag::Error,
         LogId::NONE,
         format_args!(
-            "backend {}: {} {} {} ({}), its addresses stay as they were",
+            "backend {}: {} {} {} ({}), its {what} stay as they were",
             backend.display_name(),
             name.host,
             source.name(),

@@ -5,13 +5,13 @@
 //! both are read again for every lookup so that changes take effect. *Limit:* [`DYNAMIC_LOOKUPS_MAX`] lookups at once,
 //! including threads still blocked in lookups that nobody is waiting for any more.
 
-use backend::dns_names::resolve::{Answer, Resolve, ResolveError, Resolving, Source, Target};
+use backend::dns_names::resolve::{Answer, Missing, Resolve, ResolveError, Resolving, Source, Target};
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{LookupIpStrategy, ResolveHosts, ResolverConfig};
 use hickory_resolver::lookup::Lookup;
 use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
-use hickory_resolver::proto::rr::RData;
+use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -82,7 +82,7 @@ fn port_number(port: &str) -> Result<u16, ResolveError> {
 fn ask_system(host: &str, port: &str) -> Result<Answer<SocketAddr>, ResolveError> {
     let port = port_number(port)?;
     let found = (host, port).to_socket_addrs().map_err(|error| system_failure(&error))?;
-    Ok(Answer { list: found.collect(), ttl: None })
+    Ok(Answer { list: found.collect(), ttl: None, missing: None })
 }
 
 /// The shortest time to live of an answer, in seconds.
@@ -115,11 +115,18 @@ impl Resolver {
     async fn ask_dns(&self, host: &str, port: &str) -> Result<Answer<SocketAddr>, ResolveError> {
         let port = port_number(port)?;
         if let Ok(address) = host.parse::<IpAddr>() {
-            return Ok(Answer { list: vec![SocketAddr::new(address, port)], ttl: None });
+            return Ok(Answer { list: vec![SocketAddr::new(address, port)], ttl: None, missing: None });
         }
-        let found = self.dns()?.lookup_ip(host).await.map_err(|error| dns_failure(&error))?;
-        let list = found.iter().map(|address| SocketAddr::new(address, port)).collect();
-        Ok(Answer { list, ttl: ttl_of(found.as_lookup()) })
+        let resolver = self.dns()?;
+        let found = resolver.lookup_ip(host).await.map_err(|error| dns_failure(&error))?;
+        let list: Vec<_> = found.iter().map(|address| SocketAddr::new(address, port)).collect();
+        let mut answer = Answer { list, ttl: ttl_of(found.as_lookup()), missing: None };
+        for is_v6 in [false, true] {
+            if !answer.list.iter().any(|address| address.is_ipv6() == is_v6) {
+                ask_for_half(&resolver, found.query().name(), is_v6, port, &mut answer).await;
+            }
+        }
+        Ok(answer)
     }
 
     async fn ask_services(&self, service: &str) -> Result<Answer<Target>, ResolveError> {
@@ -135,7 +142,22 @@ impl Resolver {
         });
         // A target that is only the root means that there is no such service (RFC 2782).
         let list = targets.filter(|target| !target.host.is_empty()).collect();
-        Ok(Answer { list, ttl: ttl_of(&found) })
+        Ok(Answer { list, ttl: ttl_of(&found), missing: None })
+    }
+}
+
+/// Asks once more for the family that an answer lacks: the library takes a half that failed for one that is empty. It is asked for
+/// under the name that was found, so that names of search domains do not mix.
+async fn ask_for_half(resolver: &TokioResolver, name: &Name, is_v6: bool, port: u16, answer: &mut Answer<SocketAddr>) {
+    let family = if is_v6 { RecordType::AAAA } else { RecordType::A };
+    let asked = tokio::time::timeout(SERVER_TIMEOUT, resolver.lookup(name.clone(), family));
+    match asked.await.unwrap_or(Err(NetError::Timeout)) {
+        Ok(found) => {
+            let address = |data: &RData| data.ip_addr().map(|address| SocketAddr::new(address, port));
+            answer.list.extend(found.answers().iter().filter_map(|record| address(&record.data)));
+        }
+        Err(error) if error.is_nx_domain() || error.is_no_records_found() => {}
+        Err(error) => answer.missing = Some(Missing { is_v6, error: dns_failure(&error) }),
     }
 }
 
@@ -227,6 +249,11 @@ mod tests {
                         answer.add_answer(Record::from_rdata(query.name().clone(), 9, RData::SRV(target)));
                     }
                 }
+                ("half.test.", RecordType::AAAA) => answer.metadata.response_code = ResponseCode::ServFail,
+                ("half.test.", _) => {
+                    let address = RData::A(A::new(192, 0, 2, 99));
+                    answer.add_answer(Record::from_rdata(query.name().clone(), 3600, address));
+                }
                 ("www.test.", _) => {}
                 _ => answer.metadata.response_code = ResponseCode::NXDomain,
             }
@@ -250,8 +277,11 @@ mod tests {
         for number in 1..3u8 {
             let answer = resolver.addresses(Source::Dns, "www.test.", "http").await.unwrap();
             assert_eq!(answer.list, [SocketAddr::from(([192, 0, 2, number], 80))], "asked anew every time");
-            assert_eq!(answer.ttl, Some(7.0));
+            assert_eq!((answer.ttl, answer.missing), (Some(7.0), None), "there are none of IPv6");
         }
+        let answer = resolver.addresses(Source::Dns, "half.test.", "80").await.unwrap();
+        assert_eq!(answer.list, [SocketAddr::from(([192, 0, 2, 99], 80))]);
+        assert!(answer.missing.is_some_and(|missing| missing.is_v6), "a failure is no answer");
         let answer = resolver.targets("_web._tcp.test.").await.unwrap();
         assert_eq!(answer.ttl, Some(9.0));
         let hosts: Vec<(u16, u16, &str)> =

@@ -8,10 +8,12 @@ use crate::backend::Backend;
 use crate::dns_names::settings::{MakerSettings, Speaker};
 use crate::health::Health;
 use parking_lot::Mutex;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::watch;
+use vcl_run::program::Endpoint;
 use vcl_run::value::DirectorId;
 
 /// Longest wait for a first lookup, seconds.
@@ -188,6 +190,17 @@ impl Domain {
         let state = self.state.lock();
         let current = state.references.iter().filter(|reference| reference.missing == 0);
         current.map(|reference| Arc::clone(&reference.backend)).collect()
+    }
+
+    /// The addresses of the last answer.
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        let at = |reference: &Reference| match reference.backend.definition().endpoint {
+            Endpoint::Ip { v4, v6 } => v4.or(v6),
+            Endpoint::None | Endpoint::Unix(_) => None,
+        };
+        self.with_references(|references| {
+            references.iter().filter(|reference| reference.missing == 0).filter_map(at).collect()
+        })
     }
 
     /// Runs `with` on all references, including those whose address is no longer in the answer.

@@ -32,6 +32,28 @@ pub struct Answer<T> {
     pub list: Vec<T>,
     /// Seconds for which the answer is valid; `None` if unknown.
     pub ttl: Option<f64>,
+    /// The half of it that could not be had.
+    pub missing: Option<Missing>,
+}
+
+/// One family of addresses is not in an answer, and that says nothing: its question was not answered. What was known of it is still
+/// the best there is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Missing {
+    /// IPv6, rather than IPv4.
+    pub is_v6: bool,
+    /// What went wrong.
+    pub error: ResolveError,
+}
+
+impl Answer<SocketAddr> {
+    /// Adds those of the addresses before that the answer says nothing of. Returns why it does not, if there are any.
+    pub(crate) fn keep_unanswered(&mut self, before: impl IntoIterator<Item = SocketAddr>) -> Option<&ResolveError> {
+        let missing = self.missing.as_ref()?;
+        let found = self.list.len();
+        self.list.extend(before.into_iter().filter(|address| address.is_ipv6() == missing.is_v6));
+        (self.list.len() > found).then_some(&missing.error)
+    }
 }
 
 /// One SRV record.

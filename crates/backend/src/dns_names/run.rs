@@ -249,7 +249,8 @@ async fn tend_domain(background: Rc<Background>, maker: Arc<Maker>, domain: Arc<
         let lasted = began.elapsed().as_secs_f64();
         background.timestamp((&settings, domain.name()), "Results", start + lasted, lasted, lasted);
         let interval = match answer {
-            Ok(answer) => {
+            Ok(mut answer) => {
+                let unanswered = answer.keep_unanswered(domain.addresses()).cloned();
                 let changes = maker.update(background.names.table(), &domain, &answer.list);
                 background.log_changes(&maker, &domain, &changes);
                 background.timestamp(
@@ -259,7 +260,13 @@ async fn tend_domain(background: Rc<Background>, maker: Arc<Maker>, domain: Arc<
                     began.elapsed().as_secs_f64(),
                     0.0,
                 );
-                settings.interval(answer.ttl)
+                match unanswered {
+                    None => settings.interval(answer.ttl),
+                    Some(error) => {
+                        background.log_failure(&settings, &name, &error);
+                        settings.retry_interval()
+                    }
+                }
             }
             Err(error) => {
                 background.log_failure(&settings, &name, &error);

@@ -67,7 +67,7 @@ impl Resolve for Table {
         Box::pin(async move {
             self.take().await;
             let list = self.addresses.borrow().get(host).cloned().ok_or_else(unknown)?;
-            Ok(Answer { list, ttl: self.ttl.get() })
+            Ok(Answer { list, ttl: self.ttl.get(), missing: None })
         })
     }
 
@@ -75,7 +75,7 @@ impl Resolve for Table {
         Box::pin(async move {
             self.take().await;
             let list = self.targets.borrow().get(service).cloned().ok_or_else(unknown)?;
-            Ok(Answer { list, ttl: self.ttl.get() })
+            Ok(Answer { list, ttl: self.ttl.get(), missing: None })
         })
     }
 }

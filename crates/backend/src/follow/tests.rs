@@ -1,7 +1,7 @@
 //! A name that moves, falls silent and comes back; with a resolver made from a list of answers, in paused time.
 
 use super::*;
-use crate::dns_names::resolve::{Answer, Resolving, Target};
+use crate::dns_names::resolve::{Answer, Missing, Resolving, Target};
 use crate::memory::definition;
 use shm::log::LogConfiguration;
 use std::cell::RefCell;
@@ -46,7 +46,7 @@ impl Resolve for Answers {
 }
 
 fn at(addresses: &[&str], ttl: Option<f64>) -> Result<Answer<SocketAddr>, ResolveError> {
-    Ok(Answer { list: addresses.iter().map(|text| text.parse().unwrap()).collect(), ttl })
+    Ok(Answer { list: addresses.iter().map(|text| text.parse().unwrap()).collect(), ttl, missing: None })
 }
 
 fn failed() -> Result<Answer<SocketAddr>, ResolveError> {
@@ -127,5 +127,29 @@ fn what_was_good_last_stays_while_lookups_fail_or_take_too_long() {
         sleep(Duration::from_secs(65)).await;
         assert_eq!(shown(&backend), ["192.0.2.1:80"]);
         assert_eq!(answers.asked.borrow().len(), 2, "given up after half a minute, tried again half a minute later");
+    });
+}
+
+#[test]
+fn addresses_of_a_family_that_nothing_was_said_about_stay_and_are_asked_for_again_soon() {
+    let half = |is_v6| {
+        let error = ResolveError { code: -4, text: "SERVFAIL".to_owned() };
+        let answer = at(&["192.0.2.2:80"], Some(3600.0)).unwrap();
+        Ok(Answer { missing: Some(Missing { is_v6, error }), ..answer })
+    };
+    let all = ["192.0.2.1:80", "[2001:db8::1]:80"];
+    follow([at(&all, Some(10.0)), half(true), at(&all[..1], None)], "dns", async |backend, answers, ring| {
+        sleep(Duration::from_secs(11)).await;
+        assert_eq!(shown(&backend), ["192.0.2.2:80", "[2001:db8::1]:80"]);
+        let log: Vec<_> =
+            ring.records().iter().map(|record| String::from_utf8_lossy(&record.payload).into_owned()).collect();
+        let kept = "dns -4 (SERVFAIL), its addresses of one family stay as they were";
+        assert!(log.iter().any(|line| line.ends_with(kept)), "{log:?}");
+        sleep(Duration::from_secs(30)).await;
+        assert_eq!((shown(&backend), answers.asked.borrow().len()), (vec![all[0].to_owned()], 3), "there are none");
+    });
+    follow([at(&all[..1], Some(10.0)), half(true)], "dns", async |_, answers, _| {
+        sleep(Duration::from_secs(100)).await;
+        assert_eq!(answers.asked.borrow().len(), 2, "nothing is missed");
     });
 }

@@ -39,7 +39,7 @@ impl Resolve for Table {
             let Some(addresses) = self.addresses.borrow().get(host).cloned() else { return unknown() };
             let port = if port == "http" { 80 } else { port.parse().unwrap() };
             let list = addresses.iter().map(|address| SocketAddr::new(address.parse().unwrap(), port)).collect();
-            Ok(Answer { list, ttl: None })
+            Ok(Answer { list, ttl: None, missing: None })
         })
     }
 
