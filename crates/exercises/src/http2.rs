@@ -127,7 +127,8 @@ fn frames(mut bytes: &[u8]) -> Vec<FrameHead> {
 /// come late. The rest follows a preface.
 ///
 /// # Panics
-/// When the pieces make a difference, when more is changed than the payload of HEADERS and the kind of DATA, when a byte is lost, and
+/// When the pieces make a difference, when more is changed than the payload of HEADERS and the kind of DATA, WINDOW_UPDATE and
+/// (where that is allowed) PRIORITY, when a byte is lost, and
 /// when heads that were mended are mended again.
 pub fn mending(bytes: &[u8]) {
     let Some(([size, start], rest)) = bytes.split_first_chunk() else { return };
@@ -141,7 +142,9 @@ pub fn mending(bytes: &[u8]) {
     while let (Some(head), Some(mended)) = (before.first_chunk::<HEAD_BYTES>(), after.first_chunk::<HEAD_BYTES>()) {
         let (head, mended) = (FrameHead::parse(head), FrameHead::parse(mended));
         assert_eq!(FrameHead { kind: head.kind, ..mended }, head);
-        assert!(mended.kind == head.kind || head.kind == kind::DATA, "{mended:?}");
+        let may_change =
+            matches!(head.kind, kind::DATA | kind::WINDOW_UPDATE) || head.kind == kind::PRIORITY && is_lenient;
+        assert!(mended.kind == head.kind || may_change, "{head:?} {mended:?}");
         let at = whole.len() - after.len();
         let end = HEAD_BYTES + (head.payload_bytes as usize).min(after.len() - HEAD_BYTES);
         if head.kind == kind::HEADERS {
