@@ -133,6 +133,8 @@ pub(crate) struct Tier {
     queue: Queue,
     /// Bytes of bodies that are in memory because they are not yet written.
     pub(crate) unwritten_bytes: AtomicU64,
+    /// Of these, what the writer has to write.
+    pub(crate) queued_bytes: AtomicU64,
     /// Notified when fewer are.
     pub(crate) written: Notify,
     next_id: AtomicU64,

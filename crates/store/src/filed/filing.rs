@@ -4,7 +4,8 @@
 //! append ──▶ pieces in memory ──writer──▶ file          readers: from the pieces, or from the file what has left them
 //! ```
 //!
-//! Whoever appends waits while too much is unwritten. A piece leaves memory when the 64 KiB that it belongs to are in the file, so
+//! Whoever appends waits while too much is unwritten. *Invariant:* only for what the writer has: whoever has to wait has handed over
+//! what can be written. A piece leaves memory when the 64 KiB that it belongs to are in the file, so
 //! that what is read from there can be checked. *Invariant:* as long as this exists it owns the extents, and the writer may be
 //! writing to them; when everything is written they become the object's ([`Filing::settle`]). *Lock*: one mutex, held for no
 //! system call.
@@ -19,11 +20,12 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock, Weak};
 
-/// A body is written when so much of it has come, or all.
+/// A body is written when so much of it has come, or all; a piece, if much is unwritten.
 const WORTH_WRITING_BYTES: u64 = 256 << 10;
 /// So much of one body may be unwritten before its fetch has to wait.
 const UNWRITTEN_BYTES_MAX: u64 = 1 << 20;
-/// So much of all bodies of a storage, or this part of the file; beyond that each may have one piece, and beyond twice that none.
+/// So much of all bodies of a storage, or this part of the file; beyond that each may have one piece, and beyond twice that none
+/// while the writer has so much to do.
 const UNWRITTEN_BYTES_TOTAL: u64 = 32 << 20;
 const UNWRITTEN_PART: u64 = 8;
 /// Pieces that come are joined up to this.
@@ -50,12 +52,22 @@ struct State {
     checksums: Vec<u32>,
     hasher: Hasher,
     is_queued: bool,
+    /// What the writer has of it: a part of [`Tier::queued_bytes`].
+    queued: u64,
     /// Nothing more will come.
     has_ended: bool,
     /// The object is complete, so the rest can be written.
     is_over: bool,
     has_failed: bool,
     is_settled: bool,
+}
+
+impl State {
+    /// Bytes that can be written now: whole pieces, or all.
+    fn writable(&self) -> u64 {
+        let upto = if self.is_over { self.total } else { self.total / CHUNK_BYTES * CHUNK_BYTES };
+        upto.saturating_sub(self.written)
+    }
 }
 
 /// A part of a body to be written.
@@ -86,13 +98,14 @@ impl Filing {
     }
 
     /// Returns when the next bytes may be added. Cancel-safe.
-    pub(crate) async fn writable(&self) {
+    pub(crate) async fn writable(self: &Arc<Filing>) {
         loop {
             let mut notified = std::pin::pin!(self.tier.written.notified());
             notified.as_mut().enable();
             if !self.is_crowded() {
                 return;
             }
+            self.queue_whole();
             notified.await;
         }
     }
@@ -101,7 +114,33 @@ impl Filing {
         let state = self.state.lock();
         let own = state.total - state.written;
         let (all, most) = (self.tier.unwritten_bytes.load(Relaxed), self.tier.unwritten_bytes_most());
-        !state.has_failed && (own > UNWRITTEN_BYTES_MAX || all > most && own > CHUNK_BYTES || all > 2 * most)
+        let is_behind = || all > 2 * most && self.tier.queued_bytes.load(Relaxed) > most;
+        !state.has_failed && (own > UNWRITTEN_BYTES_MAX || all > most && own > CHUNK_BYTES || is_behind())
+    }
+
+    /// Has the writer write the pieces that are whole.
+    pub(crate) fn queue_whole(self: &Arc<Filing>) {
+        let mut state = self.state.lock();
+        if self.is_worth_queueing(&mut state, CHUNK_BYTES) {
+            drop(state);
+            self.tier.queue().write(Arc::clone(self));
+        }
+    }
+
+    /// Whether the caller has to queue it: so much of it can be written, and it is not queued.
+    fn is_worth_queueing(&self, state: &mut State, bytes: u64) -> bool {
+        let is_worth = state.writable() >= bytes && !state.is_queued && !state.has_failed;
+        if is_worth {
+            state.is_queued = true;
+            let bytes = state.writable();
+            self.count_queued(state, bytes);
+        }
+        is_worth
+    }
+
+    fn count_queued(&self, state: &mut State, bytes: u64) {
+        self.tier.queued_bytes.fetch_add(bytes, Relaxed);
+        self.tier.queued_bytes.fetch_sub(std::mem::replace(&mut state.queued, bytes), Relaxed);
     }
 
     /// Whether a write has failed: nothing more can be added.
@@ -137,7 +176,7 @@ impl Filing {
         }
     }
 
-    /// Adds bytes, for which there is room; returns whether it is time to write.
+    /// Adds bytes, for which there is room; returns whether the caller has to queue it.
     pub(crate) fn push(&self, bytes: &[u8]) -> bool {
         let mut state = self.state.lock();
         // Small pieces are joined, so that many of them take no more memory than their bytes.
@@ -163,9 +202,7 @@ impl Filing {
         if !state.has_failed {
             self.tier.unwritten_bytes.fetch_add(bytes.len() as u64, Relaxed);
         }
-        let is_worth = state.total - state.written >= WORTH_WRITING_BYTES && !state.is_queued && !state.has_failed;
-        state.is_queued |= is_worth;
-        is_worth
+        self.is_worth_queueing(&mut state, if self.tier.is_busy() { CHUNK_BYTES } else { WORTH_WRITING_BYTES })
     }
 
     /// Nothing more will come: gives back the room that is not needed, and returns extents and checksums.
@@ -197,6 +234,8 @@ impl Filing {
     pub(crate) fn queue_end(self: &Arc<Filing>) {
         let mut state = self.state.lock();
         state.is_over = true;
+        let writable = state.writable();
+        self.count_queued(&mut state, writable);
         if !std::mem::replace(&mut state.is_queued, true) {
             drop(state);
             self.tier.queue().write(Arc::clone(self));
@@ -210,7 +249,9 @@ impl Filing {
         if state.has_failed {
             return (Vec::new(), state.written);
         }
-        let upto = if state.is_over { state.total } else { state.total / CHUNK_BYTES * CHUNK_BYTES };
+        let writable = state.writable();
+        let upto = state.written + writable;
+        self.count_queued(&mut state, writable);
         let mut found = Vec::new();
         for (offset, bytes) in &state.pieces {
             let end = offset + bytes.len() as u64;
@@ -234,6 +275,8 @@ impl Filing {
         let mut state = self.state.lock();
         if succeeded {
             self.tier.unwritten_bytes.fetch_sub(upto - state.written, Relaxed);
+            let still_queued = state.queued.saturating_sub(upto - state.written);
+            self.count_queued(&mut state, still_queued);
             state.written = upto;
             let kept_from = upto / CHUNK_BYTES * CHUNK_BYTES;
             while state.pieces.front().is_some_and(|(offset, bytes)| offset + bytes.len() as u64 <= kept_from) {
@@ -242,6 +285,7 @@ impl Filing {
         } else if !std::mem::replace(&mut state.has_failed, true) {
             // Nobody waits for these.
             self.tier.unwritten_bytes.fetch_sub(state.total - state.written, Relaxed);
+            self.count_queued(&mut state, 0);
         }
         let is_done = succeeded && state.is_over && state.written == state.total;
         drop(state);
@@ -278,6 +322,7 @@ impl Drop for Filing {
         if !state.has_failed {
             self.tier.unwritten_bytes.fetch_sub(state.total - state.written, Relaxed);
         }
+        self.tier.queued_bytes.fetch_sub(state.queued, Relaxed);
         self.tier.written.notify_waiters();
         if !state.is_settled {
             for extent in &state.extents {

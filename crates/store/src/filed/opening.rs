@@ -176,6 +176,7 @@ fn tier(device: Box<dyn Device>, header: &Header, on_disk: &Header, advice: Advi
         space: Mutex::new(space),
         queue: Queue::default(),
         unwritten_bytes: AtomicU64::new(0),
+        queued_bytes: AtomicU64::new(0),
         written: Notify::new(),
         next_id: AtomicU64::new(first_id()),
         counts: Counts::default(),

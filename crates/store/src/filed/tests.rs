@@ -538,6 +538,38 @@ async fn unwritten_bytes_are_bounded_and_small_bodies_are_written_together() {
 }
 
 #[tokio::test]
+async fn many_bodies_that_come_side_by_side_do_not_wait_for_each_other() {
+    // Of pieces, and of less than one.
+    for (count, bytes) in [(12, 60_000), (200, 15_000)] {
+        let kept = made();
+        let mut objects = Vec::new();
+        for xid in 1..=count {
+            objects.push(kept.store.create(&attributes(xid, None), b"head").unwrap());
+        }
+        for round in 0..4 {
+            for object in &objects {
+                let piece = &body(object.xid(), bytes * 4)[round * bytes..][..bytes];
+                let append = tokio::time::timeout(std::time::Duration::from_secs(5), object.append(piece));
+                match append.await.expect("it need not wait for ever") {
+                    Ok(()) => {}
+                    Err(error) => assert_eq!((error, count), (AppendError::Full, 200)),
+                }
+            }
+        }
+        objects.iter().filter(|_| count == 12).for_each(|object| object.finish());
+        assert!(kept.store.settle().await);
+        for object in objects.iter().filter(|_| count == 12) {
+            assert!(read(object).await.unwrap() == body(object.xid(), bytes * 4));
+        }
+        drop(objects);
+        let tier = kept.store.inner.tier.as_ref().unwrap();
+        for bytes in [&tier.unwritten_bytes, &tier.queued_bytes] {
+            assert_eq!(bytes.load(std::sync::atomic::Ordering::Relaxed), 0);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_real_file_does_the_same() {
     let path = std::env::temp_dir().join(format!("copal-filed-{}", std::process::id()));
     let file = || File::options().read(true).write(true).create(true).truncate(false).open(&path).unwrap();
