@@ -140,7 +140,8 @@ impl BodyReader {
     pub fn chunk_at(&mut self, offset: u64) -> Option<&[u8]> {
         let place = self.object.stored()?;
         if let Some(filed) = self.filed.as_deref_mut().filter(|_| offset < place.body_bytes()) {
-            return filed.chunk_at(&self.object, offset);
+            let counted = self.counted.as_ref().map(|counted| &*counted.streaming);
+            return filed.chunk_at(&self.object, counted, offset);
         }
         let Some(counted) = &mut self.counted else {
             let spot = if self.spot.offset <= offset { self.spot } else { first(place) };
@@ -179,7 +180,8 @@ impl BodyReader {
     /// [`BodyReader::has_failed`]. At once if nothing is wanted. Cancel-safe.
     pub async fn load(&self) {
         if let Some(filed) = &self.filed {
-            filed.load(&self.object).await;
+            let counted = self.counted.as_ref().map(|counted| Arc::clone(&counted.streaming));
+            filed.load(&self.object, counted).await;
         }
     }
 

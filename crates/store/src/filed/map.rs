@@ -8,6 +8,7 @@
 //! every time it comes from the file, so it does not matter who damaged the file, or when.
 
 use super::runs::Extent;
+use crate::layout::{COMPLETE, OVERFLOWED};
 use crate::place::Place;
 use crate::reader::{find_before, first};
 
@@ -73,8 +74,13 @@ pub(crate) struct Map<'a> {
 }
 
 impl<'a> Map<'a> {
-    /// Reads the beginning of a map; `None` if it cannot be one.
+    /// Reads the beginning of a map; `None` if it cannot be one. Where a body has not become complete there is none, but what an
+    /// earlier record left in the block.
     pub(crate) fn of(place: &'a Place) -> Option<Map<'a>> {
+        let head = place.head();
+        if !head.has(COMPLETE) || head.has(OVERFLOWED) {
+            return None;
+        }
         let body_bytes = place.body_bytes();
         let mut map = Map { place, body_bytes, id: 0, extents: 0 };
         let mut header = [0; HEADER_BYTES as usize];

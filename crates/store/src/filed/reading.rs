@@ -4,6 +4,7 @@ use super::map::{CHUNK_BYTES, Map, chunks_of};
 use super::{Advice, Extent, Filing, Tier};
 use crate::object::Object;
 use crate::place::Place;
+use crate::streaming::Streaming;
 use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
@@ -16,6 +17,15 @@ const AHEAD_CHUNKS: u64 = 16;
 struct Target {
     parts: Vec<Extent>,
     checksum: u32,
+}
+
+/// The body on its way into the file. One that broke off is known to those who began to read it in time: `counted`.
+fn filing_of(object: &Object, counted: Option<&Streaming>) -> Option<Arc<Filing>> {
+    match object.streaming.load().as_ref() {
+        Some(streaming) => streaming.filing.clone(),
+        None if object.is_whole() => None,
+        None => counted?.filing.clone(),
+    }
 }
 
 fn target(place: &Place, filing: Option<&Filing>, chunk: u64) -> Option<Target> {
@@ -91,8 +101,8 @@ impl FiledReader {
         self.has_failed
     }
 
-    /// See [`crate::BodyReader::chunk_at`]; `offset` is below the end of what was published.
-    pub(crate) fn chunk_at(&mut self, object: &Object, offset: u64) -> Option<&[u8]> {
+    /// See [`crate::BodyReader::chunk_at`]; `offset` is below the end of what was published. `counted`: what a counted reader keeps.
+    pub(crate) fn chunk_at(&mut self, object: &Object, counted: Option<&Streaming>, offset: u64) -> Option<&[u8]> {
         self.wanted = None;
         if self.has_failed {
             return None;
@@ -103,17 +113,17 @@ impl FiledReader {
         if !is_here {
             // What is not needed any more goes first.
             self.window = None;
-            self.window = self.find(object, offset);
+            self.window = self.find(object, counted, offset);
         }
         let (begin, window) = self.window.as_ref()?;
         window.bytes().get(usize::try_from(offset - begin).ok()?..)
     }
 
-    fn find(&mut self, object: &Object, offset: u64) -> Option<(u64, Window)> {
+    fn find(&mut self, object: &Object, counted: Option<&Streaming>, offset: u64) -> Option<(u64, Window)> {
         let place = object.stored()?;
         let tier = place.store.tier.as_ref()?;
-        let streaming = object.streaming.load();
-        let filing = streaming.as_ref().and_then(|streaming| streaming.filing.as_deref());
+        let filing = filing_of(object, counted);
+        let filing = filing.as_deref();
         if let Some((begin, piece)) = filing.and_then(|filing| filing.piece(offset)) {
             return Some((begin, Window::Piece(piece)));
         }
@@ -142,7 +152,7 @@ impl FiledReader {
     }
 
     /// See [`crate::BodyReader::load`].
-    pub(crate) async fn load(&self, object: &Arc<Object>) {
+    pub(crate) async fn load(&self, object: &Arc<Object>, counted: Option<Arc<Streaming>>) {
         let Some(chunk) = self.wanted else { return };
         let (object, loaded) = (Arc::clone(object), Arc::clone(&self.loaded));
         let read = move || {
@@ -150,8 +160,8 @@ impl FiledReader {
             else {
                 return;
             };
-            let streaming = object.streaming.load_full();
-            let filing = streaming.as_ref().and_then(|streaming| streaming.filing.as_deref());
+            let filing = filing_of(&object, counted.as_deref());
+            let filing = filing.as_deref();
             tier.counts.cold_reads.fetch_add(1, Relaxed);
             let result = tier.fetch(place, filing, chunk, true).map(Option::unwrap_or_default);
             *loaded.lock() = Some((chunk, result));

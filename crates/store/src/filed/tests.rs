@@ -192,6 +192,44 @@ async fn a_body_is_read_while_it_comes_in() {
 }
 
 #[tokio::test]
+async fn what_came_before_a_body_broke_off_is_read_and_nothing_else() {
+    for is_cold in [false, true] {
+        let kept = made();
+        // Its map is what the next record in the block has in its place.
+        let gone = kept.store(1, 200_000, true).await.unwrap();
+        assert!(kept.store.settle().await);
+        kept.remove(1);
+        drop(gone);
+        let object = kept.store.create(&attributes(2, Some(200_000)), b"the head").unwrap();
+        let mut reader = object.reader().unwrap();
+        object.append(&body(2, 150_000)).await.unwrap();
+        if is_cold {
+            object.streaming.load_full().unwrap().filing.as_ref().unwrap().queue_whole();
+            assert!(kept.store.settle().await);
+            kept.disk.be_cold(true);
+        }
+        object.fail();
+        let mut found = Vec::new();
+        while (found.len() as u64) < object.available_bytes() {
+            if let Some(bytes) = reader.chunk_at(found.len() as u64) {
+                found.extend_from_slice(bytes);
+            } else if reader.wants_load() {
+                reader.load().await;
+            } else {
+                break;
+            }
+        }
+        assert!(found == body(2, 150_000) && !reader.has_failed(), "{} bytes", found.len());
+        assert_eq!(kept.store.file_usage().unwrap().read_errors, 0);
+        // Who comes later gets nothing.
+        let mut late = object.reader().unwrap();
+        assert!(late.chunk_at(0).is_none() && !late.wants_load());
+        drop((reader, late, object));
+        assert_eq!(kept.store.file_usage().unwrap().usage.g_bytes, 0);
+    }
+}
+
+#[tokio::test]
 async fn an_annex_lies_behind_the_map_and_survives_a_reboot() {
     let kept = made();
     let mut with_annex = attributes(1, None);
