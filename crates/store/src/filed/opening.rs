@@ -135,9 +135,11 @@ impl Store {
                 take_extents(&tier, &mut recovered);
                 None
             }
-            // The log goes on where it is, unless it lies elsewhere from now on.
+            // The log does not go on: it still tells of what had no room here, and what lies behind a torn entry could be taken for
+            // a part of it one day.
             Beginning::Log => {
-                Some(restore(&store.inner, &tier, &header, &mut recovered)?).filter(|_| divided == header)
+                restore(&store.inner, &tier, &header, &mut recovered)?;
+                None
             }
             Beginning::Empty => Some(0),
         };
@@ -224,14 +226,14 @@ fn take_extents(tier: &Tier, recovered: &mut Recovered) {
     recovered.torn += before - recovered.objects.len();
 }
 
-/// Makes the objects that the log tells of; returns where the log goes on.
-fn restore(store: &Arc<Inner>, tier: &Tier, header: &Header, recovered: &mut Recovered) -> io::Result<u64> {
+/// Makes the objects that the log tells of.
+fn restore(store: &Arc<Inner>, tier: &Tier, header: &Header, recovered: &mut Recovered) -> io::Result<()> {
     let mut found: HashMap<u64, Arc<Object>> = HashMap::new();
     let mut order: Vec<u64> = Vec::new();
     // Their room is another's, whose end comes later: a snapshot is not made in an instant.
     let mut early: HashMap<u64, Arc<Object>> = HashMap::new();
     let (mut torn, mut evicted) = (0, 0);
-    let position = replay(&*tier.device, header, |entry| match entry {
+    replay(&*tier.device, header, |entry| match entry {
         Entry::Removed(id) => {
             tier.has_seen(id);
             if let Some(object) = found.remove(&id) {
@@ -272,13 +274,13 @@ fn restore(store: &Arc<Inner>, tier: &Tier, header: &Header, recovered: &mut Rec
             torn += 1;
         }
     }
-    // What was removed here is removed in the log.
+    // What was removed here is not in the next snapshot.
     tier.queue.forget_entries();
     // Oldest first, as they were stored.
     recovered.objects = order.into_iter().filter_map(|id| found.remove(&id)).collect();
     recovered.torn += torn;
     recovered.evicted += evicted;
-    Ok(position)
+    Ok(())
 }
 
 /// What the kernel is told of the file; a hint.

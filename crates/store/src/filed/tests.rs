@@ -279,6 +279,22 @@ async fn the_next_worker_and_the_next_boot_find_everything_but_what_was_removed(
 }
 
 #[tokio::test]
+async fn what_had_no_room_after_a_boot_does_not_come_back_with_more_room() {
+    let kept = made();
+    for xid in 1..=100 {
+        kept.store(xid, 2000, true).await.unwrap();
+    }
+    kept.store.close();
+    let narrow = FileOptions { metadata_bytes: 16 << 10, ..options() };
+    let (small, recovered) = opened(&kept.disk, &new_memory(), &narrow);
+    assert!(recovered.evicted > 0 && recovered.torn == 0, "{recovered:?}");
+    let stayed = small.content().await;
+    assert!(small.store.settle().await);
+    let (again, _) = opened(&small.disk.after_kill(), &new_memory(), &options());
+    assert!(again.content().await == stayed);
+}
+
+#[tokio::test]
 async fn what_belongs_to_other_bans_begins_anew() {
     let kept = made();
     kept.store(1, 5000, true).await.unwrap();
