@@ -175,6 +175,17 @@ impl Tier {
         }
     }
 
+    /// Gives back the end of an extent that stays; a multiple of the granularity.
+    pub(crate) fn shorten(&self, end: Extent) {
+        self.counts.usage.shortened(end.bytes);
+        self.space.lock().runs.give_back(end);
+    }
+
+    /// An extent has been joined with the one before it.
+    pub(crate) fn joined(&self) {
+        self.counts.usage.joined();
+    }
+
     /// Notes that a log entry is to be written; see [`log::Entry`].
     pub(crate) fn log_removal(&self, id: u64) {
         self.queue.log(log::Entry::Removed(id).encode());

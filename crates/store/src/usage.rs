@@ -45,6 +45,11 @@ impl UsageCells {
         self.c_freed.fetch_add(bytes, Relaxed);
     }
 
+    /// Two that lie side by side are one from now on.
+    pub(crate) fn joined(&self) {
+        self.g_alloc.fetch_sub(1, Relaxed);
+    }
+
     pub(crate) fn live_bytes(&self) -> u64 {
         self.c_bytes.load(Relaxed).saturating_sub(self.c_freed.load(Relaxed))
     }

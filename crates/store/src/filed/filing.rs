@@ -171,6 +171,7 @@ impl Filing {
                     && last.bytes == self.tier.room_of(last.bytes) =>
             {
                 last.bytes += extent.bytes;
+                self.tier.joined();
             }
             _ => state.extents.push(extent),
         }
@@ -219,9 +220,12 @@ impl Filing {
                 let (old, kept) = (*last, last.bytes - cut);
                 last.bytes = kept;
                 let from = old.at + self.tier.room_of(kept);
-                self.tier.give_back(Extent { at: from, bytes: (old.at + self.tier.room_of(old.bytes)) - from });
+                let end = Extent { at: from, bytes: (old.at + self.tier.room_of(old.bytes)) - from };
                 if kept == 0 {
                     state.extents.pop();
+                    self.tier.give_back(end);
+                } else if end.bytes > 0 {
+                    self.tier.shorten(end);
                 }
                 spare -= cut;
             }
