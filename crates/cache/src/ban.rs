@@ -237,7 +237,16 @@ impl BanList {
         self.release(sequence);
     }
 
-    /// Undoes [`BanList::adopt`].
+    /// Puts an object that enters the index without a fetch behind the newest ban.
+    pub(crate) fn refer_copy(&self, copy: &Object) {
+        let list = self.list.read();
+        if let Some(newest) = list.newest() {
+            newest.references.fetch_add(1, Ordering::AcqRel);
+            copy.set_ban(newest.sequence);
+        }
+    }
+
+    /// Undoes [`BanList::adopt`] and [`BanList::refer_copy`].
     pub(crate) fn release(&self, sequence: u64) {
         if let Some(ban) = self.list.read().at(sequence) {
             ban.references.fetch_sub(1, Ordering::AcqRel);

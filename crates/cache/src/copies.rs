@@ -42,7 +42,7 @@ impl Cache {
     pub fn keep_copy(&self, copy: &Arc<Object>) {
         let inner = &*self.inner;
         let digest = inner.digest_of_object(copy);
-        copy.set_ban(inner.bans.refer_to_newest());
+        inner.bans.refer_copy(copy);
         let mut shard = inner.lock(&digest);
         let old: SmallVec<[u32; 2]> = shard.variants(shard.find(&digest)).collect();
         let leaving = || Leaving::As(Departure::Dropped);

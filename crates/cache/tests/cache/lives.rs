@@ -243,6 +243,22 @@ fn copy(bench: &Bench, key: [u8; 32], ttl: f64, body: &[u8]) -> Arc<Object> {
 }
 
 #[test]
+fn bans_are_not_kept_for_copies_as_for_fetches_under_way() {
+    let mut bench = Bench::new();
+    bench.set(|parameters| (parameters.ban_lurker_age, parameters.ban_lurker_batch) = (0.1, 100));
+    bench.put(1, &fresh(1000.0));
+    // The lurker cannot test this one, so the list does not end here.
+    bench.ban("req.url == /never");
+    copy(&bench, [9; 32], 1000.0, b"copy");
+    for number in 0..3000 {
+        bench.ban(&format!("obj.http.x == {number}"));
+    }
+    bench.wait(10.0);
+    // A list of usual length is left alone.
+    assert!(bench.total(Main::Bans) < 1100, "{} bans", bench.total(Main::Bans));
+}
+
+#[test]
 fn a_copy_is_an_object_under_a_key_of_its_own_and_outlives_the_worker() {
     let files = Files::new();
     let (bench, _) = files.worker(START);
