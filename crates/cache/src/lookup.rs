@@ -262,13 +262,15 @@ fn is_variant(key: &[u8], request: &LookupRequest<'_>) -> bool {
     semantics::vary::matches(key, request.request, request.gzip_support, request.sameness)
 }
 
-/// Whether a stale object may still be served.
+/// Whether a stale object may still be served. Compat: `req.ttl` brings the end of grace forward, as `EXP_Ttl_grace` does.
 fn is_in_grace(object: &Object, request: &LookupRequest<'_>) -> bool {
     if request.terms.is_some_and(|terms| !terms.allow_grace(object, request)) {
         return false;
     }
     let grace = request.grace_cap.map_or(object.grace(), |cap| object.grace().min(cap));
-    object.origin() + object.ttl() + grace >= request.now
+    // With terms it is the client's wish, which was looked at above.
+    let ttl_cap = request.ttl_cap.filter(|_| request.terms.is_none());
+    object.origin() + ttl_cap.map_or(object.ttl(), |cap| object.ttl().min(cap)) + grace >= request.now
 }
 
 impl Inner {

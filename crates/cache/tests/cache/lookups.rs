@@ -48,6 +48,8 @@ fn req_grace_and_req_ttl_can_only_shorten() {
     bench.now += 10.0;
     assert!(matches!(ask(&bench, None, Some(1.0)), Lookup::Miss { stale: Some(_), .. }));
     assert!(matches!(ask(&bench, None, Some(100.0)), Lookup::Grace { .. }));
+    assert!(matches!(ask(&bench, Some(6.0), None), Lookup::Grace { .. }));
+    assert!(matches!(ask(&bench, Some(4.0), None), Lookup::Miss { .. }), "grace begins where req.ttl ends");
     bench.now += 10.0;
     assert!(matches!(ask(&bench, None, Some(100.0)), Lookup::Miss { .. }));
 }
