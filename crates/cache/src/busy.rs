@@ -240,7 +240,13 @@ impl Waiter {
         let number = cache.inner.next_busy.fetch_add(1, Ordering::Relaxed);
         let (state, granted) = (AtomicU8::new(PARKED), AtomicU32::new(0));
         let waiting = Arc::new(Waiting { number, state, granted, wake: Notify::new() });
-        shard.make_head(digest).0.waiting.push_back(Arc::clone(&waiting));
+        let list = &mut shard.make_head(digest).0.waiting;
+        if list.len() == list.capacity() {
+            // Those that have left go before the list grows; if they are few, it grows, so that nobody looks for them each time.
+            list.retain(|waiting| waiting.state.load(Ordering::Acquire) == PARKED);
+            list.reserve(list.len() + 1);
+        }
+        list.push_back(Arc::clone(&waiting));
         Waiter { cache: cache.clone(), digest: *digest, waiting, stale }
     }
 
@@ -305,5 +311,27 @@ impl Inner {
         if shard.simplify(digest) {
             self.totals.sub(Main::NObjecthead, 1);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiters_that_have_left_do_not_add_up() {
+        let cache = Cache::in_memory(1 << 20, 1e9).unwrap();
+        let (key, inner) = ([1; 32], &cache.inner);
+        let busy = cache.promise_unawaited(&key);
+        let wait = || Waiter::new(&cache, &mut inner.lock(&busy.digest), &busy.digest, None);
+        let patient: Vec<Waiter> = (0..100).map(|_| wait()).collect();
+        (0..10_000).for_each(|_| drop(wait()));
+        let mut shard = inner.lock(&busy.digest);
+        let length = shard.existing_head(&busy.digest).unwrap().waiting.len();
+        assert!((100..=400).contains(&length), "{length}");
+        drop(shard);
+        drop(busy);
+        let parked = patient.iter().filter(|waiter| waiter.waiting.state.load(Ordering::Acquire) == PARKED).count();
+        assert!(parked < 100, "those that stayed are woken");
     }
 }
