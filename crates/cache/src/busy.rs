@@ -12,11 +12,12 @@
 use crate::departure::Leaving;
 use crate::digest::Digest;
 use crate::shard::{BusyMark, Head, Shard};
+use crate::terms::identity;
 use crate::waiting::{GONE, PARKED, WOKEN, Waiting};
 use crate::{Cache, Inner};
 use shm::locks::ClassMutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use store::{BodyState, Object};
 use surface::counter::{LockClass, Main};
 use surface::limits::VARIANTS_MAX;
@@ -34,8 +35,8 @@ pub struct Busy {
     ban: u64,
     /// The key may have at most [`VARIANTS_MAX`] objects.
     is_bounded: bool,
-    /// The transaction id of the object that those who wait may use; 0 = none.
-    granted: AtomicU32,
+    /// The object that those who wait may use (`terms::identity`); 0 = none.
+    granted: AtomicU64,
     published: ClassMutex<Option<Option<Arc<Object>>>>,
 }
 
@@ -75,7 +76,7 @@ impl Busy {
             number,
             ban,
             is_bounded: false,
-            granted: AtomicU32::new(0),
+            granted: AtomicU64::new(0),
             published: ClassMutex::new(LockClass::Busyobj, None),
         }
     }
@@ -88,7 +89,7 @@ impl Busy {
 
     /// Lets those who wait use an object that is stored already, when the fetch ends without a new one.
     pub fn grant(&self, object: &Object) {
-        self.granted.store(object.xid(), Ordering::Relaxed);
+        self.granted.store(identity(object), Ordering::Relaxed);
     }
 
     /// Puts the object (streaming or complete) into the index and wakes waiters. Only the first call counts. An object
@@ -109,7 +110,7 @@ impl Busy {
         if stays {
             crowded_out = self.make_room(&mut shard);
             inner.insert(&mut shard, &self.digest, object);
-            self.granted.store(object.xid(), Ordering::Relaxed);
+            self.granted.store(identity(object), Ordering::Relaxed);
         } else if is_ours {
             object.remove();
         }
@@ -238,7 +239,7 @@ impl std::fmt::Debug for Waiter {
 impl Waiter {
     pub(crate) fn new(cache: &Cache, shard: &mut Shard, digest: &Digest, stale: Option<Arc<Object>>) -> Waiter {
         let number = cache.inner.next_busy.fetch_add(1, Ordering::Relaxed);
-        let (state, granted) = (AtomicU8::new(PARKED), AtomicU32::new(0));
+        let (state, granted) = (AtomicU8::new(PARKED), AtomicU64::new(0));
         let waiting = Arc::new(Waiting { number, state, granted, wake: Notify::new() });
         let list = &mut shard.make_head(digest).0.waiting;
         if list.len() == list.capacity() {
@@ -264,9 +265,9 @@ impl Waiter {
         self.stale.as_ref()
     }
 
-    /// The transaction id of the object that was fetched or validated meanwhile, or may be used in its place; 0 = none.
+    /// For [`crate::Terms`]: the object that was fetched or validated meanwhile, or may be used in its place; 0 = none.
     #[must_use]
-    pub fn granted(&self) -> u32 {
+    pub fn granted(&self) -> u64 {
         self.waiting.granted.load(Ordering::Relaxed)
     }
 }

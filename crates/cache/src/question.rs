@@ -47,9 +47,9 @@ pub struct Terms {
     pub max_stale: f64,
     /// For how long a response must still be fresh, in seconds: `min-fresh` of the request.
     pub min_fresh: f64,
-    /// The object (by its transaction id) that was fetched or validated while the request waited ([`crate::Waiter::granted`]): it can be
+    /// The object that was fetched or validated while the request waited ([`crate::Waiter::granted`]): it can be
     /// used as it is. 0 = none.
-    pub granted: u32,
+    pub granted: u64,
     /// A response in the language that the client prefers is also used if it was made for another `Accept-Language`.
     pub selects_language: bool,
 }

@@ -82,10 +82,10 @@ impl Cache {
         slots.len()
     }
 
-    /// Removes every variant under a key because a request has changed what they represent, but not the object of the transaction
-    /// `except`, which is the answer to that request. Fetches under way may have begun before the change, so what they bring is not kept.
+    /// Removes every variant under a key because a request has changed what they represent, but not `except`, which is
+    /// the answer to that request. Fetches under way may have begun before the change, so what they bring is not kept.
     /// Returns how many objects were removed. Source: RFC 9111 §4.4.
-    pub fn invalidate(&self, key: &[u8; 32], except: u32, now: f64) -> usize {
+    pub fn invalidate(&self, key: &[u8; 32], except: Option<&Arc<Object>>, now: f64) -> usize {
         let inner = &*self.inner;
         inner.see(now);
         let digest = inner.digest(key);
@@ -98,7 +98,7 @@ impl Cache {
         let slots: SmallVec<[u32; 8]> = shard.variants(shard.find(&digest)).collect();
         let mut removed = Vec::new();
         for slot in slots {
-            if shard.slots.get(slot).is_some_and(|object| object.xid() != except) {
+            if shard.slots.get(slot).is_some_and(|object| except.is_none_or(|except| !Arc::ptr_eq(object, except))) {
                 removed.extend(inner.discard(&mut shard, &digest, slot, Leaving::As(Departure::Invalidated)));
             }
         }

@@ -43,8 +43,8 @@ pub(crate) struct Head {
     pub(crate) waiting: VecDeque<Arc<Waiting>>,
     /// Waiters with a lower number may be woken: they were waiting when a fetch last ended.
     pub(crate) woken_below: u64,
-    /// The transaction id of the object with which a fetch last ended; 0 = none.
-    pub(crate) granted: u32,
+    /// The object with which a fetch last ended (`terms::identity`); 0 = none.
+    pub(crate) granted: u64,
 }
 
 impl Head {

@@ -219,11 +219,11 @@ impl Cache {
     }
 
     /// Starts to remove the objects of any of these groups (each in the form of `message::stored_notes`), because a request has
-    /// changed what they represent; but not the object of the transaction `except`, which is the answer to that request.
+    /// changed what they represent; but not `except`, which is the answer to that request.
     /// Source: RFC 9875 §3.
-    pub fn invalidate_groups(&self, groups: &[u8], except: u32, now: f64) -> TagPurge {
+    pub fn invalidate_groups(&self, groups: &[u8], except: Option<&Arc<Object>>, now: f64) -> TagPurge {
         let names = groups.chunks_exact(message::NOTE_BYTES).map(Arc::from).collect();
-        TagPurge { except: Some(except), ..self.purge_names(names, Purge::Hard, Departure::Invalidated, now) }
+        TagPurge { except: except.cloned(), ..self.purge_names(names, Purge::Hard, Departure::Invalidated, now) }
     }
 
     /// Starts to remove what carries a note, because whatever led to it has gone.
@@ -259,8 +259,8 @@ pub struct TagPurge {
     purge: Purge,
     /// How removed objects leave.
     departure: Departure,
-    /// The transaction whose object stays.
-    except: Option<u32>,
+    /// The object that stays.
+    except: Option<Arc<Object>>,
     now: f64,
     /// Index of the name being worked on.
     at: usize,
@@ -322,7 +322,7 @@ impl TagPurge {
             let mut shard = inner.shards[group[0].shard()].lock();
             for entry in group {
                 let Some(object) = shard.slots.get(entry.slot) else { continue };
-                let is_excepted = self.except == Some(object.xid());
+                let is_excepted = self.except.as_ref().is_some_and(|except| Arc::ptr_eq(except, object));
                 if object.is_removed() || is_excepted || !names_of(object).any(|tag| tag == name) {
                     continue;
                 }

@@ -31,7 +31,7 @@ impl Terms {
                 false => Worth::Stale,
             };
         }
-        if self.granted != 0 && object.xid() == self.granted {
+        if self.granted != 0 && identity(object) == self.granted {
             return Worth::Answer;
         }
         if flags.has(ObjectFlags::REVALIDATE) || !is_young_enough(age, request) || age + self.min_fresh > ttl {
@@ -71,6 +71,12 @@ impl Terms {
             _ => false,
         }
     }
+}
+
+/// What an object is known by while others wait for it. Transaction ids alone begin anew with each worker.
+pub(crate) fn identity(object: &Object) -> u64 {
+    let tenths_of_ms = (object.origin() * 10_000.0) as u64;
+    u64::from(object.xid()) << 32 | tenths_of_ms & u64::from(u32::MAX)
 }
 
 fn is_young_enough(age: f64, request: &LookupRequest<'_>) -> bool {

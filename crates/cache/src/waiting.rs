@@ -1,6 +1,6 @@
 //! One request on the waiting list of a key. Who parks and wakes it is in `busy.rs`.
 
-use std::sync::atomic::{AtomicU8, AtomicU32};
+use std::sync::atomic::{AtomicU8, AtomicU64};
 use tokio::sync::Notify;
 
 /// It waits.
@@ -17,7 +17,7 @@ pub(crate) struct Waiting {
     pub(crate) number: u64,
     /// [`PARKED`], [`WOKEN`] or [`GONE`].
     pub(crate) state: AtomicU8,
-    /// The transaction id of the object that it waited for; 0 = none.
-    pub(crate) granted: AtomicU32,
+    /// The object that it waited for (`terms::identity`); 0 = none.
+    pub(crate) granted: AtomicU64,
     pub(crate) wake: Notify,
 }

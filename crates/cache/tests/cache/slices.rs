@@ -90,7 +90,7 @@ fn whatever_removes_the_head_takes_its_slices_and_no_others() {
         ("purge", |bench, _| _ = bench.cache.purge(&key(1), Purge::Hard, bench.now)),
         ("removal", |bench, head| bench.cache.remove(head)),
         ("expiry", |bench, _| bench.wait(51.0)),
-        ("invalidation", |bench, _| _ = bench.cache.invalidate(&key(1), 0, bench.now)),
+        ("invalidation", |bench, _| _ = bench.cache.invalidate(&key(1), None, bench.now)),
         ("ban", |bench, _| {
             bench.ban("obj.http.X-Name == head");
             _ = bench.look(1);

@@ -210,7 +210,7 @@ fn note(byte: u8) -> Vec<u8> {
 
 impl Bench {
     /// Puts an object with the tag `a` that is in these groups.
-    fn put_grouped(&mut self, number: u32, groups: &[u8]) {
+    fn put_grouped(&mut self, number: u32, groups: &[u8]) -> Arc<Object> {
         let busy = self.miss(number);
         let mut head = head(&[("xkey", "a")]);
         groups.iter().for_each(|group| head.extend_from_slice(&note(*group)));
@@ -225,9 +225,10 @@ impl Bench {
         let object = self.cache.store().create(&attributes, &head).unwrap();
         object.finish();
         busy.publish(&object);
+        object
     }
 
-    fn invalidate_groups(&self, groups: &[u8], except: u32) -> usize {
+    fn invalidate_groups(&self, groups: &[u8], except: Option<&Arc<Object>>) -> usize {
         let list: Vec<u8> = groups.iter().flat_map(|group| note(*group)).collect();
         let mut purge = self.cache.invalidate_groups(&list, except, self.now);
         while !purge.step(1) {}
@@ -239,20 +240,34 @@ impl Bench {
 fn groups_come_back_after_a_crash_and_what_was_in_a_removed_one_does_not() {
     let files = Files::new();
     let (mut bench, _) = files.worker(START);
-    for (number, groups) in [(1, &b"x"[..]), (2, b"xy"), (3, b"y"), (4, b"")] {
-        bench.put_grouped(number, groups);
-    }
+    let put =
+        [(1, &b"x"[..]), (2, b"xy"), (3, b"y"), (4, b"")].map(|(number, groups)| bench.put_grouped(number, groups));
     assert_eq!(bench.cache.tag_usage().entries, 8);
     bench.now += 1.0;
-    assert_eq!(bench.invalidate_groups(b"x", 2), 1, "the answer itself stays");
+    assert_eq!(bench.invalidate_groups(b"x", Some(&put[1])), 1, "the answer itself stays");
+    drop(put);
     kill(bench);
     let (bench, kept) = files.worker(START + 2.0);
     assert_eq!(kept, 3);
-    assert_eq!(bench.invalidate_groups(b"zx", 0), 1);
-    assert_eq!(bench.invalidate_groups(b"xy", 0), 1);
+    assert_eq!(bench.invalidate_groups(b"zx", None), 1);
+    assert_eq!(bench.invalidate_groups(b"xy", None), 1);
     assert_eq!(bench.total(Main::NExpired), 0);
     assert_eq!((bench.is_gone(3), bench.is_gone(4)), (true, false));
     assert_eq!(bench.cache.tag_usage().entries, 1);
+}
+
+#[test]
+fn object_of_an_earlier_worker_with_the_number_of_the_answer_is_no_answer() {
+    let files = Files::new();
+    let (mut bench, _) = files.worker(START);
+    bench.put_grouped(3, b"x");
+    bench.put(4, &Made { xid: 3, ..fresh(100.0) });
+    kill(bench);
+    let (mut bench, kept) = files.worker(START + 1.0);
+    assert_eq!(kept, 2);
+    let answer = bench.make(5, &Made { xid: 3, ..fresh(100.0) });
+    assert_eq!(bench.invalidate_groups(b"x", Some(&answer)), 1);
+    assert_eq!(bench.cache.invalidate(&key(4), Some(&answer), bench.now), 1);
 }
 
 #[test]
@@ -262,5 +277,5 @@ fn no_list_of_tags_names_a_group() {
     for list in ["xxxxxxxxxxxxxxxx", " xxxxxxxxxxxxxxxx", ", xxxxxxxxxxxxxxxx"] {
         assert_eq!(bench.purge_tags(list, Purge::Hard), 0, "{list}");
     }
-    assert_eq!(bench.invalidate_groups(b"x", 0), 1);
+    assert_eq!(bench.invalidate_groups(b"x", None), 1);
 }

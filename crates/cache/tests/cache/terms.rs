@@ -89,6 +89,22 @@ fn stale_object_can_be_granted_to_those_who_waited_in_vain() {
 }
 
 #[test]
+fn object_of_an_earlier_worker_with_the_same_number_is_not_granted() {
+    let mut bench = Bench::new();
+    bench.put(1, &Made { xid: 3, ..kept(1.0) });
+    bench.now += 5.0;
+    let Lookup::Miss { busy, .. } = look(&bench, 1) else { panic!("stale") };
+    let waiter = wait(&bench, 1);
+    let object = bench.make(1, &Made { xid: 3, ..kept(1.0) });
+    busy.publish(&object);
+    bench.cache.remove(&object);
+    block_on(waiter.wait());
+    let granted = waiter.granted();
+    let answer = ask_with(&bench, 1, |_, terms| terms.granted = granted);
+    assert!(matches!(answer, Lookup::Miss { stale: Some(_), .. }), "{answer:?}");
+}
+
+#[test]
 fn clients_may_want_more_or_less_than_fresh() {
     let mut bench = Bench::new();
     bench.put(1, &Made { grace: 5.0, ..kept(10.0) });
@@ -156,14 +172,14 @@ fn invalidation_takes_all_variants_but_its_own_and_what_is_being_fetched() {
     bench.put(2, &kept(10.0));
     let asked = request("/", &[("Foo", "3")]);
     let Lookup::Miss { busy, .. } = bench.ask(&key(1), &asked, |_| {}) else { panic!("a third variant") };
-    assert_eq!(bench.cache.invalidate(&key(1), own.xid(), bench.now), 1);
+    assert_eq!(bench.cache.invalidate(&key(1), Some(&own), bench.now), 1);
     let outdated = bench.make(1, &Made { vary: vary("Foo", "3"), ..kept(10.0) });
     busy.publish(&outdated);
     drop(busy);
     assert!(outdated.is_removed(), "the fetch began before");
     assert_eq!(bench.cache.object_count(), 2);
     assert!(matches!(look(&bench, 2), Lookup::Hit(_)));
-    assert_eq!(bench.cache.invalidate(&key(1), 0, bench.now), 1);
+    assert_eq!(bench.cache.invalidate(&key(1), None, bench.now), 1);
     assert_eq!(bench.cache.purge(&key(1), Purge::Hard, bench.now), 0);
     let Lookup::Miss { cause: MissCause::Absent(absence), .. } = look(&bench, 1) else { panic!("nothing is left") };
     assert!(matches!(absence.gone, Some(Gone { how: Departure::Invalidated, .. })), "{absence:?}");

@@ -258,7 +258,7 @@ impl Run<'_> {
             FetchAnswer::Object(object) if object.state() == BodyState::Failed => self.synthesise(503, b""),
             FetchAnswer::Object(object) => {
                 if self.may_have_changed_something() {
-                    Box::pin(self.invalidate(&object)).await;
+                    Box::pin(self.invalidate(object.object())).await;
                 }
                 self.request.task.found.take_up(*object);
                 Step::Deliver

@@ -11,6 +11,7 @@ use crate::ruling::HashRuling;
 use message::{Message, NOTE_BYTES};
 use semantics::groups::CACHE_GROUP_INVALIDATION;
 use semantics::{method, reference};
+use std::sync::Arc;
 use store::Object;
 use surface::reason::Reason;
 
@@ -27,7 +28,7 @@ impl Run<'_> {
     }
 
     /// Removes what the request has made invalid, if its response is no error.
-    pub(super) async fn invalidate(&mut self, answer: &Object) {
+    pub(super) async fn invalidate(&mut self, answer: &Arc<Object>) {
         let mut head = Message::new();
         if head.decode(answer.head()).is_none() || !matches!(head.status(), 200..=399) {
             return;
@@ -58,22 +59,22 @@ impl Run<'_> {
     }
 
     /// What responses with `No-Vary-Search` have put under another key.
-    async fn invalidate_under_rule(&mut self, target: &[u8], answer: &Object) -> usize {
+    async fn invalidate_under_rule(&mut self, target: &[u8], answer: &Arc<Object>) -> usize {
         match self.ruled_digest_of(target).await {
             Some(digest) => self.invalidate_key(&digest, answer),
             None => 0,
         }
     }
 
-    fn invalidate_key(&self, digest: &[u8; 32], answer: &Object) -> usize {
-        self.context.engine.cache.invalidate(digest, answer.xid(), self.context.clock.now())
+    fn invalidate_key(&self, digest: &[u8; 32], answer: &Arc<Object>) -> usize {
+        self.context.engine.cache.invalidate(digest, Some(answer), self.context.clock.now())
     }
 
-    async fn invalidate_groups(&self, groups: &[u8], answer: &Object) -> usize {
+    async fn invalidate_groups(&self, groups: &[u8], answer: &Arc<Object>) -> usize {
         if groups.is_empty() {
             return 0;
         }
-        let mut purge = self.context.engine.cache.invalidate_groups(groups, answer.xid(), self.context.clock.now());
+        let mut purge = self.context.engine.cache.invalidate_groups(groups, Some(answer), self.context.clock.now());
         while !purge.step(GROUPED_OBJECTS) {
             tokio::task::yield_now().await;
         }
