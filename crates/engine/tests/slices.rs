@@ -29,6 +29,8 @@ struct State {
     version: Cell<u8>,
     habit: Cell<Habit>,
     asked: RefCell<Vec<String>>,
+    /// How long a 304, and a slice but the first, take to come, in seconds.
+    thinks: Cell<u64>,
     /// While set, slices stop in the middle.
     is_held: Cell<bool>,
 }
@@ -56,6 +58,7 @@ impl File {
             version: Cell::new(1),
             habit: Cell::new(Habit::Good),
             asked: RefCell::default(),
+            thinks: Cell::new(0),
             is_held: Cell::new(false),
         };
         File { state: Rc::new(state) }
@@ -82,6 +85,10 @@ impl File {
     }
 
     async fn send(&self, stream: &mut OriginStream, answer: &[u8]) -> Option<()> {
+        let text = String::from_utf8_lossy(&answer[..answer.len().min(300)]);
+        if text.starts_with("HTTP/1.1 304") || text.contains("bytes ") && !text.contains("bytes 0-") {
+            tokio::time::sleep(Duration::from_secs(self.state.thinks.get())).await;
+        }
         let (before, after) = answer.split_at(answer.len().min(30_000));
         stream.write_all(before).await.ok()?;
         while self.state.is_held.get() {
@@ -432,6 +439,27 @@ fn slices_outlive_a_validation_and_die_with_a_purge() {
         assert_eq!(total(&world, Main::NObject), 0);
         assert!(get(&mut world.client(), "70000-70009").await.2 == body(2, 70_000, 70_010));
         assert_eq!(file.asked(), ["65536-131071"]);
+    });
+}
+
+#[test]
+fn slices_that_are_purged_while_the_origin_is_asked_are_fetched_anew() {
+    let file = File::new(3 * SLICE);
+    let vcl = "sub vcl_recv { if (req.method == \"PURGE\") { return (purge); } }
+        sub vcl_backend_response { set beresp.ttl = 10s; set beresp.grace = 0s; set beresp.keep = 60s; return (deliver); }";
+    story(sliced, vcl, &file, async |world, _| {
+        assert!(get(&mut world.client(), "70000-70009").await.2 == body(1, 70_000, 70_010));
+        assert_eq!(file.asked(), ["65536-131071"]);
+        file.state.thinks.set(5);
+        tokio::time::sleep(Duration::from_secs(11)).await;
+        let asking = tokio::task::spawn_local({
+            let world = Rc::clone(&world);
+            async move { get(&mut world.client(), "70000-70009").await }
+        });
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(purge(&mut world.client()).await, 200);
+        assert!(asking.await.unwrap().2 == body(1, 70_000, 70_010));
+        assert_eq!(file.asked(), ["65536-131071", "65536-131071"]);
     });
 }
 

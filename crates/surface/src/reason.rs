@@ -233,6 +233,7 @@ reasons! {
         "the fetch of this request says how the origin failed";
     StaleForbidden, "stale-forbidden", Origin, Error, "", "The origin failed, and the stored copy may not be served stale (must-revalidate, proxy-revalidate, s-maxage or no-cache): 504.", "";
     NotModifiedOther, "not-modified-other", Origin, -, "", "The origin answered 304 about something else than the stored copy, so it was asked again without conditions.", "mend the origin: its 304 names another ETag";
+    StaleRemoved, "stale-removed", Store, -, "", "The stored copy was removed (by a purge, a ban, or to make room) while the origin was asked whether it is still valid, so it was asked again without conditions.", "";
     Invalidated, "invalidated", Store, -, "", "The request may have changed what is stored, so stored copies were removed: of its target, of what its response names, and of the groups that it names (Cache-Group-Invalidation).", "";
     StoredError, "stored-error", Store, -, "", "The answer was made here, in vcl_backend_error, and is kept for those who wait for it.", "";
     NotStoredByVcl, "not-stored-vcl", Store, -, "", "VCL made the response uncacheable.", "";

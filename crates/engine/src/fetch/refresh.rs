@@ -5,6 +5,7 @@
 //! Whatever it chooses, the body's coding, its length and its validators are those of the stale object. Source: VCL of Varnish
 //! 8.0. Next file: `revalidate.rs`.
 
+use super::task::Attempt;
 use super::{Fetch, Step};
 use crate::bodies::filed::are_there;
 use crate::logged::{self, BEREQ, BERESP};
@@ -26,6 +27,9 @@ impl Fetch {
     /// # Errors
     /// The next step instead, when the 304 refers to no object or VCL rejects it.
     pub(super) async fn refresh(&mut self) -> Result<(), Step> {
+        if self.has_lost_stale() {
+            return Err(self.ask_anew(Reason::StaleRemoved));
+        }
         if self.is_about_something_else() {
             return Err(self.ask_anew(Reason::NotModifiedOther));
         }
@@ -58,6 +62,12 @@ impl Fetch {
         Ok(())
     }
 
+    /// Whether the stale object was removed since the origin was asked about it. A purge must not be undone by a 304.
+    pub(super) fn has_lost_stale(&self) -> bool {
+        let was_conditional = self.task.bereq.has("If-None-Match") || self.task.bereq.has("If-Modified-Since");
+        was_conditional && self.task.life.stale.as_ref().is_some_and(|stale| stale.is_removed())
+    }
+
     /// Whether RFC 9111 forbids to use the 304 for the stale object: it names the tag of another response.
     fn is_about_something_else(&self) -> bool {
         if self.task.order.vcl.policy != HttpPolicy::Rfc {
@@ -68,10 +78,13 @@ impl Fetch {
         stored.decode(stale.head()).is_some() && !revalidate::is_about(&stored, &self.task.attempt.beresp)
     }
 
-    /// Sends the request again without conditions. The stale object is of no use any more.
-    fn ask_anew(&mut self, reason: Reason) -> Step {
+    /// Sends the request again without conditions. The stale object is of no use any more, nor is what VCL made of the 304.
+    pub(super) fn ask_anew(&mut self, reason: Reason) -> Step {
         self.why(reason, "");
         self.task.give_up_response(&self.context, &mut self.log);
+        self.restore_body_headers();
+        self.task.attempt = Attempt::default();
+        self.draw_storage();
         self.task.life.stale = None;
         for name in ["If-None-Match", "If-Modified-Since"] {
             logged::unset(&mut self.log, BEREQ, &mut self.task.bereq, name);

@@ -13,6 +13,7 @@ use body::Side;
 use body::filter::weaken_etag;
 use message::Message;
 use store::{BodyState, Object, ObjectFlags};
+use surface::reason::Reason;
 
 /// Flags of an object that a 304 does not change.
 const KEPT_FLAGS: [ObjectFlags; 5] =
@@ -50,6 +51,9 @@ impl Fetch {
     }
 
     pub(super) async fn revalidate(&mut self) -> Step {
+        if self.has_lost_stale() {
+            return self.ask_anew(Reason::StaleRemoved);
+        }
         let Some(stale) = self.revalidatable_stale() else {
             self.release_connection();
             self.log_body_failure(&BodyFailure::Template);
@@ -64,6 +68,9 @@ impl Fetch {
             // connection, nor go on for longer than an origin may be silent.
             self.release_connection();
             let _ = tokio::time::timeout(self.first_byte_limit(), stale.changed(u64::MAX)).await;
+            if self.has_lost_stale() {
+                return self.ask_anew(Reason::StaleRemoved);
+            }
         }
         let reader = stale.reader().filter(|_| stale.state() == BodyState::Complete);
         let Some(reader) = reader else {

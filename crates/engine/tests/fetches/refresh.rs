@@ -1,7 +1,7 @@
 //! Stale objects: asked about, refreshed in the background, replaced.
 
 use crate::support::{OriginRequest, run_with, serve_each};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use surface::counter::Main;
 use tokio::io::AsyncWriteExt;
@@ -68,6 +68,51 @@ fn a_304_makes_the_stale_object_good_again() {
             assert_eq!(client.get("/a", "").await.text(), "hello");
             assert_eq!(world.count(Main::CacheHit), 1);
             assert_eq!(world.engine.cache.object_count(), 1, "the old one is gone");
+        },
+    );
+}
+
+#[test]
+fn what_is_purged_while_the_origin_is_asked_is_not_made_good_again() {
+    let vcl = format!("sub vcl_recv {{ if (req.method == \"PURGE\") {{ return (purge); }} }}\n{KEPT}");
+    run_with(
+        |_| {},
+        &vcl,
+        |world| async move {
+            let asked = Rc::new(RefCell::new(Vec::new()));
+            let seen = Rc::clone(&asked);
+            world.origin(move |mut stream| {
+                let asked = Rc::clone(&seen);
+                async move {
+                    while let Some(request) = OriginRequest::read(&mut stream).await {
+                        let tag = request.header("if-none-match").map(str::to_owned);
+                        asked.borrow_mut().push(tag.clone());
+                        let answer = if tag.is_some() {
+                            tokio::time::sleep(Duration::from_secs(5)).await;
+                            "HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\nX-New: 1\r\n\r\n".to_owned()
+                        } else {
+                            let count = asked.borrow().len();
+                            format!("HTTP/1.1 200 OK\r\nETag: \"x\"\r\nContent-Length: 1\r\n\r\n{count}")
+                        };
+                        let _ = stream.write_all(answer.as_bytes()).await;
+                    }
+                }
+            });
+            assert_eq!(world.client().get("/a", "").await.text(), "1");
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            let asking = tokio::task::spawn_local({
+                let world = Rc::clone(&world);
+                async move { world.client().get("/a", "").await }
+            });
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            let mut purging = world.client();
+            purging.send("PURGE /a HTTP/1.1\r\nHost: example.com\r\n\r\n").await;
+            assert_eq!(purging.response().await.status(), 200);
+            let response = asking.await.unwrap();
+            assert_eq!((response.text().as_str(), response.header("x-new")), ("3", None), "{}", world.story());
+            assert_eq!(*asked.borrow(), [None, Some("\"x\"".to_owned()), None]);
+            world.expect_log("why stale-removed");
+            assert_eq!(world.client().get("/a", "").await.text(), "3");
         },
     );
 }
