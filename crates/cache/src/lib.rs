@@ -19,6 +19,7 @@
 mod adoption;
 mod ban;
 mod busy;
+mod checks;
 mod copies;
 mod demotion;
 mod departure;
@@ -151,6 +152,7 @@ pub(crate) struct Inner {
     lurker: Mutex<Lurker>,
     tags: tag::Tags,
     orphans: slices::Orphans,
+    checks: checks::Checks,
     totals: Arc<Totals>,
     parameters: CacheParameters,
     log_sink: RwLock<Option<LogSink>>,
@@ -207,6 +209,7 @@ impl Cache {
             lurker: Mutex::new(Lurker::default()),
             tags: tag::Tags::default(),
             orphans: slices::Orphans::default(),
+            checks: checks::Checks::default(),
             totals,
             parameters: CacheParameters::default(),
             log_sink: RwLock::new(None),

@@ -73,7 +73,7 @@ pub enum Lookup {
 
 impl Lookup {
     /// An object in the answer that an earlier process stored, too long to be checked during a lookup. It has to be checked
-    /// ([`Object::check`]) before it is used; if it is damaged, ask again.
+    /// ([`Cache::check`]) before it is used; then there may be another one. If it is damaged, ask again.
     #[must_use]
     #[inline]
     pub fn unchecked(&self) -> Option<&Arc<Object>> {

@@ -10,7 +10,6 @@ use super::{Run, Step};
 use cache::{Lookup, LookupRequest, Terms, Waiter};
 use shm::log::decimal::{INTEGER_BYTES_MAX, SECONDS_BYTES_MAX, integer, seconds};
 use std::cell::Cell;
-use std::sync::Arc;
 use store::{BodyState, Object};
 use surface::counter::Main;
 use surface::parameter::debug;
@@ -27,11 +26,8 @@ impl Run<'_> {
         let mut since: Option<Instant> = None;
         loop {
             let answer = self.ask(held.as_ref());
-            if let Some(object) = answer.unchecked() {
-                let object = Arc::clone(object);
-                if !Box::pin(Self::check(object)).await {
-                    continue;
-                }
+            if answer.unchecked().is_some() && !Box::pin(self.check(&answer)).await {
+                continue;
             }
             let has_waited = held.take().is_some();
             let step = match answer {
@@ -116,9 +112,14 @@ impl Run<'_> {
         }
     }
 
-    /// Checks a long object that an earlier worker stored, off the event loop; `false` if it was damaged and has gone.
-    async fn check(object: Arc<Object>) -> bool {
-        tokio::task::spawn_blocking(move || object.check()).await.unwrap_or(false)
+    /// Checks the long objects in an answer that an earlier worker stored; `false` if one was damaged and has gone.
+    async fn check(&self, answer: &Lookup) -> bool {
+        while let Some(object) = answer.unchecked() {
+            if !self.context.engine.cache.check(object).await {
+                return false;
+            }
+        }
+        true
     }
 
     /// Asks the index, after having waited there or not.
