@@ -463,6 +463,59 @@ fn slices_that_are_purged_while_the_origin_is_asked_are_fetched_anew() {
     });
 }
 
+/// As for other objects (`origins/waiting.rs`).
+#[test]
+fn who_waits_for_a_slice_does_so_within_limits_and_may_leave() {
+    let file = File::new(3 * SLICE);
+    let limited = |parameters: &mut Parameters| {
+        sliced(parameters);
+        (parameters.waiting_timeout, parameters.waiting_requests_max) = (4.0, 2);
+        parameters.client_half_close = true;
+    };
+    story(limited, KEPT, &file, async |world, mut client| {
+        get(&mut client, "0-9").await;
+        file.asked();
+        file.state.thinks.set(10);
+        let ask = || {
+            let world = Rc::clone(&world);
+            tokio::task::spawn_local(async move {
+                let began = world.context.clock.now();
+                let (status, ..) = get(&mut world.client(), "70000-70009").await;
+                (status, (world.context.clock.now() - began).round() as u64)
+            })
+        };
+        let first = ask();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let mut leaving = world.client();
+        leaving.send("GET /film HTTP/1.1\r\nHost: example.com\r\nRange: bytes=70000-70009\r\n\r\n").await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(world.count(Main::NWaiting), 1, "{}", world.story());
+        drop(leaving);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(world.count(Main::NWaiting), 0, "{}", world.story());
+        let others = [ask(), ask(), ask()];
+        let mut found = Vec::new();
+        for other in others {
+            found.push(other.await.unwrap());
+        }
+        found.sort_unstable();
+        assert_eq!(found, [(503, 0), (503, 4), (503, 4)], "{}", world.story());
+        assert_eq!((world.count(Main::WaitingRefused), world.count(Main::WaitingTimeout)), (1, 2));
+        assert_eq!(first.await.unwrap(), (206, 10));
+        // One that waits for a fetch of its own may leave too; the fetch goes on.
+        let mut leaving = world.client();
+        leaving.send("GET /film HTTP/1.1\r\nHost: example.com\r\nRange: bytes=140000-140009\r\n\r\n").await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        drop(leaving);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        world.expect_log("why client-gone");
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        file.asked();
+        assert_eq!(get(&mut world.client(), "140000-140009").await.0, 206);
+        assert!(file.asked().is_empty());
+    });
+}
+
 /// Under the RFC's policy what a request with Authorization brings is for its client alone, slices too.
 #[test]
 fn a_slice_that_must_not_be_stored_is_for_the_client_that_ordered_it() {

@@ -23,7 +23,8 @@ const HIT_BYTES_MAX: usize = 3 * (INTEGER_BYTES_MAX + 1) + 3 * (SECONDS_BYTES_MA
 impl Run<'_> {
     pub(super) async fn lookup(&mut self) -> Step {
         let mut held: Option<Waiter> = None;
-        let mut since: Option<Instant> = None;
+        // Since when it waits, and whether the client has been heard of meanwhile.
+        let mut waiting: Option<(Instant, bool)> = None;
         loop {
             let answer = self.ask(held.as_ref());
             if answer.unchecked().is_some() && !Box::pin(self.check(&answer)).await {
@@ -96,8 +97,8 @@ impl Run<'_> {
                     }
                     self.log().release();
                     self.request.rest();
-                    let since = *since.get_or_insert_with(Instant::now);
-                    match Box::pin(self.wait(&waiter, since)).await {
+                    let (since, has_heard) = waiting.get_or_insert_with(|| (Instant::now(), false));
+                    match Box::pin(self.wait(&waiter, *since, has_heard)).await {
                         Waited::Turn => held = Some(waiter),
                         other => return self.after_wait(other, &waiter),
                     }

@@ -10,6 +10,7 @@
 use super::client_body::ClientBody;
 use super::task::Slices;
 use super::transmit::TransmitError;
+use super::waiting::Waited;
 use super::{Run, Step};
 use crate::bodies::filters::Filters;
 use crate::bodies::pull::{Next, Pull};
@@ -17,19 +18,23 @@ use crate::bodies::request::RequestBody;
 use crate::bodies::sliced::SlicedBody;
 use crate::bodies::source::Source;
 use crate::fetch::order::SliceOrder;
-use crate::fetch::{self, FetchAnswer, FetchMode, FetchOrder, FetchTicket};
+use crate::fetch::{self, FetchAnswer, FetchMode, FetchOrder, FetchReport, FetchTicket};
 use crate::request::delivered::Delivered;
 use crate::slicing::{Slicing, lives_until, size_of};
 use crate::turns::Turns;
 use cache::{Busy, SliceLookup, Waiter};
 use message::Message;
 use semantics::ranges::{Wanted, asked_single};
+use std::future::{Future as _, poll_fn};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use store::{BodyState, Object, ObjectFlags};
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
 use surface::reason::Reason;
 use surface::tag::Tag;
+use tokio::time::Instant;
 
 impl Run<'_> {
     /// The slice that a fetch is to ask for; `None` when the resource is not to be fetched in slices. A parameter is enough for
@@ -83,14 +88,14 @@ impl Run<'_> {
         let Some(slicing) = slicing else { return false };
         let mut request = Message::new();
         request.copy_from(&task.request);
-        task.found.slices = Some(Box::new(Slices { slicing, request }));
+        task.found.slices = Some(Box::new(Slices { slicing, request, has_heard: false }));
         true
     }
 
     /// The body of the response, with the first slice that its filters want.
     ///
     /// # Errors
-    /// There is no such slice, and nothing has been sent.
+    /// There is no such slice, or the client has gone. Nothing has been sent.
     pub(super) async fn open_first_slice(
         &mut self,
         filters: &mut Filters,
@@ -150,7 +155,7 @@ impl Run<'_> {
     /// Puts in the slice that is lacking, and has the next one fetched if it will be wanted.
     async fn complete(&mut self, body: &mut SlicedBody, filters: &Filters) -> Result<(), TransmitError> {
         let Some(number) = body.lacks() else { return Ok(()) };
-        let Some(slice) = self.find_slice(number).await else { return Err(TransmitError::Fetch) };
+        let slice = self.find_slice(number).await?;
         body.put(number, Source::of_object(slice));
         let wanted = if filters.is_empty() { u64::MAX } else { filters.missing_bytes() };
         if let Some(next) = body.follows(wanted) {
@@ -159,36 +164,75 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Finds a slice, waits for another client's fetch of it, or has it fetched. `None` when it does not come.
-    async fn find_slice(&mut self, number: u64) -> Option<Delivered> {
-        let mut held: Option<Waiter> = None;
+    /// Finds a slice, waits for another client's fetch of it, or has it fetched.
+    ///
+    /// # Errors
+    /// `Client` when the client has gone meanwhile, `Fetch` when the slice does not come, or may not be waited for.
+    async fn find_slice(&mut self, number: u64) -> Result<Delivered, TransmitError> {
+        let (mut held, mut since): (Option<Waiter>, Option<Instant>) = (None, None);
         loop {
-            let answer = self.ask_for_slice(number)?;
+            let answer = self.ask_for_slice(number).ok_or(TransmitError::Fetch)?;
             drop(held.take());
             match answer {
                 SliceLookup::Found(object) if object.is_unchecked() => {
                     // One that is damaged is removed by that.
-                    let checked = tokio::task::spawn_blocking(move || object.check()).await;
-                    checked.ok()?;
+                    self.context.engine.cache.check(&object).await;
                 }
-                SliceLookup::Found(object) if object.state() == BodyState::Failed => return None,
+                SliceLookup::Found(object) if object.state() == BodyState::Failed => return Err(TransmitError::Fetch),
                 SliceLookup::Found(object) => match Delivered::new(object) {
-                    Some(slice) => return Some(slice).filter(is_slice),
+                    Some(slice) => return Some(slice).filter(is_slice).ok_or(TransmitError::Fetch),
                     // It cannot be kept, and its beginning has gone; nor can it be found any more.
                     None => tokio::task::yield_now().await,
                 },
                 SliceLookup::Wait(waiter) => {
-                    waiter.wait().await;
+                    let since = *since.get_or_insert_with(Instant::now);
+                    let mut has_heard = self.has_heard_during_slices();
+                    let waited = Box::pin(self.wait(&waiter, since, &mut has_heard)).await;
+                    self.note_heard_during_slices(has_heard);
+                    if waited != Waited::Turn {
+                        return Err(if self.note_refusal(waited) {
+                            TransmitError::Fetch
+                        } else {
+                            TransmitError::Client
+                        });
+                    }
                     held = Some(waiter);
                 }
                 SliceLookup::Miss(busy) => {
-                    let ticket = self.order_slice(number, busy)?;
+                    let ticket = self.order_slice(number, busy).ok_or(TransmitError::Fetch)?;
                     self.timestamp("Slice");
-                    let report = ticket.ready.await.ok()?;
-                    let FetchAnswer::Object(slice) = report.answer else { return None };
-                    return Some(*slice).filter(is_slice).filter(|slice| slice.state() != BodyState::Failed);
+                    let report = self.await_slice(ticket).await?;
+                    let FetchAnswer::Object(slice) = report.answer else { return Err(TransmitError::Fetch) };
+                    let slice = Some(*slice).filter(is_slice).filter(|slice| slice.state() != BodyState::Failed);
+                    return slice.ok_or(TransmitError::Fetch);
                 }
             }
+        }
+    }
+
+    /// Waits for a fetch that was ordered; it goes on if the client leaves.
+    async fn await_slice(&mut self, mut ticket: FetchTicket) -> Result<FetchReport, TransmitError> {
+        let mut has_heard = self.has_heard_during_slices();
+        let result = poll_fn(|context| {
+            if let Poll::Ready(result) = Pin::new(&mut ticket.ready).poll(context) {
+                return Poll::Ready(result.map_err(|_| TransmitError::Fetch));
+            }
+            self.poll_gone(context, &mut has_heard).map(|()| Err(TransmitError::Client))
+        })
+        .await;
+        self.note_heard_during_slices(has_heard);
+        result
+    }
+
+    /// What a client sends ahead is kept, so it is listened to once, however many slices there are.
+    fn has_heard_during_slices(&self) -> bool {
+        let task = &self.request.task;
+        task.life.early.is_some() || task.found.slices.as_ref().is_none_or(|slices| slices.has_heard)
+    }
+
+    fn note_heard_during_slices(&mut self, has_heard: bool) {
+        if let Some(slices) = &mut self.request.task.found.slices {
+            slices.has_heard |= has_heard;
         }
     }
 

@@ -387,6 +387,8 @@ pub(crate) struct Slices {
     pub(crate) slicing: Slicing,
     /// The request for the origin, as it was before vcl_deliver.
     pub(crate) request: Message,
+    /// The client has been heard of while a slice was awaited, and is not listened to again.
+    pub(crate) has_heard: bool,
 }
 
 /// Whether [`Task::object_head`] is the head of the object found.

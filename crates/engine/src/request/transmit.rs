@@ -53,7 +53,14 @@ impl Run<'_> {
                 true => Box::pin(self.open_first_slice(&mut filters)).await,
                 false => Ok(None),
             };
-            let Ok(slices) = first else { return self.no_slice().await };
+            let slices = match first {
+                Ok(slices) => slices,
+                Err(TransmitError::Client) => {
+                    self.request.task.found.let_go();
+                    return self.leave();
+                }
+                Err(_) => return self.no_slice().await,
+            };
             let task = &mut self.request.task;
             self.exchange.frame(&mut task.response, &mut self.request.log, sends_body, &mut task.life.close);
             if task.found.aside.is_some() && !self.exchange.sends_trailers() {

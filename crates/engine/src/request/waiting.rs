@@ -57,8 +57,8 @@ impl Drop for Place {
 }
 
 impl Run<'_> {
-    /// Waits for this request's turn. `since`: when it began to wait for the first time.
-    pub(super) async fn wait(&mut self, waiter: &Waiter, since: Instant) -> Waited {
+    /// Waits for this request's turn. `since`: when it began to wait for the first time; `has_heard`: for [`Run::poll_gone`].
+    pub(super) async fn wait(&mut self, waiter: &Waiter, since: Instant, has_heard: &mut bool) -> Waited {
         let settings = &self.request.task.settings;
         let Some(_place) = Place::enter(self.context, settings.waiting_requests_max) else { return Waited::Full };
         let patience = Duration::try_from_secs_f64(settings.waiting_timeout).ok().filter(|time| !time.is_zero());
@@ -70,7 +70,6 @@ impl Run<'_> {
                 None => std::future::pending().await,
             }
         });
-        let mut has_heard = false;
         poll_fn(|context| {
             if turn.as_mut().poll(context).is_ready() {
                 return Poll::Ready(Waited::Turn);
@@ -78,7 +77,7 @@ impl Run<'_> {
             if end.as_mut().poll(context).is_ready() {
                 return Poll::Ready(Waited::TooLong);
             }
-            self.poll_gone(context, &mut has_heard).map(|()| Waited::Gone)
+            self.poll_gone(context, has_heard).map(|()| Waited::Gone)
         })
         .await
     }
@@ -106,17 +105,25 @@ impl Run<'_> {
         Step::Finish
     }
 
-    /// The step after a wait that did not end with a turn.
-    pub(super) fn after_wait(&mut self, waited: Waited, waiter: &Waiter) -> Step {
-        self.timestamp("Waitinglist");
+    /// Counts a wait that ended without a turn, and says why; false if the client has gone.
+    pub(super) fn note_refusal(&mut self, waited: Waited) -> bool {
         let (counter, reason) = match waited {
-            Waited::Turn | Waited::Gone => return self.leave(),
+            Waited::Turn | Waited::Gone => return false,
             Waited::Full => (Main::WaitingRefused, Reason::WaitingFull),
             Waited::TooLong => (Main::WaitingTimeout, Reason::WaitingTimeout),
         };
         self.context.count(counter);
         self.why(reason, b"");
-        let stale = waiter.stale().filter(|stale| self.follows_rfc() && may_stand_in(stale));
+        true
+    }
+
+    /// The step after a wait that did not end with a turn.
+    pub(super) fn after_wait(&mut self, waited: Waited, waiter: &Waiter) -> Step {
+        self.timestamp("Waitinglist");
+        if !self.note_refusal(waited) {
+            return self.leave();
+        }
+        let stale = waiter.stale().filter(|stale| self.follows_rfc() && may_stand_in(stale) && !stale.is_unchecked());
         match stale.and_then(|stale| Delivered::new(Arc::clone(stale))) {
             Some(stale) => {
                 self.why(Reason::StaleOnError, b"");

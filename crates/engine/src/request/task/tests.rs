@@ -126,6 +126,7 @@ fn foreign_found(cache: &Cache, ring: &LogRing) -> Found {
         slices: Some(Box::new(Slices {
             slicing: Slicing::begin(7, 7, &[7; 32], 7, 7.0),
             request: message(b"/foreign"),
+            has_heard: true,
         })),
         copy: Delivered::new(Arc::clone(&object)),
         object_head: ObjectHead::Changed,
