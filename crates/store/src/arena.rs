@@ -11,6 +11,7 @@ use crate::filed::{Sweeper, Tier};
 use crate::heap::{Block, Geometry, Heap};
 use crate::layout::Head;
 use crate::memory::Memory;
+use crate::unsized_bodies::{UnsizedBodies, floor_bytes};
 use crate::usage::UsageCells;
 use parking_lot::{Mutex, RwLock};
 use shm::locks::CountedMutex;
@@ -42,22 +43,8 @@ pub enum Evictable {
 /// Called to make room for a number of bytes; returns `false` if nothing is evictable.
 pub(crate) type Evictor = dyn Fn(u64, Evictable) -> bool + Send + Sync;
 
-/// A body of unknown length that has no more than one part in this many of what all of them may have is left alone,
-/// however many there are: pages of usual size must not be given up because a few large bodies are under way.
-const UNSIZED_FLOOR: u64 = 64;
 /// Objects are evicted for what is held elsewhere until that has one part in this many of the limit.
 const RESERVED_SHARE: u64 = 4;
-
-/// Bodies of unknown length under way; room has to be made for them without knowing how long they will be. Overflowed
-/// bodies count as long as a slow reader keeps part of them here.
-#[derive(Default)]
-pub(crate) struct Unsized {
-    /// The percentage of the limit that each may have, and more or less all together.
-    pub(crate) share_percent: AtomicU64,
-    count: AtomicU64,
-    /// Bytes that they have taken.
-    bytes: AtomicU64,
-}
 
 /// The part of a store that handles point to.
 pub(crate) struct Inner {
@@ -78,7 +65,9 @@ pub(crate) struct Inner {
     pub(crate) transient_limit_bytes: AtomicU64,
     /// The operator has set no limit.
     pub(crate) shows_unlimited: AtomicBool,
-    pub(crate) unsized_bodies: Unsized,
+    /// The percentage of the limit, or of the file, that each body of unknown length may have, and more or less all together.
+    pub(crate) unsized_share_percent: AtomicU64,
+    pub(crate) unsized_bodies: UnsizedBodies,
     pub(crate) evictor: RwLock<Option<Arc<Evictor>>>,
     /// The file in which bodies lie, if they do.
     pub(crate) tier: Option<Arc<Tier>>,
@@ -114,7 +103,8 @@ impl Inner {
             transient: UsageCells::default(),
             transient_limit_bytes: AtomicU64::new(u64::MAX),
             shows_unlimited: AtomicBool::new(false),
-            unsized_bodies: Unsized { share_percent: AtomicU64::new(100), ..Unsized::default() },
+            unsized_share_percent: AtomicU64::new(100),
+            unsized_bodies: UnsizedBodies::default(),
             evictor: RwLock::new(None),
             tier,
             sweeper: RwLock::new(None),
@@ -293,44 +283,18 @@ impl Inner {
 
     /// As much of a file of `bytes` as a body of unknown length may have.
     pub(crate) fn unsized_share_in(&self, bytes: u64) -> u64 {
-        let percent = self.unsized_bodies.share_percent.load(Relaxed).min(100);
+        let percent = self.unsized_share_percent.load(Relaxed).min(100);
         (u128::from(bytes) * u128::from(percent) / 100) as u64
     }
 
     /// How much any body of unknown length may have, in bytes.
     pub(crate) fn unsized_floor_bytes(&self) -> u64 {
-        self.unsized_share_bytes() / UNSIZED_FLOOR
+        floor_bytes(self.unsized_share_bytes())
     }
 
-    /// By how many bytes a body of unknown length that has `held_bytes` may grow: up to the share; if several bodies
-    /// together already have the share, up to a fair part of it; and if they have twice that, only up to the floor.
+    /// As [`UnsizedBodies::room`], in the arena.
     pub(crate) fn growth_room(&self, held_bytes: u64) -> u64 {
-        let share = self.unsized_share_bytes();
-        let (count, total) = (self.unsized_bodies.count.load(Relaxed), self.unsized_bodies.bytes.load(Relaxed));
-        let fair = if total < 2 * share { share / count.max(1) } else { 0 };
-        let fair = fair.max(self.unsized_floor_bytes()).saturating_sub(held_bytes);
-        share.saturating_sub(held_bytes).min(share.saturating_sub(total).max(fair))
-    }
-
-    /// Counts a body of unknown length that begins with a block of `bytes`.
-    pub(crate) fn begin_unsized(&self, bytes: u64) {
-        self.unsized_bodies.count.fetch_add(1, Relaxed);
-        self.grow_unsized(bytes);
-    }
-
-    pub(crate) fn grow_unsized(&self, bytes: u64) {
-        self.unsized_bodies.bytes.fetch_add(bytes, Relaxed);
-    }
-
-    /// A body of unknown length has given `bytes` back.
-    pub(crate) fn shrink_unsized(&self, bytes: u64) {
-        self.unsized_bodies.bytes.fetch_sub(bytes, Relaxed);
-    }
-
-    /// A body of unknown length has ended or is dropped, with `bytes` still counted.
-    pub(crate) fn end_unsized(&self, bytes: u64) {
-        self.shrink_unsized(bytes);
-        self.unsized_bodies.count.fetch_sub(1, Relaxed);
+        self.unsized_bodies.room(self.unsized_share_bytes(), held_bytes)
     }
 
     /// What is left of the limit of Transient.

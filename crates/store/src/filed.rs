@@ -45,6 +45,7 @@ pub(crate) use reading::FiledReader;
 pub(crate) use runs::Extent;
 pub use sweep::Sweeper;
 
+use crate::unsized_bodies::UnsizedBodies;
 use crate::usage::{Usage, UsageCells};
 use device::Device;
 use parking_lot::Mutex;
@@ -137,6 +138,8 @@ pub(crate) struct Tier {
     pub(crate) queued_bytes: AtomicU64,
     /// Notified when fewer are.
     pub(crate) written: Notify,
+    /// Those that go into the file.
+    unsized_bodies: UnsizedBodies,
     next_id: AtomicU64,
     counts: Counts,
 }

@@ -9,7 +9,7 @@
 //! *Invariants*: a kill at any instant leaves a heap that can be walked; a removed object never comes back; bytes that a
 //! reader may ask for never change while it reads.
 //!
-//! Reading order: `memory` (bytes and atomics) → `layout` (what the words mean) → `heap` (allocator) → `arena` (limit,
+//! Reading order: `memory` (bytes and atomics) → `layout` (what the words mean) → `heap` (allocator) → `unsized_bodies`, `arena` (limit,
 //! eviction) → `place`, `object` → `streaming`, `writer`, `reader`, `readership` (bodies) → `annex` → `recovery`, `soundness` → `storage`; also
 //! `passing` (responses that are not kept), `journal`, and `filed` (bodies in a file).
 
@@ -33,6 +33,7 @@ mod recovery;
 mod soundness;
 mod storage;
 mod streaming;
+mod unsized_bodies;
 mod usage;
 mod writer;
 

@@ -115,7 +115,7 @@ impl Object {
             parts,
             flags,
             promised,
-            tier.map_or(Body::InArena, |tier| Body::InFile(Some(Filing::new(tier)))),
+            tier.map_or(Body::InArena, |tier| Body::InFile(Some(Filing::new(tier, promised.is_none())))),
         )
     }
 

@@ -140,6 +140,13 @@ impl BodyReader {
     pub fn chunk_at(&mut self, offset: u64) -> Option<&[u8]> {
         let place = self.object.stored()?;
         if let Some(filed) = self.filed.as_deref_mut().filter(|_| offset < place.body_bytes()) {
+            if let Some(counted) = &mut self.counted {
+                let from = FiledReader::needs_from(offset);
+                if from > counted.needs_from {
+                    counted.streaming.readership.advance(place, counted.needs_from, Some(from));
+                    counted.needs_from = from;
+                }
+            }
             let counted = self.counted.as_ref().map(|counted| &*counted.streaming);
             return filed.chunk_at(&self.object, counted, offset);
         }

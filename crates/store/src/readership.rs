@@ -8,10 +8,11 @@
 //! whatever all readers have passed is given back, and the writer waits while the slowest reader is further behind than
 //! the length of the queue. Anybody who came after that would miss the beginning, and is turned away. The record's own
 //! block, which holds the head, stays as long as the handle. *Lock*: one mutex, taken when a reader comes, goes, or
-//! reaches the end of a block; the heap's is taken inside it. *Invariants*: a block is given back only when no reader is
+//! reaches the end of a block; the heap's, or that of a body on its way into a file, is taken inside it. *Invariants*: a block is given back only when no reader is
 //! in it or before it; an overflowed object is first marked as removed, so a kill at any instant leaves nothing of it.
 
 use crate::attributes::AppendError;
+use crate::filed::Filing;
 use crate::layout::{EXTENT_HEADER_BYTES, HAS_NEXT, Head, LINK_BYTES, OVERFLOWED, REMOVED};
 use crate::place::Place;
 use parking_lot::Mutex;
@@ -45,6 +46,8 @@ pub(crate) struct Stored {
     pub(crate) in_record: u64,
     /// What a body of unknown length has been counted with, blocks included.
     pub(crate) unsized_bytes: Option<u64>,
+    /// The bytes are in a file, or on their way there.
+    pub(crate) filing: Option<Arc<Filing>>,
 }
 
 /// A body that has overflowed and passes through.
@@ -53,6 +56,8 @@ struct Overflow {
     stored_bytes: u64,
     /// What a body of unknown length is still counted with.
     unsized_bytes: Option<u64>,
+    /// Where the stored bytes are, if not in the arena.
+    filing: Option<Arc<Filing>>,
     /// Body offset at which the first extent begins that has not been given back.
     extent_from: u64,
     /// Later bytes that some reader still needs: the offset of each piece, and the piece.
@@ -80,6 +85,9 @@ impl Readers {
     fn give_back(&mut self, place: &Place) {
         let Some(overflow) = &mut self.overflow else { return };
         let needed_from = self.positions.keys().next().copied().unwrap_or(u64::MAX);
+        if let Some(filing) = &overflow.filing {
+            filing.give_back_below(needed_from);
+        }
         let (memory, geometry) = (&place.store.memory, place.store.geometry);
         loop {
             let record = place.head();
@@ -108,7 +116,7 @@ impl Readers {
             if let Some(counted) = &mut overflow.unsized_bytes {
                 let freed = geometry.byte(head.units()).min(*counted);
                 *counted -= freed;
-                place.store.shrink_unsized(freed);
+                place.store.unsized_bodies.shrink(freed);
             }
             overflow.extent_from = end;
         }
@@ -158,6 +166,7 @@ impl Readership {
         readers.overflow = Some(Overflow {
             stored_bytes: stored.bytes,
             unsized_bytes: stored.unsized_bytes,
+            filing: stored.filing,
             extent_from: stored.in_record,
             pieces: VecDeque::new(),
             queued_bytes: 0,

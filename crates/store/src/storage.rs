@@ -254,7 +254,7 @@ impl Store {
     /// Sets what percentage of the limit a body of unknown length may have ([`crate::AppendError::TooLarge`]); several
     /// under way share it fairly. Initially 100.
     pub fn set_unsized_share(&self, percent: u64) {
-        self.inner.unsized_bodies.share_percent.store(percent, Relaxed);
+        self.inner.unsized_share_percent.store(percent, Relaxed);
     }
 
     /// Makes room for an object and writes its head. Recovery accepts the object only once it is both finished

@@ -115,7 +115,7 @@ impl Streaming {
     /// Called when a handle is dropped without its body having ended.
     pub(crate) fn forget(&self, store: &Inner) {
         if let Some(bytes) = self.position.lock().unsized_bytes.take().or_else(|| self.readership.take_unsized()) {
-            store.end_unsized(bytes);
+            store.unsized_bodies.end(bytes);
         }
     }
 
@@ -134,7 +134,7 @@ impl Streaming {
         let is_unsized = promised_bytes.is_none() && filing.is_none();
         let unsized_bytes = is_unsized.then(|| place.store.geometry.byte(opening.block.units));
         if let Some(bytes) = unsized_bytes {
-            place.store.begin_unsized(bytes);
+            place.store.unsized_bodies.begin(bytes);
         }
         Streaming {
             changed: Notify::new(),

@@ -56,13 +56,15 @@ impl Object {
         store.trim(position.block, position.at - store.geometry.byte(position.block), place.head());
         let unsized_bytes = position.unsized_bytes.take();
         let record_end = store.geometry.byte(place.record + place.head().units()) - LINK_BYTES;
-        if streaming.filing.is_some() {
-            // What came so far is in the file, or will be; it goes with the object.
-            let stored = Stored { bytes: position.body_bytes, in_record: position.body_bytes, unsized_bytes };
+        if let Some(filing) = streaming.filing.clone() {
+            // What came so far is in the file, or will be, until all have read it.
+            filing.queue_whole();
+            let (bytes, filing) = (position.body_bytes, Some(filing));
+            let stored = Stored { bytes, in_record: bytes, unsized_bytes, filing };
             return streaming.readership.overflow(place, stored, in_flight_bytes);
         }
         let in_record = if position.block == place.record { position.body_bytes } else { record_end - place.body_at() };
-        let stored = Stored { bytes: position.body_bytes, in_record, unsized_bytes };
+        let stored = Stored { bytes: position.body_bytes, in_record, unsized_bytes, filing: None };
         streaming.readership.overflow(place, stored, in_flight_bytes)
     }
 
@@ -104,7 +106,7 @@ impl Object {
         let begin = store.geometry.byte(position.block);
         store.trim(position.block, position.at - begin, place.head());
         if let Some(bytes) = position.unsized_bytes.take() {
-            store.end_unsized(bytes);
+            store.unsized_bodies.end(bytes);
         }
         if how == COMPLETE {
             let flags = place.head().object_flags();
@@ -194,7 +196,7 @@ fn grow(place: &Place, position: &mut Position, promised: Option<u64>, now_bytes
     if let Some(held) = &mut position.unsized_bytes {
         let bytes = store.geometry.byte(block.units);
         *held += bytes;
-        store.grow_unsized(bytes);
+        store.unsized_bodies.grow(bytes);
     }
     // First the link, then the bit that announces it; both before any byte in the new block is published.
     store.memory.store(position.end, u64::from(block.at));

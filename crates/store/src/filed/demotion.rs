@@ -37,7 +37,7 @@ impl Store {
         };
         let parts = [place.fixed(KEY, KEY_BYTES), object.vary(), head];
         let body_bytes = object.available_bytes();
-        let body = Body::InFile(Some(Filing::new(tier)));
+        let body = Body::InFile(Some(Filing::new(tier, false)));
         let copy = Object::write_record(&self.inner, &words, parts, flags, Some(body_bytes), body)?;
         match copy.fill_from(object, body_bytes) {
             Some(()) => Ok(copy),

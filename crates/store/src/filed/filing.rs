@@ -7,7 +7,8 @@
 //! Whoever appends waits while too much is unwritten. *Invariant:* only for what the writer has: whoever has to wait has handed over
 //! what can be written. A piece leaves memory when the 64 KiB that it belongs to are in the file, so
 //! that what is read from there can be checked. *Invariant:* as long as this exists it owns the extents, and the writer may be
-//! writing to them; when everything is written they become the object's ([`Filing::settle`]). *Lock*: one mutex, held for no
+//! writing to them; when everything is written they become the object's ([`Filing::settle`]). Of a body that has
+//! overflowed what all readers have passed is given back. *Lock*: one mutex, held for no
 //! system call.
 
 use super::Tier;
@@ -43,8 +44,14 @@ pub(crate) struct Filing {
 #[derive(Default)]
 struct State {
     extents: Vec<Extent>,
-    /// Bytes of the extents together.
+    /// Bytes of the extents together, with those that were given back.
     room_bytes: u64,
+    /// So many bytes from the beginning on were given back.
+    given_back: u64,
+    /// From where on readers of an overflowed body need it.
+    needed_from: u64,
+    /// It counts among the bodies of unknown length.
+    is_unsized: bool,
     /// In order; the first one holds the first byte that is not in a whole written chunk, or later.
     pieces: VecDeque<(u64, Arc<[u8]>)>,
     total: u64,
@@ -63,6 +70,18 @@ struct State {
 }
 
 impl State {
+    /// Bytes that it has in the file.
+    fn held(&self) -> u64 {
+        self.room_bytes - self.given_back
+    }
+
+    /// It is no body of unknown length any more.
+    fn uncount(&mut self, tier: &Tier) {
+        if std::mem::take(&mut self.is_unsized) {
+            tier.unsized_bodies.end(self.held());
+        }
+    }
+
     /// Bytes that can be written now: whole pieces, or all.
     fn writable(&self) -> u64 {
         let upto = if self.is_over { self.total } else { self.total / CHUNK_BYTES * CHUNK_BYTES };
@@ -93,8 +112,13 @@ impl Tier {
 }
 
 impl Filing {
-    pub(crate) fn new(tier: &Arc<Tier>) -> Arc<Filing> {
-        Arc::new(Filing { tier: Arc::clone(tier), object: OnceLock::new(), state: Mutex::default() })
+    /// `is_unsized`: nobody knows how long the body will be.
+    pub(crate) fn new(tier: &Arc<Tier>, is_unsized: bool) -> Arc<Filing> {
+        if is_unsized {
+            tier.unsized_bodies.begin(0);
+        }
+        let state = State { is_unsized, ..State::default() };
+        Arc::new(Filing { tier: Arc::clone(tier), object: OnceLock::new(), state: Mutex::new(state) })
     }
 
     /// Returns when the next bytes may be added. Cancel-safe.
@@ -154,16 +178,59 @@ impl Filing {
         (state.total + bytes).saturating_sub(state.room_bytes)
     }
 
-    /// How much room is best asked for, if so much is missing; `left` = how much will come in all, if that is known.
-    pub(crate) fn worth_asking(&self, missing: u64, left: Option<u64>) -> u64 {
+    /// How much room is best asked for, if so much is missing; `left` = how much will come in all, if that is known. At most `most`.
+    pub(crate) fn worth_asking(&self, missing: u64, left: Option<u64>, most: u64) -> u64 {
         let total = self.state.lock().total;
         let asked = left.unwrap_or_else(|| self.tier.room_of(total.max(CHUNK_BYTES).max(missing)));
-        asked.max(missing).min(ROOM_BYTES_MAX.max(missing))
+        // Only whole rooms can be joined.
+        let whole = most / self.tier.granularity * self.tier.granularity;
+        asked.max(missing).min(ROOM_BYTES_MAX.max(missing)).min(if whole < missing { most } else { whole })
+    }
+
+    /// How much more a body of unknown length may have; no limit for others.
+    pub(crate) fn unsized_room(&self, share: u64) -> u64 {
+        let state = self.state.lock();
+        if state.is_unsized { self.tier.unsized_bodies.room(share, state.held()) } else { u64::MAX }
+    }
+
+    /// An overflowed body: nobody needs what lies before this any more.
+    pub(crate) fn give_back_below(&self, needed_from: u64) {
+        let mut state = self.state.lock();
+        state.needed_from = needed_from;
+        self.give_back_passed(&mut state);
+    }
+
+    /// Only whole pieces, which are read at once, and only what is written: nobody writes there any more.
+    fn give_back_passed(&self, state: &mut State) {
+        let upto = state.needed_from.min(state.written) / CHUNK_BYTES * CHUNK_BYTES;
+        let before = state.given_back;
+        while let Some(first) = state.extents.first().copied() {
+            let passed = upto.saturating_sub(state.given_back);
+            if passed >= first.bytes {
+                state.extents.remove(0);
+                state.given_back += first.bytes;
+                self.tier.give_back(first);
+                continue;
+            }
+            let cut = passed / self.tier.granularity * self.tier.granularity;
+            if cut > 0 {
+                state.extents[0] = Extent { at: first.at + cut, bytes: first.bytes - cut };
+                state.given_back += cut;
+                self.tier.shorten(Extent { at: first.at, bytes: cut });
+            }
+            break;
+        }
+        if state.is_unsized {
+            self.tier.unsized_bodies.shrink(state.given_back - before);
+        }
     }
 
     pub(crate) fn add_room(&self, extent: Extent) {
         let mut state = self.state.lock();
         state.room_bytes += extent.bytes;
+        if state.is_unsized {
+            self.tier.unsized_bodies.grow(extent.bytes);
+        }
         match state.extents.last_mut() {
             // Only whole rooms can be joined.
             Some(last)
@@ -210,6 +277,7 @@ impl Filing {
     pub(crate) fn end(&self) -> (Vec<Extent>, Vec<u32>) {
         let mut state = self.state.lock();
         if !std::mem::replace(&mut state.has_ended, true) {
+            state.uncount(&self.tier);
             if !state.total.is_multiple_of(CHUNK_BYTES) {
                 let sum = std::mem::take(&mut state.hasher).finalize();
                 state.checksums.push(sum);
@@ -262,7 +330,9 @@ impl Filing {
             let (from, to) = ((*offset).max(state.written), end.min(upto));
             let mut at = from;
             while at < to {
-                let Some(part) = parts(state.extents.iter().copied(), at, to - at).first().copied() else { break };
+                let at_in_room = at - state.given_back;
+                let part = parts(state.extents.iter().copied(), at_in_room, to - at).first().copied();
+                let Some(part) = part else { break };
                 let range = (at - offset) as usize..(at - offset + part.bytes) as usize;
                 at += part.bytes;
                 let is_end = state.is_over && at == state.total;
@@ -286,6 +356,7 @@ impl Filing {
             while state.pieces.front().is_some_and(|(offset, bytes)| offset + bytes.len() as u64 <= kept_from) {
                 state.pieces.pop_front();
             }
+            self.give_back_passed(&mut state);
         } else if !std::mem::replace(&mut state.has_failed, true) {
             // Nobody waits for these.
             self.tier.unwritten_bytes.fetch_sub(state.total - state.written, Relaxed);
@@ -316,13 +387,15 @@ impl Filing {
         let sum = *state.checksums.get(usize::try_from(chunk).ok()?)?;
         let offset = chunk * CHUNK_BYTES;
         let bytes = CHUNK_BYTES.min(state.total.checked_sub(offset)?);
-        (offset + bytes <= state.written).then(|| (parts(state.extents.iter().copied(), offset, bytes), sum))
+        let in_room = offset.checked_sub(state.given_back).filter(|_| offset + bytes <= state.written)?;
+        Some((parts(state.extents.iter().copied(), in_room, bytes), sum))
     }
 }
 
 impl Drop for Filing {
     fn drop(&mut self) {
         let state = self.state.get_mut();
+        state.uncount(&self.tier);
         if !state.has_failed {
             self.tier.unwritten_bytes.fetch_sub(state.total - state.written, Relaxed);
         }

@@ -152,8 +152,12 @@ pub(super) fn append_piece(
         if missing == 0 {
             break;
         }
+        let most = filing.unsized_room(share);
+        if missing > most {
+            return Err(AppendError::TooLarge);
+        }
         let left = streaming.promised_bytes.map(|promised| filing.missing(promised - position.body_bytes));
-        let asked = filing.worth_asking(missing, left);
+        let asked = filing.worth_asking(missing, left, most);
         filing.add_room(place.store.take_in_file(asked).ok_or(AppendError::Full)?);
     }
     let is_worth_writing = filing.push(bytes);

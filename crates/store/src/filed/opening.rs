@@ -14,6 +14,7 @@ use crate::memory::{Memory, PAGE_BYTES};
 use crate::object::Object;
 use crate::recovery::Recovered;
 use crate::storage::{Store, arena_bytes};
+use crate::unsized_bodies::UnsizedBodies;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fs::File;
@@ -180,6 +181,7 @@ fn tier(device: Box<dyn Device>, header: &Header, on_disk: &Header, advice: Advi
         unwritten_bytes: AtomicU64::new(0),
         queued_bytes: AtomicU64::new(0),
         written: Notify::new(),
+        unsized_bodies: UnsizedBodies::default(),
         next_id: AtomicU64::new(first_id()),
         counts: Counts::default(),
     }

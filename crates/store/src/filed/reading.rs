@@ -93,6 +93,11 @@ enum Window {
 }
 
 impl FiledReader {
+    /// From which byte on a reader that is at `offset` needs the body: pieces are read and checked as wholes.
+    pub(crate) fn needs_from(offset: u64) -> u64 {
+        offset / CHUNK_BYTES * CHUNK_BYTES
+    }
+
     pub(crate) fn wants_load(&self) -> bool {
         self.wanted.is_some()
     }

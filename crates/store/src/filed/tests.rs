@@ -624,6 +624,98 @@ async fn many_bodies_that_come_side_by_side_do_not_wait_for_each_other() {
     }
 }
 
+/// Appends to a body until no more of it may be kept; returns how much was.
+async fn fill(object: &Object, piece: usize) -> u64 {
+    let mut kept = 0;
+    loop {
+        match object.append(&body(object.xid(), 1 << 20)[kept as usize..][..piece]).await {
+            Ok(()) => kept += piece as u64,
+            Err(error) => {
+                assert_eq!(error, AppendError::TooLarge);
+                return kept;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn several_bodies_of_unknown_length_share_what_one_may_have_of_the_file() {
+    let kept = made();
+    kept.store.set_unsized_share(25);
+    let share = kept.store.inner.tier.as_ref().unwrap().capacity_bytes() / 4;
+    let objects: Vec<_> = (1..=8).map(|xid| kept.store.create(&attributes(xid, None), b"head").unwrap()).collect();
+    let mut largest = vec![0; objects.len()];
+    let mut growing: Vec<usize> = (0..objects.len()).collect();
+    while !growing.is_empty() {
+        let mut still = Vec::new();
+        for index in growing {
+            match objects[index].append(&[1; 4000]).await {
+                Ok(()) => {
+                    largest[index] += 4000;
+                    still.push(index);
+                }
+                Err(error) => assert_eq!(error, AppendError::TooLarge),
+            }
+        }
+        growing = still;
+    }
+    let total: u64 = largest.iter().sum();
+    assert!(total <= 2 * share, "{total} bytes together, of {share}");
+    assert!(largest.iter().all(|bytes| *bytes >= share / 8 - (8 << 10)), "each has about its part: {largest:?}");
+    // However much is taken, a latecomer gets room for a small page.
+    let late = kept.store.create(&attributes(9, None), b"head").unwrap();
+    late.append(&[1; 2000]).await.unwrap();
+    late.finish();
+    drop((objects, late));
+    assert!(kept.store.settle().await);
+    let tier = kept.store.inner.tier.as_ref().unwrap();
+    assert_eq!((tier.unsized_bodies.room(share, 0), kept.store.file_usage().unwrap().usage.g_bytes), (share, 0));
+}
+
+#[tokio::test]
+async fn what_all_have_read_of_a_body_that_overflowed_is_given_back_and_the_rest_counts() {
+    let kept = made();
+    kept.store.set_unsized_share(25);
+    let tier = Arc::clone(kept.store.inner.tier.as_ref().unwrap());
+    let share = tier.capacity_bytes() / 4;
+    let held = || kept.store.file_usage().unwrap().usage.g_bytes;
+    let mut slow = Vec::new();
+    for xid in 1..=20 {
+        let object = kept.store.create(&attributes(xid, None), b"head").unwrap();
+        let reader = object.reader().unwrap();
+        let stored = fill(&object, 4000).await;
+        assert_eq!(object.overflow(1 << 20), 1);
+        object.append(b"the rest").await.unwrap();
+        object.finish();
+        slow.push((reader, stored));
+    }
+    assert!(held() < 2 * share + share / 2, "{} bytes are held by those who do not read", held());
+    for (reader, stored) in &mut slow {
+        let (before, xid) = (held(), reader.object().xid());
+        let expected = body(xid, *stored as usize);
+        let mut found = Vec::new();
+        while (found.len() as u64) < *stored {
+            if let Some(bytes) = reader.chunk_at(found.len() as u64) {
+                found.extend_from_slice(bytes);
+            } else if reader.wants_load() {
+                reader.load().await;
+            } else {
+                panic!("{xid}: {} of {stored} bytes", found.len());
+            }
+            // What is written is given back while the reader is on its way.
+            kept.store.settle().await;
+        }
+        assert!(found == expected, "{xid}");
+        assert_eq!(reader.chunk_at(*stored).unwrap(), b"the rest");
+        assert!(held() + stored.saturating_sub(128 << 10) <= before, "{xid}: {} of {before}", held());
+    }
+    assert_eq!(kept.store.file_usage().unwrap().read_errors, 0);
+    drop(slow);
+    assert!(kept.store.settle().await);
+    let usage = kept.store.file_usage().unwrap().usage;
+    assert_eq!((tier.unsized_bodies.room(share, 0), usage.g_bytes, usage.g_alloc), (share, 0, 0));
+}
+
 #[tokio::test]
 async fn a_real_file_does_the_same() {
     let path = std::env::temp_dir().join(format!("copal-filed-{}", std::process::id()));
