@@ -32,6 +32,13 @@ const LOCK_RETRY: Duration = Duration::from_millis(10);
 /// The directory in which a successor makes its index, and in which that of its predecessor is kept until it is gone.
 const OTHER_MANAGER_DIRECTORY: &str = "_.vsm_mgt.other";
 
+/// What an operator is told of a directory that holds what no worker makes.
+#[must_use]
+pub fn aside_text(aside: &Path) -> String {
+    let shown = aside.display();
+    format!("A worker left behind what none makes: find out who could do that; it is set aside as {shown}, remove it")
+}
+
 /// The work directory of a running daemon.
 #[derive(Debug)]
 pub struct WorkDirectory {
@@ -285,13 +292,21 @@ impl WorkDirectory {
         Ok(path)
     }
 
-    /// Creates both directories of shared memory anew and returns the manager's; that of a predecessor stays.
+    /// Removes what the worker of a dead manager has left; that of a predecessor stays. Returns where it is, if it held what
+    /// no worker makes.
+    ///
+    /// # Errors
+    /// Whatever the file system reports.
+    pub fn forget_worker(&self) -> io::Result<Option<PathBuf>> {
+        if self.is_heir { Ok(None) } else { remove_directory(&self.path.join(WORKER_DIRECTORY)) }
+    }
+
+    /// Creates the manager's directory of shared memory anew and returns it; that of a predecessor stays.
     ///
     /// # Errors
     /// Whatever the file system reports.
     pub fn make_manager_directory(&self) -> io::Result<PathBuf> {
         if !self.is_heir {
-            remove_directory(&self.path.join(WORKER_DIRECTORY))?;
             self.forget_other();
         }
         let path = self.manager_directory();
@@ -306,22 +321,24 @@ impl WorkDirectory {
         files.for_each(|file| give(&file.path(), None, readers(&self.jail)));
     }
 
-    /// Creates the worker's directory anew, so that the worker can write in it.
+    /// Creates the worker's directory anew, so that the worker can write in it. Returns where the former one is, if it held
+    /// what no worker makes.
     ///
     /// # Errors
     /// Whatever the file system reports.
-    pub fn make_worker_directory(&self) -> io::Result<()> {
+    pub fn make_worker_directory(&self) -> io::Result<Option<PathBuf>> {
         let path = self.path.join(WORKER_DIRECTORY);
-        recreate_directory(&path, self.directory_mode())?;
+        let aside = recreate_directory(&path, self.directory_mode())?;
         if let Some((user, group)) = self.jail.worker() {
             give(&path, Some(user), Some(group));
         }
-        Ok(())
+        Ok(aside)
     }
 
-    /// Removes the worker's directory, so that readers see that the worker is gone.
-    pub fn remove_worker_directory(&self) {
-        let _ = remove_directory(&self.path.join(WORKER_DIRECTORY));
+    /// Removes the worker's directory, so that readers see that the worker is gone. Returns where it is, if it held what no
+    /// worker makes.
+    pub fn remove_worker_directory(&self) -> Option<PathBuf> {
+        remove_directory(&self.path.join(WORKER_DIRECTORY)).ok().flatten()
     }
 
     /// Removes what was created here. With `keep_memory` it leaves the worker's shared memory, and of ours the empty

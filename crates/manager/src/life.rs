@@ -11,6 +11,7 @@
 //! task, and only that task reports its end.
 
 use crate::clock::now;
+use crate::directory::aside_text;
 use crate::fd_store;
 use crate::link::{Link, LinkError};
 use crate::memory::{Kernel, Overhead, Size as Shown, grows_to};
@@ -26,6 +27,7 @@ use socket2::Socket;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -319,7 +321,8 @@ fn spawn(manager: &Rc<Manager>) -> io::Result<Worker> {
         tell_keeper(manager);
     }
     let _ = manager.memory.borrow().take_panic();
-    manager.directory.borrow().make_worker_directory()?;
+    let aside = manager.directory.borrow().make_worker_directory()?;
+    report_aside(manager, aside);
     let (depth, loops) = (manager.parameters.borrow().listen_depth, manager.event_loops());
     let fast_open = manager.parameters.borrow().tcp_fastopen;
     for listener in manager.listeners.borrow_mut().iter_mut() {
@@ -402,7 +405,8 @@ async fn reap(manager: Rc<Manager>, worker: Worker, mut child: Child, outputs: [
     }
     report_panic(&manager, worker.pid);
     if !manager.keeps_memory() {
-        manager.directory.borrow().remove_worker_directory();
+        let aside = manager.directory.borrow().remove_worker_directory();
+        report_aside(&manager, aside);
     }
     *manager.worker.borrow_mut() = None;
     let ran = manager.state.get() == ChildState::Running;
@@ -516,6 +520,12 @@ fn obituary(manager: &Manager, pid: u32, status: ExitStatus) {
     }
     manager.exit_status.set(manager.exit_status.get() | bits);
     manager.say(Level::Error, text);
+}
+
+fn report_aside(manager: &Manager, aside: Option<PathBuf>) {
+    if let Some(aside) = aside {
+        manager.say(Level::Error, aside_text(&aside));
+    }
 }
 
 /// Takes the text of a panic, reports it and keeps it for `panic.show`.

@@ -7,7 +7,7 @@
 use crate::acme::table::Acme;
 use crate::arguments::{Arguments, Mode};
 use crate::cli_connections::{Connections, HeldCliListener};
-use crate::directory::WorkDirectory;
+use crate::directory::{WorkDirectory, aside_text};
 use crate::link::Link;
 use crate::listeners::Listener;
 use crate::memory_files::MemoryFiles;
@@ -191,6 +191,9 @@ impl Manager {
     pub fn new(arguments: Arguments, reporter: Reporter, parts: Parts) -> std::io::Result<Manager> {
         let identification = crate::platform::identification(&arguments);
         let identity = arguments.identity.clone().unwrap_or_else(crate::platform::host_name);
+        if let Some(aside) = parts.directory.forget_worker()? {
+            reporter.say(Level::Error, &aside_text(&aside));
+        }
         let index = VsmWriter::create(&parts.directory.make_manager_directory()?)?;
         index.add_text("Arg", "-i", &identity)?;
         let publisher = Publisher::new(&index, DOCUMENT_ID_BASE);

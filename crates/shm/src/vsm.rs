@@ -17,7 +17,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use parking_lot::Mutex;
+use surface::limits::SHARED_FILES_MAX;
 
 use crate::region::Region;
 use index::Index;
@@ -34,24 +37,58 @@ pub const INDEX_LINE_BYTES_MAX: usize = 4096;
 const FILE_MODE: u32 = 0o640;
 const PAGE_BYTES: usize = 4096;
 
-/// Makes `directory` anew: removes it with everything in it, and creates it empty with permission bits `mode`.
+/// Makes `directory` anew: removes it like [`remove_directory`], and creates it empty with permission bits `mode`.
 ///
 /// # Errors
 /// Whatever the file system reports, except that it did not exist.
-pub fn recreate_directory(directory: &Path, mode: u32) -> io::Result<()> {
-    remove_directory(directory)?;
+pub fn recreate_directory(directory: &Path, mode: u32) -> io::Result<Option<PathBuf>> {
+    let aside = remove_directory(directory)?;
     fs::DirBuilder::new().mode(mode).create(directory)?;
-    fs::set_permissions(directory, fs::Permissions::from_mode(mode))
+    fs::set_permissions(directory, fs::Permissions::from_mode(mode))?;
+    Ok(aside)
 }
 
-/// Removes `directory` with everything in it, so that readers see its owner gone.
+/// Removes `directory` with its files, so that readers see its owner gone. One that cannot be emptied, because it holds what
+/// no writer of an index makes (directories, or far too many files), is renamed as a whole: its new path is returned.
+/// Whoever took a worker over may have nested directories without end, so this never descends.
 ///
 /// # Errors
 /// Whatever the file system reports, except that it did not exist.
-pub fn remove_directory(directory: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+pub fn remove_directory(directory: &Path) -> io::Result<Option<PathBuf>> {
+    match remove_flat(directory, SHARED_FILES_MAX) {
+        Ok(()) => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(_) => set_aside(directory).map(Some),
+    }
+}
+
+fn remove_flat(directory: &Path, files_max: usize) -> io::Result<()> {
+    // A link must not lead us to the files of others.
+    if !fs::symlink_metadata(directory)?.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    for (count, entry) in fs::read_dir(directory)?.enumerate() {
+        if count == files_max {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
+        }
+        match fs::remove_file(entry?.path()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    fs::remove_dir(directory)
+}
+
+/// Renames a directory to a name beside it that nothing has yet.
+fn set_aside(directory: &Path) -> io::Result<PathBuf> {
+    loop {
+        let mut name = directory.as_os_str().to_owned();
+        name.push(format!(".aside-{}", incarnation()));
+        match renameat2(AT_FDCWD, directory, AT_FDCWD, Path::new(&name), RenameFlags::RENAME_NOREPLACE) {
+            Ok(()) => return Ok(name.into()),
+            Err(Errno::EEXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
 }
 
@@ -301,6 +338,40 @@ mod tests {
             writer.add("Stat", "MAIN", 8).unwrap();
         }
         assert_eq!(index(directory.path()).len(), 3);
+    }
+
+    #[test]
+    fn a_directory_with_what_no_writer_makes_is_set_aside_however_deep_it_is() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join(WORKER_DIRECTORY);
+        assert_eq!(remove_directory(&path).unwrap(), None);
+        recreate_directory(&path, 0o755).unwrap();
+        let _writer = VsmWriter::create(&path).unwrap();
+        assert_eq!(recreate_directory(&path, 0o755).unwrap(), None);
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
+        let mut asides = Vec::new();
+        for _ in 0..2 {
+            fs::create_dir_all(path.join("a/b")).unwrap();
+            asides.push(recreate_directory(&path, 0o755).unwrap().unwrap());
+            assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
+        }
+        assert_ne!(asides[0], asides[1]);
+        assert!(asides.iter().all(|aside| aside.join("a/b").is_dir() && aside.parent() == Some(base.path())));
+        for number in 0..4 {
+            File::create(path.join(number.to_string())).unwrap();
+        }
+        assert!(remove_flat(&path, 3).is_err() && remove_flat(&path, 3).is_ok());
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_directory_is_set_aside_and_not_followed() {
+        let base = tempfile::tempdir().unwrap();
+        let (path, other) = (base.path().join(WORKER_DIRECTORY), base.path().join("other"));
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join("file"), "precious").unwrap();
+        std::os::unix::fs::symlink(&other, &path).unwrap();
+        recreate_directory(&path, 0o755).unwrap().unwrap();
+        assert!(other.join("file").exists() && fs::symlink_metadata(&path).unwrap().is_dir());
     }
 
     #[test]

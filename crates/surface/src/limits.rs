@@ -28,6 +28,8 @@ pub const CLI_UNAUTHENTICATED_LINE_BYTES_MAX: usize = 80;
 pub const HANDOVER_BYTES_MAX: usize = 512 << 20;
 /// Most descriptors that a manager hands to its successor.
 pub const HANDOVER_DESCRIPTORS_MAX: usize = 16 << 10;
+/// Most files that are removed of a worker's shared memory; a directory with more is set aside as it is.
+pub const SHARED_FILES_MAX: usize = 128 << 10;
 /// Most CLI connections at once.
 pub const CLI_CONNECTIONS_MAX: usize = 256;
 /// How long a CLI client may take to show that it knows the secret, in seconds.

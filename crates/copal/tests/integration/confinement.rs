@@ -251,6 +251,25 @@ fn worker_that_was_taken_over_reaches_neither_the_secret_nor_the_manager() {
     );
 }
 
+#[test]
+fn what_a_worker_leaves_behind_does_not_keep_the_next_one_from_serving() {
+    let origin = Origin::start(page);
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 256; exec \"$@\"", "sh"]).arg(copal()).arg("daemon");
+    let backend = format!("127.0.0.1:{}", origin.port);
+    let daemon = Daemon::start_by(command, &["-b", &backend]);
+    let run = PathBuf::from(daemon.run());
+    let worker = daemon.worker();
+    // Deeper than the manager could have folders open.
+    fs::create_dir_all(run.join("_.vsm_child").join("d/".repeat(400))).unwrap();
+    kill(Pid::from_raw(worker), nix::sys::signal::Signal::SIGKILL).unwrap();
+    eventually("the next one", || (daemon.worker() != worker).then_some(()));
+    assert_eq!(daemon.get("/").status, 200);
+    let said = daemon.said();
+    let aside = said.lines().find_map(|line| line.split_once("it is set aside as ")?.1.strip_suffix(", remove it"));
+    assert!(Path::new(aside.unwrap_or_else(|| panic!("{said}"))).join("d/d").is_dir(), "{said}");
+}
+
 /// The TCP address of the CLI, from the manager's shared memory.
 fn cli_address(run: &Path) -> String {
     let files = fs::read_dir(run.join("_.vsm_mgt")).unwrap().flatten();
