@@ -1,9 +1,9 @@
 //! The fence around the worker: limits what a compromised process could do to the machine.
 //!
 //! Two fences, each raised if the kernel has it. Seccomp refuses (`EPERM`) system calls that serving traffic never
-//! makes: starting programs, tracing and looking into other processes, mounting, loading code into the kernel, changing
-//! users or clocks. Landlock refuses writing anywhere but below the work directory, executing anything, and signals to
-//! others. Both hold for every thread started later and cannot be taken down again. Reading is not fenced: VCL may read
+//! makes: starting programs and processes (one would outlive the worker, with its sockets and arenas), tracing and looking
+//! into other processes, mounting, loading code into the kernel, changing users or clocks. Landlock refuses writing anywhere
+//! but files below the work directory, executing anything, and signals to others. Both hold for every thread started later and cannot be taken down again. Reading is not fenced: VCL may read
 //! any file that the worker's user may (`std.fileread`). `crates/copal/tests/integration/confinement.rs` tests what a
 //! compromised worker can still do. Next file: `configure.rs`.
 
@@ -11,7 +11,10 @@ use landlock::{
     ABI, AccessFs, BitFlags, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
 };
 use nix::unistd::{Gid, Uid};
-use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Newest known version of Landlock; older kernels get the rights that they support.
@@ -73,6 +76,15 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_setfsgid,
     libc::SYS_capset,
     libc::SYS_mknodat,
+    libc::SYS_mkdirat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_mknod,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_mkdir,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_fork,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_vfork,
 ];
 
 /// What [`raise`] has achieved.
@@ -123,20 +135,37 @@ fn raise(work_directory: &Path) -> Fence {
 fn landlock(work_directory: &Path) -> Result<bool, landlock::RulesetError> {
     let writing = AccessFs::from_write(LANDLOCK);
     let fenced: BitFlags<AccessFs> = writing | AccessFs::Execute;
+    // Shared memory is files in one directory.
+    let of_files =
+        AccessFs::WriteFile | AccessFs::Truncate | AccessFs::MakeReg | AccessFs::RemoveFile | AccessFs::Refer;
     let status = Ruleset::default()
         .handle_access(fenced)?
         .scope(Scope::Signal)?
         .create()?
-        .add_rules(path_beneath_rules([work_directory, Path::new(SINK)], writing))?
+        .add_rules(path_beneath_rules([work_directory, Path::new(SINK)], of_files))?
         .restrict_self()?;
     Ok(status.ruleset != RulesetStatus::NotEnforced)
 }
 
+type Rules = BTreeMap<libc::c_long, Vec<SeccompRule>>;
+
 fn seccomp() -> Result<(), String> {
+    let invalid = |error: seccompiler::BackendError| error.to_string();
+    // A call without conditions on its arguments is always refused.
+    let mut rules: Rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
+    let is_process =
+        SeccompCondition::new(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(libc::CLONE_THREAD as u64), 0);
+    let of_processes = SeccompRule::new(vec![is_process.map_err(invalid)?]).map_err(invalid)?;
+    rules.insert(libc::SYS_clone, vec![of_processes]);
+    // A filter cannot see the flags of this one. As if the kernel did not have it, the C library uses the other for threads.
+    refuse([(libc::SYS_clone3, Vec::new())].into(), libc::ENOSYS)?;
+    refuse(rules, libc::EPERM)
+}
+
+/// Has these calls end with an error, from now on.
+fn refuse(rules: Rules, error: i32) -> Result<(), String> {
     let architecture = std::env::consts::ARCH.try_into().map_err(|error| format!("{error:?}"))?;
-    // No conditions on arguments: the call is always refused.
-    let rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
-    let refusal = SeccompAction::Errno(libc::EPERM as u32);
+    let refusal = SeccompAction::Errno(error as u32);
     let filter =
         SeccompFilter::new(rules, SeccompAction::Allow, refusal, architecture).map_err(|error| error.to_string())?;
     let program: BpfProgram = filter.try_into().map_err(|error: seccompiler::BackendError| error.to_string())?;
@@ -177,6 +206,9 @@ mod tests {
         let parent = nix::sys::signal::kill(nix::unistd::getppid(), None);
         assert_eq!(parent.is_err(), fence.has_landlock && kernel() >= (6, 12), "{fence:?}");
         std::fs::write(folder.path().join("log"), "allowed").unwrap();
+        std::fs::rename(folder.path().join("log"), folder.path().join("moved")).unwrap();
+        std::fs::rename(folder.path().join("moved"), folder.path().join("log")).unwrap();
+        assert!(std::fs::create_dir(folder.path().join("directory")).is_err(), "{fence:?}");
         std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         inherited.write_all_at(b"body", 1 << 20).unwrap();
         inherited.sync_data().unwrap();

@@ -179,6 +179,15 @@ fn inside_a_worker_that_was_taken_over() {
     // Becoming another user.
     refused("becoming root", nix::unistd::setuid(nix::unistd::Uid::from_raw(0)).map_err(Into::into));
     refused("another program", Command::new("/bin/true").status().map(drop));
+    refused("a process that outlives it", nix::unistd::daemon(true, true).map_err(Into::into));
+    std::thread::spawn(|| {}).join().unwrap();
+    // Its directory is flat.
+    refused("a directory", fs::create_dir(run.join("_.vsm_child/d")));
+    if fence.has_landlock {
+        refused("a link", symlink("/", run.join("_.vsm_child/l")));
+        refused("a socket", UnixListener::bind(run.join("_.vsm_child/s")).map(drop));
+    }
+    fs::write(run.join("_.vsm_child/f"), "mine").unwrap();
     println!("tried everything");
 }
 

@@ -277,6 +277,8 @@ fn worker_started_by_root_has_no_rights_left_and_is_fenced_in() {
         secret.path().display()
     );
     let daemon = Daemon::with_vcl(&vcl, origin.port, &["-j", "unix"]);
+    // One that serves has given up its rights.
+    let answer = daemon.get("/");
     let worker = daemon.worker();
     assert!(status_line(worker, "Uid:").iter().all(|id| id != "0"), "{:?}", status_line(worker, "Uid:"));
     assert!(status_line(worker, "Gid:").iter().all(|id| id != "0"));
@@ -287,7 +289,6 @@ fn worker_started_by_root_has_no_rights_left_and_is_fenced_in() {
     assert_eq!(status_line(worker, "NoNewPrivs:"), ["1"]);
     assert_eq!(status_line(worker, "Seccomp:"), ["2"]);
     // The file is root's: VCL cannot read it, and reports that.
-    let answer = daemon.get("/");
     assert!(!answer.head.contains("for root alone"), "{}", answer.head);
     // Serving continues behind the fence, even across the death of a worker.
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(worker), Signal::SIGKILL).unwrap();
