@@ -204,7 +204,9 @@ fn the_units_say_what_the_documents_say() {
     }
     for name in ["copal.service", "varnish.service"] {
         let text = unit(name);
-        for line in ["Type=notify", "NotifyAccess=main", "KillMode=mixed", "FileDescriptorStoreMax=16"] {
+        for line in
+            ["Type=notify", "NotifyAccess=main", "KillMode=mixed", "FileDescriptorStoreMax=16", "OOMPolicy=continue"]
+        {
             assert!(text.lines().any(|found| found == line), "{name}: {line}");
         }
     }
