@@ -120,9 +120,7 @@ impl WorkDirectory {
         for (path, file) in pid_files {
             let file = File::from(file);
             // Our own file has the lock already; any other would be refused.
-            let there = fs::metadata(&path).map(|found| (found.dev(), found.ino()));
-            let ours = file.metadata().map(|found| (found.dev(), found.ino()));
-            if !matches!((there, ours), (Ok(there), Ok(ours)) if there == ours) || lock_in_time(&file).is_err() {
+            if !is_at(&file, &path) || lock_in_time(&file).is_err() {
                 return Err(format!("the pid file {} is not the one that is held", path.display()));
             }
             directory.pid_files.push((path, file));
@@ -231,25 +229,23 @@ impl WorkDirectory {
         let failed = |error: &io::Error| {
             ArgumentError::new(format!("Could not open pid-file ({shown}): {}{}", reason(error), hint(error)))
         };
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o644)
-            .custom_flags(flags)
-            .open(path)
-            .map_err(|error| failed(&error))?;
-        match lock_in_time(&file) {
-            Ok(_) => {}
-            Err(Errno::EAGAIN | Errno::EACCES) => {
-                let mut holder = String::new();
-                let _ = file.take(32).read_to_string(&mut holder);
-                let holder = holder.trim();
-                return Err(format!("Varnishd is already running (pid={holder}) (pidfile={shown})").into());
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o644).custom_flags(flags);
+        let file = loop {
+            let file = options.open(path).map_err(|error| failed(&error))?;
+            match lock_in_time(&file) {
+                // Whoever held it has removed it at its end: a lock on what nobody else can open keeps nobody out.
+                Ok(_) if !is_at(&file, path) => {}
+                Ok(_) => break file,
+                Err(Errno::EAGAIN | Errno::EACCES) => {
+                    let mut holder = String::new();
+                    let _ = file.take(32).read_to_string(&mut holder);
+                    let holder = holder.trim();
+                    return Err(format!("Varnishd is already running (pid={holder}) (pidfile={shown})").into());
+                }
+                Err(error) => return Err(failed(&error.into())),
             }
-            Err(error) => return Err(failed(&error.into())),
-        }
+        };
         self.has_dead_predecessor |= file.metadata().is_ok_and(|found| found.len() > 0);
         self.pid_files.push((path.to_owned(), file));
         self.write_pids().map_err(|error| failed(&error))
@@ -384,6 +380,13 @@ fn lock_in_time(file: &File) -> nix::Result<i32> {
     }
 }
 
+/// Whether this is the file that whoever opens the path gets.
+fn is_at(file: &File, path: &Path) -> bool {
+    let number = |found: fs::Metadata| (found.dev(), found.ino());
+    let (there, ours) = (fs::metadata(path).map(number), file.metadata().map(number));
+    matches!((there, ours), (Ok(there), Ok(ours)) if there == ours)
+}
+
 /// The group that may read the log and the counters.
 fn readers(jail: &Jail) -> Option<u32> {
     jail.worker().map(|(_, group)| group)
@@ -486,6 +489,30 @@ mod tests {
         assert!(error.text.contains("already running"), "{}", error.text);
         heir.pid_files.clear();
         assert!(WorkDirectory::open(&path, &jail, &[]).is_ok());
+    }
+
+    #[test]
+    fn who_waits_for_a_daemon_that_ends_has_a_pid_file_that_keeps_others_out() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().canonicalize().unwrap();
+        let jail = Jail::None { asked: true };
+        let mut first = WorkDirectory::open(&path, &jail, &[]).unwrap();
+        let opened = || {
+            let links = fs::read_dir("/proc/self/fd").unwrap().flatten();
+            links.filter(|link| fs::read_link(link.path()).is_ok_and(|target| target == path.join("_.pid"))).count()
+        };
+        let second = std::thread::scope(|scope| {
+            let second = scope.spawn(|| WorkDirectory::open(&path, &jail, &[]));
+            while opened() < 2 && !second.is_finished() {
+                std::thread::yield_now();
+            }
+            first.clean(false);
+            second.join().unwrap().unwrap()
+        });
+        assert_eq!(fs::read_to_string(path.join("_.pid")).unwrap(), std::process::id().to_string());
+        let error = WorkDirectory::open(&path, &jail, &[]).unwrap_err();
+        assert!(error.text.contains("already running"), "{}", error.text);
+        drop(second);
     }
 
     #[test]
