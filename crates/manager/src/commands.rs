@@ -307,4 +307,4 @@ async fn ask_worker(manager: &Rc<Manager>, request: Request) -> Option<Response>
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -19,6 +19,7 @@ use crate::recovery::SetAside;
 use crate::report::Level;
 use crate::shortage::{Holding, Sign, shrunk};
 use crate::state::{ChildState, Count, Manager, Worker};
+use crate::systemd;
 use crate::vcl_table::Kind;
 use command_fds::{CommandFdExt, FdMapping};
 use nix::sys::signal::{Signal, kill};
@@ -58,6 +59,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 const QUIT_PATIENCE: Duration = Duration::from_millis(250);
 /// How long a worker may take to end when asked to, or to write its core dump.
 const DYING_PATIENCE: Duration = Duration::from_secs(5);
+/// How long it takes at most until a worker that failed to start is gone and the next one is asked something.
+const GIVING_UP: Duration = Duration::from_secs(15);
 /// How long a worker that is told to hurry may take to report what it cuts off.
 const HURRIED_PATIENCE: Duration = Duration::from_secs(1);
 /// How often to check whether it can be told to hurry.
@@ -108,7 +111,12 @@ async fn attempt(manager: &Rc<Manager>) -> Result<(), Failure> {
     manager.memory_ran_out.set(false);
     manager.killed_by_us.set(false);
     manager.deaths.borrow_mut().begin(Kernel::here().kills());
-    let Err(mut failure) = launch(manager).await else {
+    let launched = launch(manager).await;
+    conclude(manager, launched).await
+}
+
+async fn conclude(manager: &Rc<Manager>, launched: Result<u32, Failure>) -> Result<(), Failure> {
+    let Err(mut failure) = launched.and_then(|pid| still_there(manager, pid)) else {
         manager.state.set(ChildState::Running);
         manager.failures.borrow_mut().forget();
         manager.reporter.say_plain("Child launched OK");
@@ -122,6 +130,14 @@ async fn attempt(manager: &Rc<Manager>) -> Result<(), Failure> {
         failure.step = None;
     }
     Err(failure)
+}
+
+/// A worker may be gone before its last reply is read: nobody else starts the next one, since it was not running yet.
+fn still_there(manager: &Manager, pid: u32) -> Result<(), Failure> {
+    match manager.worker() {
+        Some(_) => Ok(()),
+        None => Err(Failure { text: format!("Child ({pid}) died as soon as it had started"), step: None }),
+    }
 }
 
 /// Whether somebody else ended a worker, so that its failure says nothing about the stored content. A hanging worker
@@ -183,15 +199,24 @@ fn tell_keeper(manager: &Manager) {
     }
 }
 
-async fn launch(manager: &Rc<Manager>) -> Result<(), Failure> {
+/// Starts a worker, up to its last reply. Returns its process number.
+async fn launch(manager: &Rc<Manager>) -> Result<u32, Failure> {
     let other = |text: String| Failure { text, step: None };
     let worker = spawn(manager).map_err(|error| other(format!("Could not start the worker: {error}")))?;
     let pid = worker.pid;
     manager.count(Count::ChildStart);
     manager.say(Level::Debug, format!("Child ({pid}) Started"));
     let ask = async |request: Request| -> Result<Reply, String> {
-        let reply = worker.link.ask(request, manager.reply_timeout()).await;
-        reply.map_err(|error| format!("Child ({pid}) {}", link_text(error)))
+        let reply = worker.link.ask(request, manager.reply_timeout());
+        tokio::pin!(reply);
+        let mut steps = worker.link.steps();
+        loop {
+            ask_for_time(manager);
+            tokio::select! {
+                reply = &mut reply => return reply.map_err(|error| format!("Child ({pid}) {}", link_text(error))),
+                Ok(()) = steps.changed() => {}
+            }
+        }
     };
     let configuration = configuration(manager);
     let of_configuration = |text: String| Failure { text, step: Some(worker.link.step()) };
@@ -209,7 +234,14 @@ async fn launch(manager: &Rc<Manager>) -> Result<(), Failure> {
     if reply.status != 200 {
         return Err(other(format!("Child ({pid}) Acceptor start failed:\n{}", reply.body)));
     }
-    Ok(())
+    Ok(pid)
+}
+
+/// Has systemd wait for the start for as long as the worker may be silent, and for its end if it is.
+fn ask_for_time(manager: &Manager) {
+    if manager.is_awaited.get() {
+        systemd::starting(manager.reply_timeout() + GIVING_UP);
+    }
 }
 
 /// Everything that a new worker must load, ordered so that each request finds what it needs.
@@ -718,6 +750,16 @@ mod tests {
         for own in [None, Some(Signal::SIGABRT as i32), Some(Signal::SIGSEGV as i32), Some(Signal::SIGBUS as i32)] {
             assert!(!is_from_outside(own, false, false));
         }
+    }
+
+    #[test]
+    fn a_worker_that_is_gone_when_its_last_reply_is_read_does_not_run() {
+        let bench = crate::commands::tests::Bench::new(&[]);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        bench.manager.state.set(ChildState::Starting);
+        let failure = runtime.block_on(conclude(&bench.manager, Ok(7))).unwrap_err();
+        assert_eq!((failure.text.as_str(), failure.step), ("Child (7) died as soon as it had started", None));
+        assert_ne!(bench.manager.state.get(), ChildState::Running);
     }
 
     #[test]

@@ -3,12 +3,10 @@
 //! Owner of the stream: one task. When a reply is late or broken the connection is given up, since the next reply could
 //! not be told from the late one; anyone who waits gets [`LinkError`].
 
-use std::cell::Cell;
-use std::rc::Rc;
 use std::time::Duration;
 use surface::limits::WORKER_STEPS_MAX;
 use tokio::net::UnixStream;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use worker::control::{self, Reply, Request, Said, Step};
 
 /// Why there is no reply.
@@ -24,7 +22,7 @@ pub enum LinkError {
 #[derive(Clone, Debug)]
 pub struct Link {
     questions: mpsc::UnboundedSender<Question>,
-    step: Rc<Cell<Step>>,
+    step: watch::Receiver<Step>,
 }
 
 #[derive(Debug)]
@@ -39,15 +37,21 @@ impl Link {
     #[must_use]
     pub fn new(stream: UnixStream) -> Link {
         let (sender, receiver) = mpsc::unbounded_channel();
-        let step = Rc::new(Cell::new(Step::Surroundings));
-        tokio::task::spawn_local(converse(stream, receiver, step.clone()));
+        let (said, step) = watch::channel(Step::Surroundings);
+        tokio::task::spawn_local(converse(stream, receiver, said));
         Link { questions: sender, step }
     }
 
     /// What the worker last said it was about to do.
     #[must_use]
     pub fn step(&self) -> Step {
-        self.step.get()
+        *self.step.borrow()
+    }
+
+    /// The same, to wait for the next one.
+    #[must_use]
+    pub fn steps(&self) -> watch::Receiver<Step> {
+        self.step.clone()
     }
 
     /// Sends a request and waits for its reply. `timeout` counts from when the request's turn comes, or from the
@@ -62,7 +66,7 @@ impl Link {
     }
 }
 
-async fn converse(mut stream: UnixStream, mut questions: mpsc::UnboundedReceiver<Question>, step: Rc<Cell<Step>>) {
+async fn converse(mut stream: UnixStream, mut questions: mpsc::UnboundedReceiver<Question>, step: watch::Sender<Step>) {
     while let Some(question) = questions.recv().await {
         let result = exchange(&mut stream, &question, &step).await;
         let broken = result.is_err();
@@ -74,14 +78,18 @@ async fn converse(mut stream: UnixStream, mut questions: mpsc::UnboundedReceiver
     }
 }
 
-async fn exchange(stream: &mut UnixStream, question: &Question, step: &Cell<Step>) -> Result<Reply, LinkError> {
+async fn exchange(
+    stream: &mut UnixStream,
+    question: &Question,
+    step: &watch::Sender<Step>,
+) -> Result<Reply, LinkError> {
     let sent = tokio::time::timeout(question.timeout, control::send(stream, &question.request)).await;
     sent.map_err(|_| LinkError::Late)?.map_err(|_| LinkError::Closed)?;
     // A worker that makes progress gets more time, but not for ever.
     for _ in 0..=WORKER_STEPS_MAX {
         let said = tokio::time::timeout(question.timeout, control::receive(stream)).await;
         match said.map_err(|_| LinkError::Late)?.ok().flatten() {
-            Some(Said::Step(next)) => step.set(next),
+            Some(Said::Step(next)) => _ = step.send_replace(next),
             Some(Said::Reply(reply)) => return Ok(reply),
             None => return Err(LinkError::Closed),
         }

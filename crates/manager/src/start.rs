@@ -183,6 +183,7 @@ async fn run(arguments: Arguments, passed: Passed, program: Program) -> Result<i
     let signals = Signals::listen().map_err(|error| ArgumentError::of_start(format!("no signals: {error}")))?;
     let (manager, cli_sockets) = prepare(arguments, passed, program)?;
     spawn_local(signals.obey(manager.clone()));
+    manager.is_awaited.set(true);
     let result = lead(&manager, cli_sockets).await;
     if result.is_ok() {
         serve(&manager).await;
@@ -465,6 +466,7 @@ async fn first_start(manager: &Rc<Manager>) -> Result<(), ArgumentError> {
 
 /// Tells systemd, if it started us, that we are ready; and, if it wants to know, from then on that we are alive.
 fn announce(manager: &Rc<Manager>) {
+    manager.is_awaited.set(false);
     match manager.running_worker() {
         Some(_) => systemd::ready(),
         // A daemon that waits for an operator's commands won't get any readier by itself.

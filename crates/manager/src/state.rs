@@ -145,6 +145,8 @@ pub struct Manager {
     pub hurry: Notify,
     /// The manager is ending: no more workers are started.
     pub ending: Cell<bool>,
+    /// systemd waits for our first worker.
+    pub is_awaited: Cell<bool>,
     /// Present CLI connections.
     pub connections: Connections,
     /// The sockets of `-T`, for a successor.
@@ -228,6 +230,7 @@ impl Manager {
             end: Notify::new(),
             hurry: Notify::new(),
             ending: Cell::new(false),
+            is_awaited: Cell::new(false),
             connections: Connections::default(),
             cli_sockets: parts.cli_sockets,
             program: parts.program,

@@ -109,6 +109,12 @@ pub fn succeeded_by(process: u32) {
     let _ = sd_notify::notify(&[NotifyState::MainPid(process), NotifyState::Ready, NotifyState::Status("serving")]);
 }
 
+/// Tells systemd that the start goes on, and how long it may be until the next such message or [`ready`]. It comes to an end
+/// also if it takes longer than `TimeoutStartSec=`.
+pub fn starting(at_most: Duration) {
+    let _ = sd_notify::notify(&[NotifyState::ExtendTimeoutUsec(microseconds(at_most))]);
+}
+
 /// Tells systemd that no worker is serving, and why.
 pub fn waiting(why: &str) {
     let _ = sd_notify::notify(&[NotifyState::Status(why)]);
@@ -116,9 +122,12 @@ pub fn waiting(why: &str) {
 
 /// Tells systemd that the end has begun, and how long it may take, which may be longer than systemd's own timeout.
 pub fn stopping(at_most: Duration) {
-    let microseconds = u32::try_from(at_most.as_micros()).unwrap_or(u32::MAX);
     let status = NotifyState::Status("stopping: requests in flight come to their end");
-    let _ = sd_notify::notify(&[NotifyState::Stopping, NotifyState::ExtendTimeoutUsec(microseconds), status]);
+    let _ = sd_notify::notify(&[NotifyState::Stopping, NotifyState::ExtendTimeoutUsec(microseconds(at_most)), status]);
+}
+
+fn microseconds(time: Duration) -> u32 {
+    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
 }
 
 /// How often the watchdog needs a sign of life: half of its timeout. `None` = there is no watchdog.

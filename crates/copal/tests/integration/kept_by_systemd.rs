@@ -24,6 +24,8 @@ struct Systemd {
     path: PathBuf,
     store: Vec<(String, OwnedFd)>,
     is_ready: bool,
+    /// How often more time was asked for.
+    extensions: usize,
     _folder: tempfile::TempDir,
 }
 
@@ -33,7 +35,7 @@ impl Systemd {
         let path = folder.path().join("notify");
         let socket = UnixDatagram::bind(&path).unwrap();
         socket.set_nonblocking(true).unwrap();
-        Systemd { socket, path, store: Vec::new(), is_ready: false, _folder: folder }
+        Systemd { socket, path, store: Vec::new(), is_ready: false, extensions: 0, _folder: folder }
     }
 
     /// Takes all messages that are there.
@@ -59,6 +61,7 @@ impl Systemd {
                 assert_eq!(descriptors.len(), 1);
                 self.store.extend(descriptors.into_iter().map(|descriptor| (name.clone(), descriptor)));
             }
+            self.extensions += usize::from(value("EXTEND_TIMEOUT_USEC").is_some());
             self.is_ready |= value("READY") == Some("1");
         }
     }
@@ -237,4 +240,18 @@ fn what_is_not_ours_or_damaged_does_not_keep_the_daemon_from_starting() {
     end(daemon, Signal::SIGTERM);
     let daemon = systemd.start(&origin, TWO, None);
     assert!(is_hit(&daemon, "/x"), "what took their place is kept: {}", daemon.said());
+}
+
+#[test]
+fn a_start_that_goes_on_is_waited_for_until_it_is_ready_and_no_longer() {
+    let origin = Origin::start(page);
+    let mut systemd = Systemd::new();
+    let daemon = systemd.start(&origin, TWO, None);
+    let asked = systemd.extensions;
+    assert!(asked > 2, "for each storage that is taken over: {asked}");
+    let worker = daemon.worker();
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(worker), Signal::SIGKILL).unwrap();
+    eventually("the next one", || (daemon.worker() != worker && !is_hit(&daemon, "/x")).then_some(()));
+    systemd.listen();
+    assert_eq!(systemd.extensions, asked, "systemd does not wait for this one");
 }

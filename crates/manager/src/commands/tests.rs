@@ -11,14 +11,15 @@ use std::ffi::OsString;
 use tempfile::TempDir;
 use tokio::task::LocalSet;
 
-struct Bench {
-    manager: Rc<Manager>,
+/// A manager in a folder of its own.
+pub(crate) struct Bench {
+    pub(crate) manager: Rc<Manager>,
     runtime: tokio::runtime::Runtime,
     _directory: TempDir,
 }
 
 impl Bench {
-    fn new(options: &[&str]) -> Bench {
+    pub(crate) fn new(options: &[&str]) -> Bench {
         Bench::started_as(Role::Varnishd, options)
     }
 
