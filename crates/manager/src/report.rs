@@ -10,9 +10,14 @@ use cli_proto::json;
 use nix::sys::stat::fstat;
 use std::cell::{Cell, RefCell};
 use std::io::Write;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 use surface::legible;
 use surface::option::LOG_FORMATS;
 use syslog::{Facility, Formatter3164, Logger, LoggerBackend};
+
+/// How often to look for a syslog that is away.
+const SYSLOG_RETRY: Duration = Duration::from_secs(1);
 
 /// How serious it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,8 +108,9 @@ impl Level {
 pub struct Reporter {
     to_stderr: Cell<Stderr>,
     format: LogFormat,
-    /// Connected with the first message.
     syslog: RefCell<Syslog>,
+    /// Where syslog listens; `None` = where it does on this system.
+    syslog_path: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -117,7 +123,8 @@ enum Stderr {
 
 enum Syslog {
     Off,
-    Unconnected,
+    /// Connected with the next message, if there is a time not before then.
+    Unconnected(Option<Instant>),
     Connected(Box<Logger<LoggerBackend, Formatter3164>>),
 }
 
@@ -126,8 +133,8 @@ impl Reporter {
     #[must_use]
     pub fn new(foreground: bool, format: LogFormat) -> Reporter {
         let (stderr, syslog) =
-            if foreground { (Stderr::All, Syslog::Off) } else { (Stderr::Errors, Syslog::Unconnected) };
-        Reporter { to_stderr: Cell::new(stderr), format, syslog: RefCell::new(syslog) }
+            if foreground { (Stderr::All, Syslog::Off) } else { (Stderr::Errors, Syslog::Unconnected(None)) };
+        Reporter { to_stderr: Cell::new(stderr), format, syslog: RefCell::new(syslog), syslog_path: None }
     }
 
     /// Stops using syslog.
@@ -170,26 +177,43 @@ impl Reporter {
 
     fn to_syslog(&self, level: Level, text: &str) {
         let mut slot = self.syslog.borrow_mut();
-        if matches!(*slot, Syslog::Unconnected) {
-            let formatter = Formatter3164 {
-                facility: Facility::LOG_LOCAL0,
-                hostname: None,
-                process: "varnishd".to_owned(),
-                pid: std::process::id(),
+        // One that was connected before may have ended and begun anew: it gets the message that showed this.
+        for _ in 0..2 {
+            if let Syslog::Unconnected(not_before) = &*slot
+                && not_before.is_none_or(|not_before| Instant::now() >= not_before)
+            {
+                *slot = self.connected();
+            }
+            let Syslog::Connected(logger) = &mut *slot else { return };
+            let text = &*legible::lines(text.as_bytes());
+            let sent = match level {
+                Level::Error => logger.err(text),
+                Level::Warning => logger.warning(text),
+                Level::Info | Level::Cli => logger.info(text),
+                Level::Debug => logger.debug(text),
             };
-            // On a machine without a syslog daemon, don't complain about every message.
-            *slot = syslog::unix(formatter).map_or(Syslog::Off, |logger| Syslog::Connected(Box::new(logger)));
+            if sent.is_ok() {
+                return;
+            }
+            *slot = Syslog::Unconnected(None);
         }
-        let Syslog::Connected(logger) = &mut *slot else { return };
-        let text = &*legible::lines(text.as_bytes());
-        let sent = match level {
-            Level::Error => logger.err(text),
-            Level::Warning => logger.warning(text),
-            Level::Info | Level::Cli => logger.info(text),
-            Level::Debug => logger.debug(text),
+    }
+
+    /// Syslog if it is there. If it is not, nobody hears of that with every message.
+    fn connected(&self) -> Syslog {
+        let formatter = Formatter3164 {
+            facility: Facility::LOG_LOCAL0,
+            hostname: None,
+            process: "varnishd".to_owned(),
+            pid: std::process::id(),
         };
-        if sent.is_err() {
-            *slot = Syslog::Unconnected;
+        let logger = match &self.syslog_path {
+            Some(path) => syslog::unix_custom(formatter, path),
+            None => syslog::unix(formatter),
+        };
+        match logger {
+            Ok(logger) => Syslog::Connected(Box::new(logger)),
+            Err(_) => Syslog::Unconnected(Some(Instant::now() + SYSLOG_RETRY)),
         }
     }
 }
@@ -197,6 +221,7 @@ impl Reporter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::net::UnixDatagram;
 
     #[test]
     fn every_format_has_its_line() {
@@ -226,6 +251,48 @@ mod tests {
             assert!(body.chars().all(|letter| !letter.is_control() || allowed.contains(letter)), "{body:?}");
             assert!(format != LogFormat::Json || serde_json::from_str::<serde_json::Value>(&line).is_ok());
         }
+    }
+
+    #[test]
+    fn syslog_may_be_away_for_a_while() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let listen = || {
+            let socket = UnixDatagram::bind(&path).unwrap();
+            socket.set_nonblocking(true).unwrap();
+            socket
+        };
+        let heard = |socket: &UnixDatagram| {
+            let mut room = [0; 512];
+            socket.recv(&mut room).map(|length| String::from_utf8_lossy(&room[..length]).into_owned())
+        };
+        let mut reporter = Reporter::new(false, LogFormat::Plain);
+        reporter.detach();
+        reporter.syslog_path = Some(path.clone());
+        let socket = listen();
+        reporter.say(Level::Info, "one");
+        assert!(heard(&socket).unwrap().ends_with("one"));
+        // It was started anew between two messages.
+        drop(socket);
+        std::fs::remove_file(&path).unwrap();
+        let socket = listen();
+        reporter.say(Level::Info, "two");
+        assert!(heard(&socket).unwrap().ends_with("two"));
+        // It is away for some.
+        drop(socket);
+        std::fs::remove_file(&path).unwrap();
+        (0..3).for_each(|_| reporter.say(Level::Info, "lost"));
+        let socket = listen();
+        let deadline = Instant::now() + SYSLOG_RETRY * 20;
+        let again = loop {
+            reporter.say(Level::Info, "three");
+            match heard(&socket) {
+                Ok(text) => break text,
+                Err(error) => assert!(Instant::now() < deadline, "{error}"),
+            }
+            std::thread::yield_now();
+        };
+        assert!(again.ends_with("three"), "{again}");
     }
 
     #[test]
