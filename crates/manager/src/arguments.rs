@@ -213,6 +213,19 @@ impl From<&str> for ArgumentError {
 /// # Errors
 /// The first mistake.
 pub fn parse(role: Role, arguments: &[OsString]) -> Result<Parsed, ArgumentError> {
+    parse_as(role, arguments, false)
+}
+
+/// The same for a successor. It has its VCLs from its predecessor, so the files of `-f` and `-I` are not read: there are no
+/// `vcls` and no `commands`.
+///
+/// # Errors
+/// The first mistake.
+pub fn parse_as_successor(role: Role, arguments: &[OsString]) -> Result<Parsed, ArgumentError> {
+    parse_as(role, arguments, true)
+}
+
+fn parse_as(role: Role, arguments: &[OsString], is_successor: bool) -> Result<Parsed, ArgumentError> {
     if arguments == ["--optstring"] {
         return Ok(Parsed::Print { text: format!("{}\n", letter::optstring()), status: 0 });
     }
@@ -230,8 +243,11 @@ pub fn parse(role: Role, arguments: &[OsString]) -> Result<Parsed, ArgumentError
     if let Some(text) = information(role, &elements)? {
         return Ok(Parsed::Print { text, status: 0 });
     }
-    let given = Given::collect(elements)?;
+    let mut given = Given::collect(elements)?;
     given.check_conflicts()?;
+    if is_successor {
+        (given.files, given.backend, given.commands) = (Vec::new(), None, None);
+    }
     given.complete(role).map(|arguments| Parsed::Run(Box::new(arguments)))
 }
 

@@ -67,7 +67,8 @@ pub fn daemon(role: Role, arguments: &[OsString]) -> i32 {
         Err(error) => return fail(&ArgumentError::of_start(format!("only a daemon starts its successor: {error}"))),
     };
     let program = Program::of_process(arguments.len() - options.len(), options);
-    let parsed = match arguments::parse(role, options) {
+    let parse = if is_successor { arguments::parse_as_successor } else { arguments::parse };
+    let parsed = match parse(role, options) {
         Ok(Parsed::Run(parsed)) => *parsed,
         Ok(Parsed::Print { text, status }) => {
             print(&text);

@@ -260,6 +260,27 @@ fn a_stopped_worker_stays_stopped_and_its_cache_stays() {
 }
 
 #[test]
+fn the_files_of_vcls_and_commands_may_be_gone() {
+    let origin = Origin::start(page);
+    let folder = tempfile::tempdir().unwrap();
+    let (vcl, commands) = (folder.path().join("test.vcl"), folder.path().join("commands"));
+    let text = format!("vcl 4.1; backend default {{ .host = \"127.0.0.1\"; .port = \"{}\"; }}", origin.port);
+    std::fs::write(&vcl, text).unwrap();
+    std::fs::write(&commands, "ping\n").unwrap();
+    let (file, script) = (vcl.display().to_string(), commands.display().to_string());
+    let up = Upgradable::start(folder, &["-f", &file, "-I", &script], |_| {});
+    assert!(!up.is_hit("/x"));
+    std::fs::remove_file(&vcl).unwrap();
+    std::fs::remove_file(&commands).unwrap();
+    // Twice: a successor may have one of its own.
+    for _ in 0..2 {
+        let (done, said) = up.upgrade();
+        assert!(done, "{said}");
+        assert!(up.is_hit("/x"));
+    }
+}
+
+#[test]
 fn commands_that_wait_for_an_upgrade_do_no_harm_to_it() {
     let origin = Origin::start(page_or_large);
     let up = Upgradable::in_front_of(&origin, &["-s", "malloc,200m", "-p", "drain_timeout=20"]);
