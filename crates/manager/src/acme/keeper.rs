@@ -248,7 +248,9 @@ async fn take_advice(manager: Rc<Manager>, index: usize, der: Vec<u8>, stamp: St
 
 /// Orders a certificate, if nobody else does and it is still due.
 async fn attempt(manager: &Rc<Manager>, acme: &Acme, index: usize) {
-    let lock = match in_folder(acme, Folder::lock).await {
+    // Whoever wants to begin anew has removed the folder.
+    let lock = in_folder(acme, |folder| folder.prepare().map_err(io::Error::other).and_then(|()| folder.lock()));
+    let lock = match lock.await {
         Ok(Some(lock)) => lock,
         // Another server is at it; what comes of it will be found.
         Ok(None) => return,

@@ -97,6 +97,20 @@ fn an_authority_that_is_out_of_order_is_left_alone_for_as_long_as_it_says() {
 }
 
 #[test]
+fn who_removes_the_folder_begins_anew_at_once() {
+    let down = "the authority answered 503 Service Unavailable";
+    let fake = Fake::start(|_, _| response("503 Service Unavailable", "", "<h1>down</h1>"));
+    let daemon = fake.daemon();
+    assert_eq!(failure_of(&daemon, 1)["error"], down);
+    let asked = fake.requests.load(Ordering::Relaxed);
+    std::fs::remove_dir_all(fake.folder.path().join("state")).unwrap();
+    assert!(daemon.cli(&["acme.renew"]).0);
+    in_time("it is asked again", || (fake.requests.load(Ordering::Relaxed) > asked).then_some(()));
+    assert_eq!(failure_of(&daemon, 1)["error"], down);
+    assert!(!daemon.said().contains("No such file"), "{}", daemon.said());
+}
+
+#[test]
 fn a_rate_limit_is_told_in_the_words_of_the_authority_and_commands_no_terminal() {
     let fake = Fake::start(|head, port| {
         if head.starts_with("GET /dir ") {
