@@ -120,6 +120,10 @@ async fn serve(
             let is_upgrade =
                 matches!(&event, Event::Command(it) if it.words.first().is_some_and(|verb| verb == "upgrade"));
             let response = respond(manager, session, event, ends).await;
+            // What came together with the secret is not cut off by strangers.
+            if session.is_authenticated() {
+                place.keep();
+            }
             let sent = send(&mut writer, &response).await;
             if is_upgrade {
                 manager.upgrade_answered.notify_waiters();

@@ -3,6 +3,7 @@
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -92,6 +93,37 @@ fn strangers_don_t_keep_out_who_knows_the_secret() {
     let last = strangers.last_mut().unwrap();
     last.write_all(b"ping\n").unwrap();
     assert_eq!(reply(last).0, 200);
+}
+
+#[test]
+fn strangers_don_t_end_a_command_that_came_together_with_the_secret() {
+    let daemon = Daemon::with_vcl(VCL, 1, &[]);
+    let address = address(&daemon);
+    let (file, pipe) = (daemon.folder.path().join("slow.vcl"), daemon.folder.path().join("pipe"));
+    let wait = format!("import std; sub vcl_init {{ std.log(std.fileread(\"{}\")); }}", pipe.display());
+    std::fs::write(&file, format!("{VCL} {wait}")).unwrap();
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let mut client = connect(&address);
+    let (status, greeting) = reply(&mut client);
+    assert_eq!(status, 107);
+    let secret = std::fs::read(daemon.folder.path().join("run/_.secret")).unwrap();
+    let answer = cli_proto::auth::answer(greeting.as_bytes().first_chunk().unwrap(), &secret);
+    client.write_all(format!("auth {answer}\nvcl.load slow {}\n", file.display()).as_bytes()).unwrap();
+    assert_eq!(reply(&mut client).0, 200);
+    // Once the worker has it open, the command is under way.
+    let mut open = std::fs::OpenOptions::new();
+    open.write(true).custom_flags(nix::libc::O_NONBLOCK);
+    let slow = eventually("it reads from the pipe", || open.open(&pipe).ok());
+    let strangers: Vec<TcpStream> = (0..surface::limits::CLI_CONNECTIONS_MAX)
+        .map(|_| {
+            let mut stranger = connect(&address);
+            assert_eq!(reply(&mut stranger).0, 107);
+            stranger
+        })
+        .collect();
+    drop(slow);
+    assert_eq!(reply(&mut client).0, 200);
+    drop(strangers);
 }
 
 #[test]
