@@ -13,7 +13,7 @@ use crate::storage_files::{FileWanted, LockedFile, StorageFiles, journal_path, w
 use crate::systemd;
 use nix::sys::stat::fstat;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Before the name of a storage, for its file.
 const FILE: &str = "copal-file";
@@ -192,11 +192,19 @@ impl TakenBack {
 /// # Errors
 /// Whatever the system reports.
 pub fn renew(memory: &MemoryFiles, storages: &Storages) -> io::Result<()> {
-    for (name, handle) in names(storages).iter().zip(memory.handles()?) {
-        systemd::forget(name)?;
-        systemd::keep(name, handle.as_fd())?;
-    }
-    Ok(())
+    renew_by(memory, storages, &mut systemd::forget, &mut systemd::keep)
+}
+
+/// The journal goes first and comes last: at no time does systemd have one beside arenas that it knows nothing of.
+fn renew_by(
+    memory: &MemoryFiles,
+    storages: &Storages,
+    forget: &mut dyn FnMut(&str) -> io::Result<()>,
+    keep: &mut dyn FnMut(&str, BorrowedFd<'_>) -> io::Result<()>,
+) -> io::Result<()> {
+    let names = names(storages);
+    names.iter().try_for_each(|name| forget(name))?;
+    names.iter().zip(&memory.handles()?).rev().try_for_each(|(name, handle)| keep(name, handle.as_fd()))
 }
 
 #[cfg(test)]
@@ -204,6 +212,7 @@ mod tests {
     use super::*;
     use crate::arguments::jail::Jail;
     use crate::arguments::storage::parse;
+    use std::cell::{Cell, RefCell};
     use std::fs::File;
     use std::os::unix::fs::{FileExt, MetadataExt};
     use std::time::Duration;
@@ -270,6 +279,33 @@ mod tests {
         let twice = take_back(twice, &both).unwrap();
         assert_eq!(refusal(&twice), ["copal-arena-a: it is there twice"]);
         assert!(!numbers(&twice.memory).contains(&before[3]));
+    }
+
+    #[test]
+    fn wherever_a_renewal_is_cut_short_the_journal_is_that_of_the_arenas() {
+        let storages = storages(&["a=malloc,4k", "b=malloc,4k"]);
+        let (old, new) = (MemoryFiles::create(2).unwrap(), MemoryFiles::create(2).unwrap());
+        for messages in 0..=2 * names(&storages).len() {
+            let store = RefCell::new(kept(&old, &storages));
+            let sent = Cell::new(0);
+            let send = || if sent.replace(sent.get() + 1) < messages { Ok(()) } else { Err(io::Error::other("gone")) };
+            let done = renew_by(
+                &new,
+                &storages,
+                &mut |name| send().map(|()| store.borrow_mut().retain(|(known, _)| known != name)),
+                &mut |name, file| {
+                    send()?;
+                    store.borrow_mut().push((name.to_owned(), file.try_clone_to_owned()?));
+                    Ok(())
+                },
+            );
+            assert_eq!(done.is_ok(), messages == 2 * names(&storages).len());
+            let back = take_back(store.into_inner(), &storages).unwrap();
+            let those = if messages == 0 { &old } else { &new };
+            let expected = if messages == 0 || done.is_ok() { 2 } else { 0 };
+            assert_eq!(back.storages, expected, "after {messages} messages");
+            assert!(expected == 0 || numbers(&back.memory) == numbers(those));
+        }
     }
 
     #[test]
