@@ -181,6 +181,28 @@ fn what_slow_clients_hold_is_counted_until_they_go() {
 }
 
 #[test]
+fn a_client_that_leaves_is_not_waited_for_where_a_vmod_waits() {
+    run_with(
+        |parameters| parameters.client_half_close = true,
+        "import vtc; sub vcl_recv { vtc.sleep(1000s); return (synth(200)); }",
+        |world| async move {
+            let mut clients = Vec::new();
+            for _ in 0..600 {
+                let mut client = world.client();
+                client.send("GET / HTTP/1.1\r\nHost: example.com\r\n\r\n").await;
+                clients.push(client);
+            }
+            settle().await;
+            assert_eq!(world.context.in_flight(), 600);
+            drop(clients);
+            settle().await;
+            assert_eq!((world.context.in_flight(), world.count(Main::VclFail)), (0, 0));
+            world.expect_log("Witness why client-gone");
+        },
+    );
+}
+
+#[test]
 fn a_request_for_which_there_is_no_memory_is_refused_and_service_goes_on() {
     let limit = 2 << 20;
     run_with(

@@ -184,6 +184,12 @@ pub const FOLLOWED_LOOKUP_SECONDS_MAX: u64 = 30;
 pub const DYNAMIC_NAME_BYTES_MAX: usize = 255;
 /// Most names that one worker resolves at once; others wait for their turn.
 pub const DYNAMIC_LOOKUPS_MAX: usize = 32;
+/// Most names that one worker looks up at once for `std.ip()` and `unix`;
+pub const VMOD_LOOKUPS_MAX: usize = 32;
+/// most that wait for their turn,
+pub const VMOD_LOOKUPS_WAITING_MAX: usize = 256;
+/// and how long one may take, its wait included, in seconds.
+pub const VMOD_LOOKUP_SECONDS_MAX: u64 = 10;
 /// One of so many descriptors of a worker is kept back from clients: for connections to origins, probes, files and VCL.
 pub const DESCRIPTORS_RESERVED_PART: u64 = 8;
 /// Most descriptors that are kept back.

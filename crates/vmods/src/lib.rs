@@ -24,6 +24,7 @@ mod dynamic;
 mod h2;
 mod header;
 mod instances;
+mod lookups;
 pub mod number;
 mod proxy;
 mod purge;

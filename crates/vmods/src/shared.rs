@@ -3,6 +3,7 @@
 //! The engine holds one [`SharedState`], so that each test has its own. Every part has its own lock and bound.
 
 use crate::debug::counter::DebugCounter;
+use crate::lookups::Lookups;
 use crate::uuid::Clock;
 use crate::var::Globals;
 use crate::vsthrottle::Buckets;
@@ -16,6 +17,8 @@ pub struct SharedState {
     pub(crate) buckets: Buckets,
     /// The clock and node of `uuid_v1()`.
     pub(crate) uuid_clock: Clock,
+    /// The names that are being looked up.
+    pub(crate) lookups: Lookups,
     /// The counter of debug.
     pub(crate) debug_counter: DebugCounter,
 }

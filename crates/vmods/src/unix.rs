@@ -56,9 +56,9 @@ fn look_up(whose: Whose, number: u32) -> Result<Option<String>, String> {
 /// `unix.user()`, `unix.group()`
 pub(crate) fn name(context: &mut dyn VmodContext, whose: Whose) -> Result<Called, Failure> {
     let Some(number) = known(context, whose)? else { return done(Value::Text(Text::UNSET)) };
+    let lookup = context.shared().lookups.run(move || look_up(whose, number));
     context.wait(Box::pin(async move {
-        let found = tokio::task::spawn_blocking(move || look_up(whose, number)).await;
-        let found = found.unwrap_or_else(|error| Err(error.to_string()));
+        let found = lookup.await.unwrap_or_else(|refusal| Err(refusal.text().to_owned()));
         let finish: Finish = Box::new(move |context, scratch| Ok(shown(context, scratch, found)));
         finish
     }));

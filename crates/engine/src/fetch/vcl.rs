@@ -30,7 +30,7 @@ impl Fetch {
         let mut outcome =
             self.in_world(method, now, |machine, program, world, scratch| machine.run(program, method, world, scratch));
         while outcome == Outcome::Wait {
-            if let Some(VmodWait::Pending(pending)) = self.task.vmod_wait.take() {
+            if let Some(VmodWait::Pending(pending) | VmodWait::Doing(pending)) = self.task.vmod_wait.take() {
                 self.task.vmod_wait = Some(VmodWait::Finish(pending.await));
             }
             outcome =

@@ -90,7 +90,7 @@ pub(crate) const LEGAL: &[(Step, &[Step])] = &[
     (Step::Deliver, &[Step::Transmit, Step::Synth, Step::Restart, Step::VclFailed, Step::Finish]),
     (Step::Transmit, &[Step::Finish]),
     (Step::Restart, &[Step::Receive, Step::Synth]),
-    (Step::VclFailed, &[Step::Synth]),
+    (Step::VclFailed, &[Step::Synth, Step::Finish]),
     (Step::Finish, &[]),
 ];
 

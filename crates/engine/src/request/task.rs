@@ -300,6 +300,8 @@ pub(crate) struct Life {
     pub(crate) pipe_account: Option<PipeAccount>,
     /// What a VMOD is waiting for.
     pub(crate) vmod_wait: Option<VmodWait>,
+    /// The client has gone meanwhile.
+    pub(crate) is_left: bool,
     /// What a page includes this request for; `None` for a client's own request.
     pub(crate) inclusion: Option<Box<Inclusion>>,
     /// We have marked it as early data; its handshake was under way.

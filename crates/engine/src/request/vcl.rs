@@ -6,6 +6,8 @@ use crate::world::{ClientSide, Side, VmodWait, World, is_usual, run_words};
 use semantics::HttpPolicy;
 use semantics::vary::Sameness;
 use shm::log::LogBuffer;
+use std::future::poll_fn;
+use std::task::Poll;
 use surface::counter::Main;
 use surface::limits::REQUEST_BASE_BYTES;
 use surface::reason::Reason;
@@ -15,6 +17,7 @@ use vcl_run::eval::{ActionArguments, Machine, Outcome};
 use vcl_run::host::Failure;
 use vcl_run::link::LinkedProgram;
 use vcl_run::value::{Scratch, Value};
+use vmods::{Finish, Pending};
 
 impl Run<'_> {
     /// Runs the method that the ruling type `R` belongs to.
@@ -24,7 +27,10 @@ impl Run<'_> {
         }
         let mut outcome = self.start_vcl(R::METHOD);
         while matches!(outcome, Outcome::Wait) {
-            Box::pin(self.wait_for_vmod()).await;
+            if !Box::pin(self.wait_for_vmod()).await {
+                self.request.task.life.is_left = true;
+                return Err(Failed);
+            }
             outcome =
                 self.in_world(R::METHOD, |machine, program, world, scratch| machine.resume(program, world, scratch));
         }
@@ -86,17 +92,35 @@ impl Run<'_> {
         run(machine, &vcl.program, &mut world, scratch)
     }
 
-    /// Waits until the VMOD's wait is over.
-    async fn wait_for_vmod(&mut self) {
+    /// Waits until the VMOD's wait is over. False if the client has gone before.
+    async fn wait_for_vmod(&mut self) -> bool {
+        let _ = self.has_overflowed();
         let done = match self.request.task.life.vmod_wait.take() {
             Some(VmodWait::CacheBody(limit)) => VmodWait::Value(Value::Bool(self.cache_body(limit).await)),
-            Some(VmodWait::Pending(pending)) => VmodWait::Finish(pending.await),
+            Some(VmodWait::Pending(pending)) => match self.while_there(pending).await {
+                Some(finish) => VmodWait::Finish(finish),
+                None => return false,
+            },
+            Some(VmodWait::Doing(doing)) => VmodWait::Finish(doing.await),
             Some(done @ (VmodWait::Finish(_) | VmodWait::Value(_))) => done,
-            None => return,
+            None => return true,
         };
         self.request.task.life.vmod_wait = Some(done);
+        true
     }
 
+    /// Waits as long as the client does; `None` if it has gone.
+    async fn while_there(&mut self, mut pending: Pending) -> Option<Finish> {
+        // Of early data more is read only when its handshake is over.
+        let mut has_heard = self.request.task.life.early.is_some();
+        poll_fn(|context| match pending.as_mut().poll(context) {
+            Poll::Ready(finish) => Poll::Ready(Some(finish)),
+            Poll::Pending => self.poll_gone(context, &mut has_heard).map(|()| None),
+        })
+        .await
+    }
+
+    /// Counts what is held now. Returns whether it is more than it may be.
     #[inline]
     fn has_overflowed(&mut self) -> bool {
         let request = &mut *self.request;

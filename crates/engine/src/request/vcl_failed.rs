@@ -1,6 +1,6 @@
 //! A VCL method failed: the client gets a 503 from vcl_synth, with its request as it was received, and the session ends.
 //!
-//! Comes from: any VCL method but vcl_synth. Goes to: Synth.
+//! Comes from: any VCL method but vcl_synth. Goes to: Synth, or Finish if the client has gone while the method waited.
 
 use super::{Run, Step};
 use surface::close_reason::CloseReason;
@@ -8,6 +8,9 @@ use surface::reason::Reason;
 
 impl Run<'_> {
     pub(super) fn vcl_failed(&mut self) -> Step {
+        if self.request.task.life.is_left {
+            return self.leave();
+        }
         self.why_vcl(Reason::VclFailed);
         let task = &mut self.request.task;
         task.forget_lookup();

@@ -271,7 +271,7 @@ impl Host for World<'_> {
         match self.vmod_wait().and_then(Option::take) {
             Some(VmodWait::Value(value)) => Ok(value),
             Some(VmodWait::Finish(finish)) => finish(self, scratch),
-            Some(VmodWait::CacheBody(_) | VmodWait::Pending(_)) | None => {
+            Some(VmodWait::CacheBody(_) | VmodWait::Pending(_) | VmodWait::Doing(_)) | None => {
                 Err(Failure("A VMOD waits for nothing".to_owned()))
             }
         }

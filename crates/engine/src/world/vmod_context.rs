@@ -40,6 +40,13 @@ impl World<'_> {
             Side::Fetch(fetch) => fetch.context.clock.now(),
         }
     }
+
+    /// As [`VmodContext::wait`], for what runs to its end even if the client leaves.
+    fn wait_through(&mut self, doing: Pending) {
+        if let Some(wait) = self.vmod_wait() {
+            *wait = Some(VmodWait::Doing(doing));
+        }
+    }
 }
 
 impl VmodContext for World<'_> {
@@ -220,7 +227,7 @@ impl VmodContext for World<'_> {
         if filed.is_empty() {
             return Ok(Called::Value(count));
         }
-        self.wait(settled(filed, count));
+        self.wait_through(settled(filed, count));
         Ok(Called::Wait)
     }
 
@@ -232,7 +239,7 @@ impl VmodContext for World<'_> {
         match purge_tags(cache, list, kind, now, self.engine.storages.filed()) {
             Ok(value) => Called::Value(value),
             Err(pending) => {
-                self.wait(pending);
+                self.wait_through(pending);
                 Called::Wait
             }
         }

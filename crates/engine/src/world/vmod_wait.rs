@@ -7,8 +7,10 @@ use vmods::{Finish, Pending};
 pub(crate) enum VmodWait {
     /// Read and keep the client's body if it has at most this many bytes.
     CacheBody(u64),
-    /// A VMOD's own wait.
+    /// A VMOD's own wait. Who has gone does not wait any more.
     Pending(Pending),
+    /// Something that is done whether or not anybody waits for it, such as a purge.
+    Doing(Pending),
     /// The wait is over; calling this yields the result.
     Finish(Finish),
     /// The value of the call.

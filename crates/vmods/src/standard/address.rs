@@ -1,9 +1,11 @@
 //! std: addresses. `std.ip()` reads an address with an optional port. Names are looked up by the system's resolver, which
-//! may take long: the task waits for it, but the event loop does not.
+//! may take long: the task waits for it within the limits of `lookups.rs`, and the event loop does not.
 
 use crate::arguments::Arguments;
 use crate::context::{Finish, VmodContext};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
+use surface::tag::Tag;
+use tokio::task::spawn_blocking;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Value};
 
@@ -32,9 +34,24 @@ pub(crate) fn ip(
     if !context.can_wait() {
         return settle(resolve(&host, &port), fallback).map(Called::Value);
     }
+    if let Some(address) = parse_host(&host) {
+        // Only the services file is asked, which never takes long.
+        context.wait(Box::pin(async move {
+            let port = spawn_blocking(move || service_port(&port)).await.ok().flatten();
+            let finish: Finish = Box::new(move |_, _| settle(port.map(|port| (address, port)), fallback));
+            finish
+        }));
+        return Ok(Called::Wait);
+    }
+    let lookup = context.shared().lookups.run(move || resolve(&host, &port));
     context.wait(Box::pin(async move {
-        let found = tokio::task::spawn_blocking(move || resolve(&host, &port)).await.ok().flatten();
-        let finish: Finish = Box::new(move |_, _| settle(found, fallback));
+        let found = lookup.await;
+        let finish: Finish = Box::new(move |context, _| {
+            if let Err(refusal) = found {
+                context.log(Tag::VCLError, format!("std.ip: {}", refusal.text()).as_bytes());
+            }
+            settle(found.ok().flatten(), fallback)
+        });
         finish
     }));
     Ok(Called::Wait)

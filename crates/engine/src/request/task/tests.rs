@@ -79,6 +79,7 @@ fn foreign_life() -> Life {
         account: Account { request_head: 7, request_body: 7 },
         pipe_account: Some(PipeAccount { client_head: 7, backend_head: 7, from_client: 7, to_client: 7 }),
         vmod_wait: Some(VmodWait::Value(Value::Int(7))),
+        is_left: true,
         inclusion: Some(Box::new(Inclusion {
             level: 1,
             top: Rc::new(Top { request: Message::new(), received_at: 1.0, vcl: None, budget: Budget::new(1) }),
@@ -179,6 +180,7 @@ fn assert_life_is_new(life: Life) {
         account,
         pipe_account,
         vmod_wait,
+        is_left,
         inclusion,
         early,
         vcl_before_label,
@@ -187,7 +189,7 @@ fn assert_life_is_new(life: Life) {
     assert_eq!((vxid, restarts, received_pieces, error_status), (0, 0, 0, 0));
     assert_eq!(protocol, "");
     assert_eq!([started, received_at, previous, responded_at], [0.0; 4]);
-    assert_eq!([is_under_label, late_continue, is_length_unsaid, is_head, is_answered], [false; 5]);
+    assert_eq!([is_under_label, late_continue, is_length_unsaid, is_head, is_answered, is_left], [false; 6]);
     assert!(matches!(body, ClientBody::None) && vmod_wait.is_none());
     assert_eq!((digest, after_hash, objection), ([0; 32], Step::Accept, None));
     assert_eq!((reason, close, account, pipe_account), (None, None, Account::default(), None));
