@@ -6,6 +6,7 @@ use std::io::Write;
 use std::rc::Rc;
 use surface::counter::Main;
 use surface::limits::{FILTER_STEP_BYTES_MAX, GUNZIP_STATE_BYTES, PASS_IN_FLIGHT_BYTES_MAX, REQUEST_BASE_BYTES};
+use tokio::io::AsyncWriteExt as _;
 
 /// What the bomb inflates to; as a thousandth of that it comes in.
 const INFLATED_BYTES: usize = 32 << 20;
@@ -198,6 +199,45 @@ fn a_client_that_leaves_is_not_waited_for_where_a_vmod_waits() {
             settle().await;
             assert_eq!((world.context.in_flight(), world.count(Main::VclFail)), (0, 0));
             world.expect_log("Witness why client-gone");
+        },
+    );
+}
+
+#[test]
+fn what_vmods_keep_for_a_request_is_counted_until_it_is_answered() {
+    let vcl = "import cookie; sub vcl_recv { cookie.parse(req.http.Cookie); return (pass); }";
+    run_with(
+        |_| {},
+        vcl,
+        |world| async move {
+            let answer = Rc::new(tokio::sync::Notify::new());
+            let told = Rc::clone(&answer);
+            world.origin(move |mut stream: OriginStream| {
+                let told = Rc::clone(&told);
+                async move {
+                    OriginRequest::read(&mut stream).await;
+                    told.notified().await;
+                    let body = "x".repeat(100_000);
+                    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+                    let _ = stream.write_all((head + &body).as_bytes()).await;
+                }
+            });
+            let cookies: String = (0..1000).map(|number| format!("c{number}=1;")).collect();
+            let mut clients = Vec::new();
+            for _ in 0..100 {
+                let mut client = world.client_with(1024);
+                client.send(format!("GET / HTTP/1.1\r\nHost: example.com\r\nCookie: {cookies}\r\n\r\n")).await;
+                clients.push(client);
+            }
+            settle().await;
+            assert!(held(&world) > 100 * 1000 * 200, "{}", held(&world));
+            answer.notify_waiters();
+            settle().await;
+            // They read slowly, but VCL asks for no cookie any more.
+            assert!(held(&world) < 100 * 1000 * 200, "{}", held(&world));
+            drop(clients);
+            settle().await;
+            assert_eq!(held(&world), 0);
         },
     );
 }

@@ -174,14 +174,17 @@ fn variables_last_for_the_task_and_global_ones_for_ever() {
 fn variables_do_not_follow_a_request_into_another_vcl() {
     told("", async |world| {
         let vcl = r#"
-            import var; import re;
+            import var; import re; import cookie;
             sub vcl_init { new x = re.regex("(.)"); }
-            sub vcl_recv { return (synth(200, var.get("text") + var.get_backend("backend") + x.backref(1, "none"))); }"#;
+            sub vcl_recv {
+                return (synth(200, cookie.get_string() + var.get("text") + var.get_backend("backend") + x.backref(1, "none")));
+            }"#;
         world.load_under_label("other", "label", vcl);
         let vcl = r#"
-            import var; import re;
+            import var; import re; import cookie;
             sub vcl_init { new y = re.regex("(.)"); }
             sub vcl_recv {
+                cookie.parse("tenant=first");
                 if (y.match("a")) { var.set("text", "old"); }
                 var.set_backend("backend", default);
                 return (vcl(label));
@@ -189,6 +192,38 @@ fn variables_do_not_follow_a_request_into_another_vcl() {
         world.load("first", vcl);
         let response = world.client().get("/", "").await;
         assert!(response.head.starts_with("HTTP/1.1 200 none\r\n"), "{}", response.head);
+    });
+}
+
+#[test]
+fn a_rollback_leaves_nothing_of_what_vmods_kept() {
+    let vcl = r#"
+        import var; import re; import cookie; import std;
+        sub vcl_init { new x = re.regex("(.)"); }
+        sub keep {
+            cookie.parse("a=1");
+            var.set("text", "old");
+            if (x.match("b")) { cookie.set("c", "2"); }
+        }
+        sub vcl_recv { call keep; return (pass); }
+        sub vcl_backend_fetch {
+            call keep;
+            std.rollback(bereq);
+            set bereq.http.X-Kept = "<" + cookie.get_string() + var.get("text") + x.backref(1, "") + ">";
+        }
+        sub vcl_backend_response { set beresp.http.X-Fetch = bereq.http.X-Kept; }
+        sub vcl_deliver {
+            std.log("before <" + cookie.get_string() + var.get("text") + x.backref(1, "") + ">");
+            std.rollback(req);
+            set resp.http.X-After = "<" + cookie.get_string() + var.get("text") + x.backref(1, "") + ">";
+            cookie.parse("new=1");
+            set resp.http.X-New = cookie.get_string();
+        }"#;
+    told(vcl, async |world| {
+        world.origin(always("", ""));
+        let response = world.client().get("/", "").await;
+        world.expect_log("VCL_Log before <a=1; c=2;oldb>");
+        expect(&response, &[("x-fetch", Some("<>")), ("x-after", Some("<>")), ("x-new", Some("new=1;"))]);
     });
 }
 

@@ -23,11 +23,31 @@ const ENTRY_BYTES: usize = 2 * size_of::<Cookie>() + 96;
 
 /// The cookies of a task.
 #[derive(Debug, Default)]
-pub(crate) struct Cookies(Vec<Cookie>);
+pub(crate) struct Cookies {
+    list: Vec<Cookie>,
+    bytes: usize,
+}
 
 impl Cookies {
     pub(crate) fn clear(&mut self) {
-        self.0.clear();
+        *self = Cookies::default();
+    }
+
+    /// What they take, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Keeps other cookies.
+    fn replace(&mut self, list: Vec<Cookie>) {
+        self.bytes = list.iter().map(|cookie| ENTRY_BYTES + cookie.name.len() + cookie.value.len()).sum();
+        self.list = list;
+    }
+
+    fn retain(&mut self, is_kept: impl FnMut(&Cookie) -> bool) {
+        let mut list = std::mem::take(&mut self.list);
+        list.retain(is_kept);
+        self.replace(list);
     }
 
     /// Returns how many cookies there are, with those that are not kept and each of several with one name.
@@ -36,6 +56,7 @@ impl Cookies {
     /// The cookies take more than `limit_bytes`; then none are kept.
     fn parse(&mut self, header: &[u8], limit_bytes: usize) -> Result<usize, Failure> {
         self.clear();
+        let mut list: Vec<Cookie> = Vec::new();
         let mut bytes = 0;
         let mut count = 0;
         // A client may send thousands of cookies: this table finds the position of each by name in constant time.
@@ -43,7 +64,10 @@ impl Cookies {
         let mut rest = header;
         loop {
             rest = skip_blanks(rest);
-            let Some(equals) = rest.iter().position(|byte| *byte == b'=') else { return Ok(count) };
+            let Some(equals) = rest.iter().position(|byte| *byte == b'=') else {
+                self.replace(list);
+                return Ok(count);
+            };
             count += 1;
             let (name, after) = (&rest[..equals], &rest[equals + 1..]);
             let end = after.iter().position(|byte| *byte == b';').unwrap_or(after.len());
@@ -51,13 +75,12 @@ impl Cookies {
             if !name.is_empty() && !value.is_empty() {
                 bytes += ENTRY_BYTES + name.len() + value.len();
                 if bytes > limit_bytes {
-                    self.0 = Vec::new();
                     return Err(Failure::out_of_memory());
                 }
-                let place = *places.entry(name).or_insert(self.0.len());
-                match self.0.get_mut(place) {
+                let place = *places.entry(name).or_insert(list.len());
+                match list.get_mut(place) {
                     Some(cookie) => cookie.value = value.to_vec(),
-                    None => self.0.push(Cookie { name: name.to_vec(), value: value.to_vec() }),
+                    None => list.push(Cookie { name: name.to_vec(), value: value.to_vec() }),
                 }
             }
             rest = after.get(end + 1..).unwrap_or(b"");
@@ -72,24 +95,30 @@ impl Cookies {
         if name.is_empty() || value.is_empty() {
             return Ok(());
         }
-        let held: usize = self.0.iter().map(|cookie| ENTRY_BYTES + cookie.name.len() + cookie.value.len()).sum();
-        if held + ENTRY_BYTES + name.len() + value.len() > limit_bytes {
+        let more = ENTRY_BYTES + name.len() + value.len();
+        if self.bytes + more > limit_bytes {
             return Err(Failure::out_of_memory());
         }
-        match self.0.iter_mut().find(|cookie| cookie.name == name) {
-            Some(cookie) => cookie.value = value.to_vec(),
-            None => self.0.push(Cookie { name: name.to_vec(), value: value.to_vec() }),
+        match self.list.iter_mut().find(|cookie| cookie.name == name) {
+            Some(cookie) => {
+                self.bytes = self.bytes - cookie.value.len() + value.len();
+                cookie.value = value.to_vec();
+            }
+            None => {
+                self.bytes += more;
+                self.list.push(Cookie { name: name.to_vec(), value: value.to_vec() });
+            }
         }
         Ok(())
     }
 
     fn get(&self, name: &[u8]) -> Option<&[u8]> {
-        self.0.iter().find(|cookie| cookie.name == name).map(|cookie| cookie.value.as_slice())
+        self.list.iter().find(|cookie| cookie.name == name).map(|cookie| cookie.value.as_slice())
     }
 
     fn put(&self, scratch: &mut Scratch) -> Text {
         let start = scratch.begin();
-        for (index, cookie) in self.0.iter().enumerate() {
+        for (index, cookie) in self.list.iter().enumerate() {
             for part in [if index == 0 { &b""[..] } else { b" " }, &cookie.name, b"=", &cookie.value, b";"] {
                 scratch.extend(part);
             }
@@ -148,7 +177,7 @@ pub(crate) fn set(
 /// `cookie.delete()`
 pub(crate) fn delete(context: &mut dyn VmodContext, arguments: Arguments<'_>, scratch: &Scratch) -> Value {
     let name = scratch.get(arguments.text(0));
-    context.task().kept().cookies.0.retain(|cookie| cookie.name != name);
+    context.task().kept().cookies.retain(|cookie| cookie.name != name);
     Value::Void
 }
 
@@ -162,7 +191,7 @@ pub(crate) fn filter(
     let list = scratch.get(arguments.text(0));
     scratch.check_room(names(list).count() * 3 * size_of::<&[u8]>())?;
     let list: HashSet<&[u8]> = names(list).collect();
-    context.task().kept().cookies.0.retain(|cookie| list.contains(cookie.name.as_slice()) == keep);
+    context.task().kept().cookies.retain(|cookie| list.contains(cookie.name.as_slice()) == keep);
     crate::done(Value::Void)
 }
 
@@ -172,7 +201,7 @@ pub(crate) fn filter_re(
     arguments: Arguments<'_>,
     keep: bool,
 ) -> Result<Called, Failure> {
-    let mut cookies = std::mem::take(&mut context.task().kept().cookies.0);
+    let mut cookies = std::mem::take(&mut context.task().kept().cookies);
     let mut failure = None;
     cookies.retain(|cookie| match matches(context, arguments, 0, &cookie.name) {
         Ok(matched) if matched == keep => true,
@@ -188,7 +217,7 @@ pub(crate) fn filter_re(
             true
         }
     });
-    context.task().kept().cookies.0 = cookies;
+    context.task().kept().cookies = cookies;
     match failure {
         Some(failure) => Err(failure),
         None => crate::done(Value::Void),
@@ -207,9 +236,9 @@ pub(crate) fn get_re(
     arguments: Arguments<'_>,
     scratch: &mut Scratch,
 ) -> Result<Called, Failure> {
-    let cookies = std::mem::take(&mut context.task().kept().cookies.0);
+    let cookies = std::mem::take(&mut context.task().kept().cookies);
     let mut found = Ok(Text::UNSET);
-    for cookie in &cookies {
+    for cookie in &cookies.list {
         if !context.is_masked(Tag::Debug) {
             context.log(Tag::Debug, &[b"cookie: checking ", cookie.name.as_slice()].concat());
         }
@@ -220,7 +249,7 @@ pub(crate) fn get_re(
         }
         break;
     }
-    context.task().kept().cookies.0 = cookies;
+    context.task().kept().cookies = cookies;
     crate::done(Value::Text(found?))
 }
 
@@ -305,6 +334,23 @@ mod tests {
         assert_eq!(shown(&cookies), "");
         let added = (0..1000).take_while(|n| cookies.set(n.to_string().as_bytes(), b"1", 100_000).is_ok()).count();
         assert!((100..600).contains(&added), "{added}");
+    }
+
+    #[test]
+    fn what_cookies_take_follows_every_change() {
+        let mut cookies = Cookies::default();
+        let taken = |cookies: &Cookies| {
+            cookies.list.iter().map(|cookie| ENTRY_BYTES + cookie.name.len() + cookie.value.len()).sum::<usize>()
+        };
+        cookies.parse(b"a=1; b=22; a=333", 10_000).unwrap();
+        assert_eq!((cookies.bytes(), cookies.list.len()), (taken(&cookies), 2));
+        cookies.set(b"a", b"1", 10_000).unwrap();
+        cookies.set(b"c", b"4444", 10_000).unwrap();
+        assert_eq!((cookies.bytes(), cookies.list.len()), (taken(&cookies), 3));
+        cookies.retain(|cookie| cookie.name != b"b");
+        assert_eq!((cookies.bytes(), cookies.list.len()), (taken(&cookies), 2));
+        cookies.clear();
+        assert_eq!(cookies.bytes(), 0);
     }
 
     #[test]

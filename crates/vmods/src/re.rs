@@ -67,7 +67,12 @@ pub(crate) struct Captures(Vec<Capture>);
 
 impl Captures {
     pub(crate) fn clear(&mut self) {
-        self.0.clear();
+        self.0 = Vec::new();
+    }
+
+    /// What they take, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.iter().map(|capture| capture.found.as_ref().map_or(0, Found::bytes)).sum()
     }
 
     fn of(&self, instance: Option<u32>) -> Option<&Capture> {
@@ -80,9 +85,7 @@ impl Captures {
 
     fn keep(&mut self, instance: Option<u32>, found: Option<Found>, limit_bytes: usize) -> Result<(), Failure> {
         self.forget(instance);
-        let held = |capture: &Capture| capture.found.as_ref().map_or(0, Found::bytes);
-        let bytes: usize = self.0.iter().map(held).sum::<usize>() + found.as_ref().map_or(0, Found::bytes);
-        if bytes > limit_bytes {
+        if self.bytes() + found.as_ref().map_or(0, Found::bytes) > limit_bytes {
             return Err(out_of_memory());
         }
         self.0.push(Capture { instance, found });

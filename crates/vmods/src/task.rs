@@ -71,8 +71,25 @@ impl TaskState {
         scratch.limit_bytes().saturating_sub(self.taken_bytes)
     }
 
-    /// Called when the task leaves the VCL with these directors, for another VCL or at its end: makes the changes that wait for
-    /// `.reconfigure()`, and drops what belongs to objects and backends of this VCL.
+    /// What is kept that clients can make grow, in bytes.
+    #[inline]
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let bytes = |kept: &Kept| kept.cookies.bytes() + kept.captures.bytes() + kept.variables.bytes();
+        self.kept.as_deref().map_or(0, bytes)
+    }
+
+    /// Drops that: no VCL runs any more that could ask for it.
+    pub fn rest(&mut self) {
+        if let Some(kept) = &mut self.kept {
+            kept.cookies.clear();
+            kept.captures.clear();
+            kept.variables.clear();
+        }
+    }
+
+    /// Called when the task leaves the VCL with these directors, for another VCL or at its end, and when it is rolled back: makes the
+    /// changes that wait for `.reconfigure()`, and drops what VCL has kept. Compat: as Varnish, which ends all PRIV_TASK then.
     pub fn leave(&mut self, directors: &Directors, notes: &Notes) {
         self.shard_parameters.clear();
         let Some(kept) = &mut self.kept else { return };
@@ -80,8 +97,8 @@ impl TaskState {
             directors.reconfigure_shard(director, &changes, DEFAULT_REPLICAS as u32, notes);
         }
         kept.debug.leave(notes);
-        kept.captures.clear();
-        kept.variables.clear();
+        kept.ban_error.clear();
+        self.rest();
     }
 
     /// Why the task fails at its end, if VCL has asked for that. Asked once.

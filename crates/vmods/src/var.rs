@@ -48,6 +48,11 @@ impl Variables {
         }
     }
 
+    /// What they take, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     fn set(&mut self, name: &[u8], variable: Variable, limit_bytes: usize) -> Result<(), Failure> {
         let old = self.by_name.get(name).map_or(0, |old| old.bytes() + name.len());
         let bytes = self.bytes - old + variable.bytes() + name.len();

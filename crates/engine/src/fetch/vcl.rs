@@ -64,12 +64,13 @@ impl Fetch {
         run(&mut self.machine, &vcl.program, &mut world, &mut self.scratch)
     }
 
-    /// Bytes that VCL uses for headers, strings and a body; 0 when the base covers them.
+    /// Bytes that VCL uses for headers, strings, a body and what VMODs keep; 0 when the base covers them.
     pub(super) fn bytes_of_vcl(&self) -> usize {
         let heads = self.task.bereq.memory_bytes()
             + self.task.bereq_original.memory_bytes()
             + self.task.attempt.beresp.memory_bytes();
-        let bytes = heads + self.scratch.used_bytes() + self.task.attempt.synthetic.len();
+        let kept = self.task.attempt.synthetic.len() + self.task.vmod_state.memory_bytes();
+        let bytes = heads + self.scratch.used_bytes() + kept;
         if bytes > REQUEST_BASE_BYTES { bytes } else { 0 }
     }
 

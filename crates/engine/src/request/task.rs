@@ -485,6 +485,7 @@ impl Task {
             + self.response.memory_bytes()
             + self.object_head.memory_bytes()
             + self.synthetic.len()
+            + self.vmod_state.memory_bytes()
     }
 }
 

@@ -123,6 +123,7 @@ impl Run<'_> {
         let Request { task, scratch, .. } = &mut *self.request;
         if task.life.held.bytes() > 0 {
             scratch.clear(0);
+            task.vmod_state.rest();
             let bytes = task.memory_bytes();
             task.life.held.set(&self.context.memory, if bytes > REQUEST_BASE_BYTES { bytes } else { 0 });
         }

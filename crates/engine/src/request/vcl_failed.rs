@@ -12,6 +12,7 @@ impl Run<'_> {
             return self.leave();
         }
         self.why_vcl(Reason::VclFailed);
+        self.leave_vcl();
         let task = &mut self.request.task;
         task.forget_lookup();
         task.request.copy_from(&task.original);

@@ -47,6 +47,14 @@ impl World<'_> {
             *wait = Some(VmodWait::Doing(doing));
         }
     }
+
+    /// Drops what VMODs keep for the task, which is rolled back.
+    fn forget_kept(&mut self) {
+        let notes = Notes::new();
+        let vcl = self.vcl;
+        self.task().leave(&vcl.directors, &notes);
+        self.log_notes(&notes);
+    }
 }
 
 impl VmodContext for World<'_> {
@@ -177,6 +185,14 @@ impl VmodContext for World<'_> {
     }
 
     fn rollback(&mut self, http: HttpObject) -> Result<(), Failure> {
+        let is_own = match &self.side {
+            Side::Client(_) => http == HttpObject::Req && self.method != Method::Pipe,
+            Side::Fetch(_) => http == HttpObject::Bereq,
+            Side::Housekeeping(_) => false,
+        };
+        if is_own && !self.vcl.is_legacy() {
+            self.forget_kept();
+        }
         match (&mut self.side, http) {
             (Side::Client(_), HttpObject::Req) if self.method == Method::Pipe => {
                 Err(Failure("Cannot rollback in vcl_pipe {}".to_owned()))
