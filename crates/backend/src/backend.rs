@@ -256,6 +256,12 @@ impl Backend {
         self.connections.load(Relaxed)
     }
 
+    /// Whether requests wait for one of its connections to become free.
+    #[must_use]
+    pub fn is_waited_for(&self) -> bool {
+        self.waiting.load(Relaxed) > 0
+    }
+
     /// Whether it leads anywhere: `backend x none` does not.
     pub(crate) fn has_address(&self) -> bool {
         !matches!(self.endpoint(), Endpoint::None)

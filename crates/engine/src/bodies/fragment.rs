@@ -9,12 +9,13 @@
 //! both ends hold it as `Rc<Fragment>`; no borrow of its state outlives a call. Next file: `page.rs`.
 
 use crate::memory::{Held, Ledger};
+use backend::Backend;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use store::Object;
+use store::{BodyState, Object};
 use surface::limits::{FRAGMENT_IN_FLIGHT_BYTES_MAX, FRAGMENT_IN_FLIGHT_BYTES_SHORT, FRAGMENT_PIECE_BYTES_MAX};
 
 /// How far a fragment's response has come.
@@ -40,6 +41,10 @@ struct Flow {
     held: Held,
     /// The object whose body is read, if it is a stored one that still grows.
     object: Option<Arc<Object>>,
+    /// The backend that its own fetch has a connection to, or had.
+    backend: Option<Arc<Backend>>,
+    /// There was no room for all that the response has.
+    is_full: bool,
     request: Option<Waker>,
     page: Option<Waker>,
 }
@@ -50,6 +55,7 @@ pub(crate) struct Fragment {
     flow: RefCell<Flow>,
     is_given_up: Cell<bool>,
     is_live: Cell<bool>,
+    is_refused: Cell<bool>,
 }
 
 impl Fragment {
@@ -88,10 +94,31 @@ impl Fragment {
             flow.held.set(ledger, flow.queued_bytes);
             wake(&mut flow.page);
         }
-        if count < bytes.len() {
+        flow.is_full = count < bytes.len();
+        if flow.is_full {
             remember(&mut flow.request, context);
         }
         Some(count)
+    }
+
+    /// Notes that its fetch has a connection to a backend.
+    pub(crate) fn has_place(&self, backend: &Arc<Backend>) {
+        self.flow.borrow_mut().backend = Some(Arc::clone(backend));
+        self.is_refused.set(false);
+    }
+
+    /// Notes that its fetch got none, since all were in use. Before its turn that is our own doing: fragments are not asked for side by
+    /// side in Varnish.
+    pub(crate) fn has_no_place(&self) {
+        if !self.is_live() {
+            self.is_refused.set(true);
+            wake(&mut self.flow.borrow_mut().page);
+        }
+    }
+
+    /// Whether it was refused a connection before its turn; what comes is not to be used.
+    pub(super) fn is_refused(&self) -> bool {
+        self.is_refused.get()
     }
 
     /// Nothing more will come.
@@ -153,10 +180,17 @@ impl Fragment {
     }
 
     /// Whether the request waits for its turn with an object that is only passed on, so that it holds up all other readers of
-    /// that object, perhaps the very fragment whose turn it is.
+    /// that object, or with a connection that others wait for: perhaps the very fragment whose turn it is.
     pub(super) fn holds_up_others(&self) -> bool {
         let flow = self.flow.borrow();
-        flow.queued_bytes > 0 && flow.object.as_ref().is_some_and(|object| object.has_overflowed())
+        let Some(object) = flow.object.as_ref().filter(|_| flow.queued_bytes > 0) else { return false };
+        let holds_place = || {
+            flow.is_full
+                && object.is_passing()
+                && object.state() == BodyState::Writing
+                && flow.backend.as_ref().is_some_and(|backend| backend.is_waited_for())
+        };
+        object.has_overflowed() || holds_place()
     }
 
     /// The page no longer wants it.

@@ -95,6 +95,18 @@ enum AheadState {
     LeftOut,
     /// It was stopped, and is to be started again when its turn comes.
     Stopped,
+    /// It got no connection ahead of its turn; it is started again when everything before it has been sent.
+    Refused,
+}
+
+impl Ahead {
+    fn is_refused(&self) -> bool {
+        match &self.state {
+            AheadState::Open(open) => open.fragment.is_refused(),
+            AheadState::Refused => true,
+            AheadState::LeftOut | AheadState::Stopped => false,
+        }
+    }
 }
 
 /// What the page does now.
@@ -228,10 +240,20 @@ impl Page {
             let may_run_ahead = self.budget.most > 1 && !self.ledger.is_short();
             (is_needed && self.is_live) || (self.budget.has_room() && (is_needed || may_run_ahead))
         };
-        if let Some(Ahead { include, state: AheadState::Stopped }) = self.ahead.front() {
-            return (is_due && may_start(true)).then(|| include.clone());
+        match self.ahead.front() {
+            Some(Ahead { include, state: AheadState::Stopped }) => {
+                return (is_due && may_start(true)).then(|| include.clone());
+            }
+            Some(Ahead { include, state: AheadState::Refused }) => {
+                return (is_due && self.is_live).then(|| include.clone());
+            }
+            _ => {}
         }
         if self.ahead.len() >= self.budget.most || !may_start(is_due && self.ahead.is_empty()) {
+            return None;
+        }
+        if self.ahead.iter().any(Ahead::is_refused) {
+            // More would only take its place.
             return None;
         }
         let mut instructions = Instructions::resumed(&self.plan, self.scout_left);
@@ -252,7 +274,7 @@ impl Page {
             None => AheadState::LeftOut,
         };
         match self.ahead.front_mut() {
-            Some(first) if matches!(first.state, AheadState::Stopped) => first.state = state,
+            Some(first) if matches!(first.state, AheadState::Stopped | AheadState::Refused) => first.state = state,
             _ => self.ahead.push_back(Ahead { include, state }),
         }
     }
@@ -343,6 +365,9 @@ impl Page {
 
     /// Goes on with the include that is due. False when it must wait.
     fn include(&mut self) -> bool {
+        if let Some(first) = self.ahead.front_mut().filter(|first| first.is_refused()) {
+            first.state = AheadState::Refused;
+        }
         match self.ahead.front() {
             Some(Ahead { state: AheadState::Open(open), .. }) => {
                 if self.is_live {
@@ -352,7 +377,7 @@ impl Page {
                 if self.is_gzipped { self.join(&fragment) } else { self.insert(&fragment) }
             }
             Some(Ahead { state: AheadState::LeftOut, .. }) => self.included(),
-            Some(Ahead { state: AheadState::Stopped, .. }) | None => false,
+            Some(Ahead { state: AheadState::Stopped | AheadState::Refused, .. }) | None => false,
         }
     }
 

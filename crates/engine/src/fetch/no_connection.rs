@@ -7,6 +7,11 @@ use surface::reason::Reason;
 const ETIMEDOUT: i32 = 110;
 const ECONNREFUSED: i32 = 111;
 
+/// Whether all connections that the backend may have are in use.
+pub(super) fn is_for_want_of_place(error: &OpenError) -> bool {
+    matches!(error, OpenError::Busy(_) | OpenError::QueueFull(_) | OpenError::WaitTimeout(_))
+}
+
 /// The reason for operators when a backend gave no connection.
 pub(crate) fn reason_of(error: &OpenError) -> Reason {
     match error {

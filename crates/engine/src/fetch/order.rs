@@ -4,6 +4,7 @@ use super::aside::Aside;
 use super::interest::Interested;
 use super::legacy_order::{ClientRequest, PreparedRequest};
 use super::mode::FetchMode;
+use crate::bodies::fragment::Fragment;
 use crate::bodies::request::RequestBody;
 use crate::loaded_vcl::LoadedVcl;
 use crate::peer::{EarlyPhase, Peer};
@@ -72,6 +73,8 @@ pub struct FetchOrder<'a> {
     pub is_duplex: bool,
     /// Tells when the client wants nothing more; `None` if that is learnt from what is sent only.
     pub interest: Option<Interested>,
+    /// The fragment of a page that waits for it.
+    pub(crate) fragment: Option<Rc<Fragment>>,
 }
 
 /// Which slice of a resource a fetch is to bring.

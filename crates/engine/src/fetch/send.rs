@@ -4,7 +4,7 @@
 //! nothing of the client's body and the origin cannot carry the request out twice: it is idempotent, or the connection accepted
 //! no byte of it (`docs/decisions/a-request-is-placed-once.md`). Next files: `transmit.rs`, `response.rs`.
 
-use super::no_connection::reason_of;
+use super::no_connection::{is_for_want_of_place, reason_of};
 use super::passage::SendError;
 use super::{Fetch, Step};
 use crate::bodies::request::RequestBody;
@@ -151,8 +151,14 @@ impl Fetch {
         self.task.attempt.trial = request.trial.get();
         let exchange = opened.map_err(|error| {
             self.log_handshake(error.tls_record());
+            if let Some(fragment) = self.task.order.fragment.as_ref().filter(|_| is_for_want_of_place(&error)) {
+                fragment.has_no_place();
+            }
             NoConnection::Failed(reason_of(&error), error.text())
         })?;
+        if let Some(fragment) = &self.task.order.fragment {
+            fragment.has_place(&backend);
+        }
         self.timestamp("Connected");
         self.log.record_fmt(Tag::BackendOpen, format_args!("{}", exchange.open_record()));
         self.log_handshake(exchange.tls_record());

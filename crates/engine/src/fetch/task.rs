@@ -10,6 +10,7 @@ use super::legacy_order::ClientRequest;
 use super::mode::{FetchMode, copy_range, copy_request};
 use super::order::{FetchAnswer, FetchOrder, FetchReport, SliceOrder};
 use crate::bodies::filters::Filters;
+use crate::bodies::fragment::Fragment;
 use crate::bodies::request::RequestBody;
 use crate::context::Loop;
 use crate::loaded_vcl::LoadedVcl;
@@ -95,6 +96,8 @@ pub(crate) struct Ordered {
     pub(crate) is_duplex: bool,
     /// Tells when the client wants nothing more.
     pub(crate) interest: Option<Interested>,
+    /// The fragment of a page that waits for it.
+    pub(crate) fragment: Option<Rc<Fragment>>,
 }
 
 /// What lasts as long as the fetch.
@@ -395,6 +398,7 @@ impl FetchTask {
             aside,
             is_duplex,
             interest,
+            fragment,
         } = order;
         let parameters = context.engine.parameters.load_full();
         let gzip_support = parameters.http_gzip_support && vcl.generation >= Generation::V3;
@@ -434,6 +438,7 @@ impl FetchTask {
                 peer,
                 is_duplex,
                 interest,
+                fragment,
             },
             attempt: Attempt { beresp: context.spares.message(), ..Attempt::default() },
             route: Route::default(),

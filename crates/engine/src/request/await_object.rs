@@ -15,6 +15,7 @@ use message::Message;
 use semantics::part::range_to_pass_on;
 use std::future::{Future as _, poll_fn};
 use std::pin::{Pin, pin};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use store::{BodyState, Object, ObjectFlags};
@@ -70,6 +71,7 @@ impl Run<'_> {
         let slice = self.slice_order(mode, stale.as_deref());
         let asks_for_part = slice.is_none() && self.asks_for_part(mode, stale.as_deref());
         let task = &mut self.request.task;
+        let inclusion = task.life.inclusion.as_ref().filter(|_| mode != FetchMode::Background);
         let order = FetchOrder {
             mode,
             request: &task.request,
@@ -97,6 +99,7 @@ impl Run<'_> {
             aside: aside.clone(),
             is_duplex,
             interest,
+            fragment: inclusion.map(|inclusion| Rc::clone(&inclusion.fragment)),
         };
         let ticket = fetch::start(self.context, order);
         match mode {

@@ -296,6 +296,7 @@ impl Run<'_> {
             aside: None,
             is_duplex: false,
             interest: None,
+            fragment: None,
         };
         Some(fetch::start(self.context, order))
     }

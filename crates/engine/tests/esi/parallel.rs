@@ -1,6 +1,7 @@
 //! Fragments are fetched side by side, within bounds, and delivered in order.
 
 use super::site::{Site, page, run_parsing, run_parsing_with};
+use crate::support::run_with;
 use std::cell::Cell;
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -108,6 +109,56 @@ fn nested_pages_share_one_bound_and_never_wait_for_one_another() {
             },
         );
     }
+}
+
+/// A VCL whose origin takes one connection at a time; `more` is about those that wait for it.
+fn with_one_connection(more: &str) -> String {
+    format!(
+        "vcl 4.1; backend default {{ .host = \"10.0.0.1\"; .port = \"80\"; .max_connections = 1; {more} }}
+         sub vcl_recv {{ if (req.url ~ \"^/(f|big)\") {{ return (pass); }} }}
+         sub vcl_backend_response {{ set beresp.do_esi = bereq.url !~ \"^/(f|big)\"; }}"
+    )
+}
+
+#[test]
+fn an_origin_that_takes_one_connection_at_a_time_loses_no_fragment() {
+    run_with(
+        |_| {},
+        &with_one_connection(""),
+        async |world| {
+            let site = Site::serve(&world, slow_site(10));
+            assert_eq!(world.client().get("/", "").await.text(), expected(10), "{}", world.story());
+            assert_eq!(site.targets().len(), 11, "each is asked for once");
+            assert_eq!(world.context.in_flight(), 0);
+        },
+    );
+}
+
+#[test]
+fn a_fragment_that_waits_for_its_turn_gives_its_connection_to_the_one_before_it() {
+    run_with(
+        |_| {},
+        &with_one_connection(".wait_limit = 10; .wait_timeout = 30s;"),
+        async |world| {
+            let big = "b".repeat(1_000_000);
+            let site = Site::serve(
+                &world,
+                [
+                    ("/", page("<p><esi:include src=\"/nested\"/><esi:include src=\"/big\"/></p>")),
+                    ("/nested", page("<q><esi:include src=\"/f0\"/></q>")),
+                    ("/f0", page("[0]")),
+                    ("/big", page(big.clone())),
+                ],
+            );
+            world.client().get("/nested", "").await;
+            let begun = Instant::now();
+            let text = world.client().get("/", "").await.text();
+            assert!(text == format!("<p><q>[0]</q>{big}</p>"), "{} bytes\n{}", text.len(), world.story());
+            assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+            assert_eq!(site.targets().iter().filter(|target| *target == "/big").count(), 2);
+            assert_eq!(world.context.in_flight(), 0);
+        },
+    );
 }
 
 #[test]

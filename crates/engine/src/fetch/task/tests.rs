@@ -155,6 +155,7 @@ pub(crate) fn order(context: &Loop) -> FetchOrder<'static> {
         aside: None,
         is_duplex: false,
         interest: None,
+        fragment: None,
     }
 }
 
