@@ -276,6 +276,33 @@ fn a_request_for_which_there_is_no_memory_is_refused_and_service_goes_on() {
 }
 
 #[test]
+fn a_body_is_not_filtered_and_kept_when_memory_is_short() {
+    let limit = 2 << 20;
+    run_with(
+        |parameters| parameters.requests_memory_max = limit,
+        "import std;
+        sub vcl_recv {
+            if (req.method == \"POST\") { set req.filters = \"gunzip\"; std.cache_req_body(100KB); return (synth(200)); }
+        }",
+        |world| async move {
+            world.origin(answering("", bomb()));
+            world.client().get("/bomb", "Accept-Encoding: gzip\r\n").await;
+            let each = REQUEST_BASE_BYTES + GUNZIP_STATE_BYTES + FILTER_STEP_BYTES_MAX;
+            let clients = slow_clients(&world, "/bomb", limit as usize / each).await;
+            let (held_before, refused) = (held(&world), world.count(Main::ReqRefused));
+            let head = "POST / HTTP/1.1\r\nHost: example.com\r\nContent-Encoding: gzip\r\nContent-Length: 100\r\n\r\n";
+            let mut client = world.client();
+            client.send(head).await;
+            settle().await;
+            assert!(held(&world) < held_before + each, "{}", held(&world));
+            assert_eq!(world.count(Main::ReqRefused), refused + 1, "{}", world.story());
+            world.expect_log("FetchError Out of memory for requests (parameter requests_memory_max)");
+            drop(clients);
+        },
+    );
+}
+
+#[test]
 fn even_plain_requests_are_refused_when_the_memory_is_gone_and_those_under_way_finish() {
     let limit = 2 << 20;
     run_with(

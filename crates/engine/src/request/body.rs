@@ -7,6 +7,7 @@ use crate::bodies::pull::{Failure, Next};
 use crate::bodies::request::{BodyReadError, HeldBody, RequestBody, feed};
 use crate::exchange::BodyBroken;
 use crate::logged::{self, REQ};
+use crate::memory::MEMORY_SHORT;
 use body::{FilterError, Side};
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
@@ -227,6 +228,10 @@ impl Run<'_> {
                 return self.cannot_cache("Request body too big to cache");
             }
             ClientBody::Unread { .. } => {}
+        }
+        let names_filters = self.request.task.choices.body_filters.as_ref().is_some_and(|list| !list.is_empty());
+        if names_filters && !self.may_hold_more(true) {
+            return self.cannot_cache(MEMORY_SHORT);
         }
         let storages = &self.context.engine.storages;
         let storage = self.request.task.choices.storage.unwrap_or(storages.transient());
