@@ -118,6 +118,12 @@ impl Chain {
         self.stages.len()
     }
 
+    /// Whether one step may take milliseconds.
+    #[must_use]
+    pub fn is_slow(&self) -> bool {
+        self.stages.iter().any(|stage| stage.machine.is_slow())
+    }
+
     /// Whether no more output will come, whatever the input.
     #[must_use]
     pub fn has_ended(&self) -> bool {

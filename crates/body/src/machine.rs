@@ -68,6 +68,11 @@ pub trait Machine {
     /// That many of the unwanted bytes have been left out.
     fn skip(&mut self, _bytes: u64) {}
 
+    /// Whether one step may take milliseconds, so that others should have their turn after each.
+    fn is_slow(&self) -> bool {
+        false
+    }
+
     /// The totals of a machine that packs, unpacks or checks gzip.
     fn totals(&self) -> Option<GzipTotals> {
         None

@@ -3,18 +3,25 @@
 //! A filter step does not necessarily wait for anything (a storage accepts everything at once, and so does a fast client), so a
 //! body that inflates to a gigabyte would block the loop for a second.
 
-use surface::limits::FILTER_STEPS_AT_ONCE_MAX;
+use crate::bodies::filters::Filters;
 
 /// Counts steps, and yields now and then.
-#[derive(Default)]
-pub(crate) struct Turns(usize);
+pub(crate) struct Turns {
+    steps: usize,
+    at_once: usize,
+}
 
 impl Turns {
+    /// For a body that goes through these filters.
+    pub(crate) fn through(filters: &Filters) -> Turns {
+        Turns { steps: 0, at_once: filters.steps_at_once() }
+    }
+
     /// Counts a step, and yields if it is time to.
     pub(crate) async fn take(&mut self) {
-        self.0 += 1;
-        if self.0 >= FILTER_STEPS_AT_ONCE_MAX {
-            self.0 = 0;
+        self.steps += 1;
+        if self.steps >= self.at_once {
+            self.steps = 0;
             tokio::task::yield_now().await;
         }
     }

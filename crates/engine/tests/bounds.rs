@@ -132,6 +132,35 @@ fn a_range_far_inside_a_bomb_lets_others_have_their_turn() {
     );
 }
 
+#[test]
+fn packers_let_others_have_their_turn_after_each_step() {
+    for filter in ["brotli", "zstd"] {
+        run_with(
+            |parameters| (parameters.brotli_level, parameters.zstd_level) = (11, 19),
+            &format!("sub vcl_backend_response {{ set beresp.filters = \"{filter}\"; }}"),
+            |world| async move {
+                let text: String = (0..100_000).map(|number| format!("{number} items ")).take(80_000).collect();
+                let steps = text.len() / FILTER_STEP_BYTES_MAX;
+                world.origin(always("", &text));
+                let turns = Rc::new(std::cell::Cell::new(0));
+                let counted = Rc::clone(&turns);
+                let other = tokio::task::spawn_local(async move {
+                    loop {
+                        counted.set(counted.get() + 1);
+                        tokio::task::yield_now().await;
+                    }
+                });
+                let begun = turns.get();
+                let response = world.client().get("/", "Accept-Encoding: br, zstd\r\n").await;
+                other.abort();
+                assert_eq!(response.status(), 200);
+                world.expect_log("BerespHeader Content-Encoding: ");
+                assert!(turns.get() - begun > steps, "{filter}: {} turns, {steps} steps", turns.get());
+            },
+        );
+    }
+}
+
 /// A hundred bytes of a response are read, the rest is not.
 async fn slow_client(world: &World, target: &str) -> Client {
     let mut client = world.client_with(1024);

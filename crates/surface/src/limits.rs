@@ -59,6 +59,10 @@ pub const FILTER_STEP_BYTES_MAX: usize = 64 << 10;
 pub const FILTER_STEP_BYTES_MIN: usize = 4 << 10;
 /// Most steps of body filters for one body before other tasks of the event loop get their turn.
 pub const FILTER_STEPS_AT_ONCE_MAX: usize = 16;
+/// Highest level of the filter `brotli`, which works on the event loop: the next one takes ten times as long. Copies have no such bound.
+pub const BROTLI_FILTER_LEVEL_MAX: u64 = 9;
+/// Highest level of the filter `zstd`, likewise.
+pub const ZSTD_FILTER_LEVEL_MAX: u64 = 12;
 /// Most filters of one body.
 pub const FILTERS_MAX: usize = 8;
 /// Most fragments that one page includes; the rest of the page is then sent as it stands.

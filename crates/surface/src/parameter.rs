@@ -212,7 +212,7 @@ parameters! {
     ban_lurker_holdoff: f64 = 0.01, Float, Seconds, "0.010", Some("0.000"), None, "seconds", EXPERIMENTAL, "Lurker pause when lookups contend.";
     ban_lurker_sleep: f64 = 0.01, Float, Seconds, "0.010", Some("0.000"), None, "seconds", 0, "Lurker pause between batches; 0 disables it.";
     between_bytes_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "Max gap between backend bytes.";
-    brotli_level: u64 = 6, Number, Unsigned, "6", Some("0"), Some("11"), "", COPAL, "Brotli level, of the filter brotli and of compressed copies.";
+    brotli_level: u64 = 6, Number, Unsigned, "6", Some("0"), Some("11"), "", COPAL, "Brotli level, of compressed copies and of the filter brotli; that works beside other requests and goes no higher than 9.";
     cache_control_targets: String = "CDN-Cache-Control, Surrogate-Control".to_owned(), Text, Text, "CDN-Cache-Control, Surrogate-Control", None, None, "", COPAL, "Under http_policy=rfc: the fields that replace Cache-Control and Expires where they say something, the most important first (RFC 9213). Put a name of your own in front, or leave it empty for none.";
     cache_status: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "Add a Cache-Status header (RFC 9211) to responses under http_policy=varnish, too; under http_policy=rfc they have it anyway, unless cache_status_name is empty.";
     cache_status_name: String = "copal".to_owned(), Text, Text, "copal", None, None, "", COPAL, "The name of this cache in Cache-Status (RFC 9211): a host name tells several caches apart. Empty: no such header.";
@@ -354,7 +354,7 @@ parameters! {
     workspace_client: u64 = 98304, Number, Bytes, "96k", Some("9k"), None, "bytes", DELAYED | ACCEPTED_ONLY, "Client workspace: here memory of a request grows as needed, up to request_memory_max.";
     workspace_session: u64 = 768, Number, Bytes, "0.75k", Some("384b"), None, "bytes", DELAYED | ACCEPTED_ONLY, "Session workspace.";
     workspace_thread: u64 = 2048, Number, Bytes, "2k", Some("0.25k"), Some("8k"), "bytes", DELAYED | ACCEPTED_ONLY, "Thread workspace.";
-    zstd_level: u64 = 9, Number, Unsigned, "9", Some("1"), Some("19"), "", COPAL, "Zstandard level, of the filter zstd and of compressed copies.";
+    zstd_level: u64 = 9, Number, Unsigned, "9", Some("1"), Some("19"), "", COPAL, "Zstandard level, of compressed copies and of the filter zstd; that works beside other requests and goes no higher than 12.";
 }
 
 impl Parameters {

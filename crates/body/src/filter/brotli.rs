@@ -8,12 +8,12 @@ use crate::staging::Staging;
 use brotli::enc::StandardAlloc;
 use brotli::enc::encode::{BrotliEncoderOperation, BrotliEncoderParameter, BrotliEncoderStateStruct};
 use surface::encoding::Encoding;
-use surface::limits::{BROTLI_STATE_BYTES_MAX, BROTLI_WINDOW_BITS};
+use surface::limits::{BROTLI_FILTER_LEVEL_MAX, BROTLI_STATE_BYTES_MAX, BROTLI_WINDOW_BITS};
 
 const FAILED: FilterError = FilterError::new("Brotli failed");
 
 pub(super) fn open(opening: &mut Opening<'_>) -> Option<Opened> {
-    let level = opening.parameters.brotli_level;
+    let level = opening.parameters.brotli_level.min(BROTLI_FILTER_LEVEL_MAX);
     let length = opening.length;
     opening
         .pack(Encoding::Brotli)
@@ -72,6 +72,10 @@ impl Machine for Brotli {
             return Err(FAILED);
         }
         Ok(Progress { taken, is_pending: self.stream.has_more_output(), has_ended, passed: None })
+    }
+
+    fn is_slow(&self) -> bool {
+        true
     }
 
     fn state_bytes(&self) -> usize {

@@ -6,13 +6,13 @@ use super::{Effect, Opened, Opening};
 use crate::machine::{FilterError, Machine, Progress};
 use crate::staging::Staging;
 use surface::encoding::Encoding;
-use surface::limits::{ZSTD_STATE_BYTES_MAX, ZSTD_WINDOW_BITS};
+use surface::limits::{ZSTD_FILTER_LEVEL_MAX, ZSTD_STATE_BYTES_MAX, ZSTD_WINDOW_BITS};
 use zstd::stream::raw::{CParameter, Encoder, InBuffer, Operation, OutBuffer};
 
 const FAILED: FilterError = FilterError::new("Zstandard failed");
 
 pub(super) fn open(opening: &mut Opening<'_>) -> Option<Opened> {
-    let level = opening.parameters.zstd_level;
+    let level = opening.parameters.zstd_level.min(ZSTD_FILTER_LEVEL_MAX);
     let length = opening.length;
     opening
         .pack(Encoding::Zstd)
@@ -65,6 +65,10 @@ impl Machine for Zstd {
         }
         let is_pending = !self.has_ended && out.is_full();
         Ok(Progress { taken, is_pending, has_ended: self.has_ended, passed: None })
+    }
+
+    fn is_slow(&self) -> bool {
+        true
     }
 
     fn state_bytes(&self) -> usize {

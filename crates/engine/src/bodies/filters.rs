@@ -17,7 +17,7 @@ use semantics::reason;
 use shm::counters::MainCounters;
 use shm::log::LogBuffer;
 use store::ObjectFlags;
-use surface::limits::FILTERS_MAX;
+use surface::limits::{FILTER_STEPS_AT_ONCE_MAX, FILTERS_MAX};
 use surface::parameter::{Parameters, debug};
 use surface::tag::Tag;
 
@@ -216,6 +216,12 @@ impl Filters {
     /// The most memory that the filters take, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.0.as_ref().map_or(0, |opened| opened.chain.memory_bytes())
+    }
+
+    /// How many steps may follow one another before others have their turn.
+    pub(crate) fn steps_at_once(&self) -> usize {
+        let is_slow = self.0.as_ref().is_some_and(|opened| opened.chain.is_slow());
+        if is_slow { 1 } else { FILTER_STEPS_AT_ONCE_MAX }
     }
 
     /// Whether no more output will come.

@@ -249,7 +249,7 @@ impl Fetch {
         source: &mut Source,
         filters: &mut Filters,
     ) -> Result<(), BodyFailure> {
-        let (mut pull, mut turns) = (Pull::default(), Turns::default());
+        let (mut pull, mut turns) = (Pull::default(), Turns::through(filters));
         loop {
             match pull.next(source, filters) {
                 Next::Bytes { bytes, .. } => self.store(object, bytes).await?,

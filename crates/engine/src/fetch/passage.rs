@@ -34,7 +34,7 @@ pub(super) async fn pass_on(
     mut missing_bytes: Option<u64>,
     mut stages: Filters,
 ) -> Result<(), SendError> {
-    let (mut pull, mut turns) = (Pull::default(), Turns::default());
+    let (mut pull, mut turns) = (Pull::default(), Turns::through(&stages));
     loop {
         match pull.next(&mut handed, &mut stages) {
             Next::Bytes { bytes, .. } => passage.send(bytes).await?,

@@ -12,7 +12,7 @@ use body::{FilterError, Side};
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 use surface::close_reason::CloseReason;
-use surface::limits::{FILTER_STEP_BYTES_MAX, FILTER_STEPS_AT_ONCE_MAX};
+use surface::limits::FILTER_STEP_BYTES_MAX;
 use surface::tag::Tag;
 
 /// Most bytes of a body that a transport returns at a time.
@@ -114,7 +114,8 @@ impl Run<'_> {
         context: &mut Context<'_>,
         read: &mut ReadSoFar,
     ) -> Poll<Result<Option<Vec<u8>>, ReadFailure>> {
-        for _ in 0..FILTER_STEPS_AT_ONCE_MAX {
+        let steps_at_once = self.request.task.choices.body_stages.as_ref().map_or(1, Filters::steps_at_once);
+        for _ in 0..steps_at_once {
             let stages = self.request.task.choices.body_stages.as_mut().filter(|stages| !stages.is_empty());
             let Some(stages) = stages else { return self.poll_read_piece(context) };
             match read.pull.next(&mut read.handed, stages) {

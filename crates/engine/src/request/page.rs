@@ -58,7 +58,7 @@ impl Run<'_> {
         top: &Rc<Top>,
         filters: &mut Filters,
     ) -> Result<(), TransmitError> {
-        let (mut pull, mut turns) = (Pull::default(), Turns::default());
+        let (mut pull, mut turns) = (Pull::default(), Turns::through(filters));
         let mut has_heard = false;
         loop {
             self.start_fragments(page, top);

@@ -122,7 +122,7 @@ impl Run<'_> {
         mut body: Box<SlicedBody>,
         filters: &mut Filters,
     ) -> Result<(), TransmitError> {
-        let (mut pull, mut turns) = (Pull::default(), Turns::default());
+        let (mut pull, mut turns) = (Pull::default(), Turns::through(filters));
         loop {
             pull.settle(&mut *body);
             leave_out(&mut body, filters);

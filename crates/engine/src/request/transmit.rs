@@ -317,7 +317,7 @@ impl Run<'_> {
             None => Source::of_synthetic(std::mem::take(&mut task.synthetic)),
         };
         let mut pull = Pull::default();
-        let mut turns = Turns::default();
+        let mut turns = Turns::through(filters);
         let may_gather = filters.is_empty();
         let mut is_alone = false;
         let result = loop {
