@@ -153,6 +153,31 @@ fn every_kind_of_header_is_passed_over() {
 }
 
 #[test]
+fn a_step_sees_few_blocks_however_short_they_are() {
+    // Four empty blocks with fixed codes are five bytes; the last one, in a byte and a half, ends the stream.
+    let four = [0b0000_0010_u8, 0b0000_1000, 0b0010_0000, 0b1000_0000, 0];
+    let blocks = 100_000;
+    let mut stream = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
+    stream.extend(four.repeat(blocks / 4));
+    stream.extend_from_slice(&[3, 0]);
+    stream.extend_from_slice(&[0; 8]);
+    assert_eq!(gunzipped(&stream).as_deref(), Ok(&[][..]));
+    let mut chain = Chain::default();
+    assert!(chain.push(Box::new(GzipFragment::default())));
+    let (mut rest, mut steps, mut out) = (&stream[..], 0, Vec::new());
+    while !rest.is_empty() {
+        let step = chain.step(Some(rest)).unwrap();
+        out.extend_from_slice(step.bytes);
+        rest = &rest[step.taken..];
+        steps += 1;
+    }
+    assert!(steps >= blocks / 300, "{steps} steps");
+    assert_eq!(chain.step(None).unwrap().flow, Flow::Ended);
+    let sum = chain.gzip_sum().unwrap();
+    assert_eq!(gunzipped(&joined(&[(out, sum)]).0).as_deref(), Ok(&[][..]));
+}
+
+#[test]
 fn a_fragment_that_is_cut_off_or_too_long_is_refused() {
     let stream = gzipped(&texts()[5][..3000], 6);
     for length in 0..stream.len() {

@@ -6,9 +6,21 @@
 
 use super::huffman::{CODE_BITS_MAX, Code, SYMBOLS_MAX, Symbol};
 use crate::machine::FilterError;
+use std::sync::{Arc, LazyLock};
 
 /// Most bits of one step: a length and a distance, with what belongs to them.
 const STEP_BITS_MAX: u32 = 15 + 5 + 15 + 13;
+
+/// Most blocks of one step: the codes of each have to be made, and one that holds nothing is a few bytes long.
+pub(super) const BLOCKS_AT_ONCE_MAX: usize = 256;
+
+/// The codes of fixed blocks: of literals and lengths, and of distances.
+static FIXED: LazyLock<Option<[Arc<Code>; 2]>> = LazyLock::new(|| {
+    let mut lengths = [8; SYMBOLS_MAX];
+    lengths[144..256].fill(9);
+    lengths[256..280].fill(7);
+    Some([Arc::new(Code::new(&lengths, false)?), Arc::new(Code::new(&[5; 32], false)?)])
+});
 
 /// Bits that were read from a stream and not used.
 #[derive(Clone, Copy, Debug, Default)]
@@ -97,8 +109,8 @@ pub(crate) struct Walk {
     counts: [usize; 3],
     lengths: [u8; SYMBOLS_MAX + 32],
     for_lengths: Box<Code>,
-    literals: Box<Code>,
-    distances: Box<Code>,
+    literals: Arc<Code>,
+    distances: Arc<Code>,
 }
 
 const BAD_BLOCK: FilterError = FilterError::new("Invalid Gzip data: invalid block type");
@@ -161,8 +173,8 @@ impl Default for Walk {
             counts: [0; 3],
             lengths: [0; SYMBOLS_MAX + 32],
             for_lengths: Box::default(),
-            literals: Box::default(),
-            distances: Box::default(),
+            literals: Arc::default(),
+            distances: Arc::default(),
         }
     }
 }
@@ -172,6 +184,8 @@ impl Default for Walk {
 pub(crate) enum Pause {
     /// It needs more bytes.
     Hungry,
+    /// It has seen as many blocks as it may at once; there are more bytes.
+    Turn,
     /// The last block has ended.
     Ended,
 }
@@ -190,14 +204,21 @@ impl Walk {
         self.plain_bytes
     }
 
-    /// Goes on with bits and the bytes that follow them; returns how many of those it took. Those are all, unless it has ended.
+    /// Goes on with bits and the bytes that follow them; returns how many of those it took, at least one. Those are all, unless it has
+    /// ended or others have their turn.
     ///
     /// # Errors
     /// The stream is damaged.
     pub(crate) fn go_on(&mut self, bits: &mut Bits, bytes: &[u8]) -> Result<(usize, Pause), FilterError> {
-        let mut taken = 0;
+        let (mut taken, mut blocks) = (0, 0);
         loop {
             taken += bits.fill(&bytes[taken..]);
+            if self.state == State::Header {
+                if blocks == BLOCKS_AT_ONCE_MAX && taken < bytes.len() {
+                    return Ok((taken, Pause::Turn));
+                }
+                blocks += 1;
+            }
             let is_hungry = match self.state {
                 State::Ended => return Ok((taken, Pause::Ended)),
                 State::Codes => self.codes(bits, bytes, &mut taken)?,
@@ -253,22 +274,14 @@ impl Walk {
                 State::StoredLength
             }
             1 => {
-                self.use_fixed_codes()?;
+                let [literals, distances] = FIXED.as_ref().ok_or(BAD_BLOCK)?;
+                (self.literals, self.distances) = (Arc::clone(literals), Arc::clone(distances));
                 State::Codes
             }
             2 => State::Counts,
             _ => return Err(BAD_BLOCK),
         };
         Ok(Some(()))
-    }
-
-    fn use_fixed_codes(&mut self) -> Result<(), FilterError> {
-        let mut lengths = [8; SYMBOLS_MAX];
-        lengths[144..256].fill(9);
-        lengths[256..280].fill(7);
-        *self.literals = Code::new(&lengths, false).ok_or(BAD_LITERALS)?;
-        *self.distances = Code::new(&[5; 32], false).ok_or(BAD_DISTANCES)?;
-        Ok(())
     }
 
     fn stored_length(&mut self, bits: &mut Bits) -> Result<Option<()>, FilterError> {
@@ -340,8 +353,8 @@ impl Walk {
         if literals[usize::from(END_OF_BLOCK)] == 0 {
             return Err(NO_END);
         }
-        *self.literals = Code::new(literals, true).ok_or(BAD_LITERALS)?;
-        *self.distances = Code::new(distances, true).ok_or(BAD_DISTANCES)?;
+        self.literals = Arc::new(Code::new(literals, true).ok_or(BAD_LITERALS)?);
+        self.distances = Arc::new(Code::new(distances, true).ok_or(BAD_DISTANCES)?);
         self.state = State::Codes;
         Ok(Some(()))
     }

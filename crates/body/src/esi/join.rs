@@ -96,7 +96,13 @@ impl Machine for GzipFragment {
                     self.trailer(*byte, at)?;
                     1
                 }
-                Part::Blocks => self.blocks(&bytes[taken..], out)?,
+                Part::Blocks => {
+                    let (count, pause) = self.blocks(&bytes[taken..], out)?;
+                    if pause == Pause::Turn {
+                        return Ok(Progress { taken: taken + count, ..Progress::default() });
+                    }
+                    count
+                }
                 _ => {
                     self.header(*byte)?;
                     1
@@ -178,7 +184,7 @@ impl GzipFragment {
     }
 
     /// Goes on through the blocks; what was used of them goes out. Returns how many bytes were taken.
-    fn blocks(&mut self, bytes: &[u8], out: &mut Staging) -> Result<usize, FilterError> {
+    fn blocks(&mut self, bytes: &[u8], out: &mut Staging) -> Result<(usize, Pause), FilterError> {
         let (taken, pause) = self.walk.go_on(&mut self.bits, bytes)?;
         let whole = (self.bits.used() / 8 - self.sent) as usize;
         let from_held = whole.min(self.held.len());
@@ -195,7 +201,7 @@ impl GzipFragment {
             self.end_blocks(out);
             self.end_of_bits()?;
         }
-        Ok(taken)
+        Ok((taken, pause))
     }
 
     /// Clears the mark of the last block, if it is among these next bytes.
