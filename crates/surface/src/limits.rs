@@ -156,6 +156,10 @@ pub const VCL_NO_TOKENS_MAX: usize = 100_000;
 pub const VCL_MESSAGES_MAX: usize = 1_000;
 /// Most memory for the global variables of the VMOD `var`, in bytes.
 pub const VAR_GLOBAL_BYTES_MAX: usize = 64 << 20;
+/// Longest file that `std.fileread()` and `std.blobread()` read, in bytes.
+pub const FILE_BYTES_MAX: u64 = 64 << 20;
+/// Most memory for the files that they keep for one VCL, in bytes; others are read each time.
+pub const KEPT_FILES_BYTES_MAX: usize = 64 << 20;
 /// Most token buckets that the VMOD `vsthrottle` keeps; each takes about 100 bytes.
 pub const THROTTLE_BUCKETS_MAX: usize = 1 << 20;
 /// For how many keys the cache remembers how their objects left; 32 bytes each, plus the texts of bans.

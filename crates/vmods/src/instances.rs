@@ -8,19 +8,29 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
+use surface::limits::KEPT_FILES_BYTES_MAX;
 use vcl_run::program::{InstanceDefinition, Program};
 
 /// The VMOD objects of one loaded VCL.
 pub struct Instances {
     definitions: Vec<InstanceDefinition>,
-    /// File contents by path, as first read. Bounded by the number of file names that the VCL uses.
-    files: RwLock<HashMap<Vec<u8>, Arc<[u8]>>>,
+    files: RwLock<Files>,
     /// By index of the object: the content, whose type depends on the VMOD.
     objects: Vec<OnceLock<Box<dyn Any + Send + Sync>>>,
     /// By index of the object: whether its constructor has run.
     made: Vec<AtomicBool>,
     debug_life: DebugLife,
 }
+
+/// File contents by path, as first read: at most [`KEPT_FILES_BYTES_MAX`] bytes.
+#[derive(Default)]
+struct Files {
+    by_path: HashMap<Vec<u8>, Arc<[u8]>>,
+    bytes: usize,
+}
+
+/// Memory of a file besides its name and content, in bytes.
+const FILE_BYTES: usize = 96;
 
 impl Instances {
     /// The state before vcl_init runs.
@@ -79,12 +89,21 @@ impl Instances {
 
     /// The content of a file that was read before.
     pub(crate) fn file(&self, path: &[u8]) -> Option<Arc<[u8]>> {
-        self.files.read().get(path).cloned()
+        self.files.read().by_path.get(path).cloned()
     }
 
-    /// Stores the content of a file, unless it is stored already; returns the stored one.
+    /// Stores the content of a file, unless it is stored already or there is no room; returns what to use.
     pub(crate) fn keep_file(&self, path: &[u8], content: Arc<[u8]>) -> Arc<[u8]> {
-        Arc::clone(self.files.write().entry(path.to_vec()).or_insert(content))
+        let mut files = self.files.write();
+        if let Some(kept) = files.by_path.get(path) {
+            return Arc::clone(kept);
+        }
+        let bytes = files.bytes + FILE_BYTES + path.len() + content.len();
+        if bytes <= KEPT_FILES_BYTES_MAX {
+            files.bytes = bytes;
+            files.by_path.insert(path.to_vec(), Arc::clone(&content));
+        }
+        content
     }
 }
 

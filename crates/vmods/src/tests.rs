@@ -490,6 +490,28 @@ async fn a_file_is_read_once() {
     assert_eq!(engine.value(Function::StdFileExists, &[Value::Text(Text::UNSET)]), Value::Bool(false));
 }
 
+#[tokio::test]
+async fn only_regular_files_are_read_and_no_more_of_them_kept_than_there_is_room() {
+    let mut engine = Engine::new(Method::Recv);
+    for endless in ["/dev/zero", "/dev/tty", "/dev"] {
+        let name = engine.text(endless);
+        let value = engine.waited(Function::StdFileread, &[name]).await;
+        assert_eq!(value, Ok(Value::Text(Text::UNSET)), "{endless}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let long = directory.path().join("long");
+    std::fs::File::create(&long).unwrap().set_len(surface::limits::FILE_BYTES_MAX + 1).unwrap();
+    let name = engine.text(long.to_str().unwrap());
+    assert_eq!(engine.waited(Function::StdFileread, &[name]).await, Ok(Value::Text(Text::UNSET)));
+
+    let content: Arc<[u8]> = vec![b'x'; surface::limits::KEPT_FILES_BYTES_MAX / 4].into();
+    let kept = (0..10_u8).filter(|number| {
+        engine.instances.keep_file(&[*number], Arc::clone(&content));
+        engine.instances.file(&[*number]).is_some()
+    });
+    assert_eq!(kept.count(), 3, "with their names they need a little more");
+}
+
 #[test]
 fn logging_and_control_reach_the_engine() {
     let mut engine = Engine::new(Method::Recv);

@@ -1,15 +1,20 @@
-//! std: files. Once std.fileread or std.blobread has read a file, its content is kept until the VCL is discarded.
+//! std: files. Once std.fileread or std.blobread has read a file, its content is kept until the VCL is discarded, as long as all
+//! those files together are within [`surface::limits::KEPT_FILES_BYTES_MAX`]; others are read each time.
 //!
 //! A file system may be slow, so files are read off the event loop if the task can wait.
 
 use crate::arguments::Arguments;
 use crate::context::{Finish, VmodContext};
 use crate::done;
+use nix::fcntl::OFlag;
 use std::ffi::OsStr;
-use std::io;
+use std::fs::OpenOptions;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use surface::limits::FILE_BYTES_MAX;
 use tokio::task::spawn_blocking;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Text, Value};
@@ -55,15 +60,26 @@ pub(crate) fn read(
     }
     let path = path(&name);
     if !context.can_wait() {
-        return done(keep(context, &name, std::fs::read(path), kind, scratch));
+        return done(keep(context, &name, content(&path), kind, scratch));
     }
     context.wait(Box::pin(async move {
-        let content =
-            spawn_blocking(move || std::fs::read(path)).await.unwrap_or_else(|error| Err(io::Error::other(error)));
+        let content = spawn_blocking(move || content(&path)).await.unwrap_or_else(|error| Err(io::Error::other(error)));
         let finish: Finish = Box::new(move |context, scratch| Ok(keep(context, &name, content, kind, scratch)));
         finish
     }));
     Ok(Called::Wait)
+}
+
+/// The content of a regular file; others may have no end. Blocks.
+fn content(path: &Path) -> io::Result<Vec<u8>> {
+    // Without waiting for whoever writes into a pipe of that name.
+    let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
+    let length = file.metadata().map(|about| about.is_file().then_some(about.len()))?;
+    let too_long = || io::Error::from(io::ErrorKind::FileTooLarge);
+    let length = length.filter(|length| *length <= FILE_BYTES_MAX).ok_or_else(too_long)?;
+    let mut content = Vec::with_capacity(length as usize);
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > FILE_BYTES_MAX { Err(too_long()) } else { Ok(content) }
 }
 
 fn keep(
