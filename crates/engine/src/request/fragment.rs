@@ -111,8 +111,13 @@ fn serve(
     fragment: Rc<Fragment>,
 ) -> Pin<Box<dyn Future<Output = ()>>> {
     Box::pin(async move {
-        let mut exchange =
-            FragmentExchange { fragment, ledger: Rc::clone(&context.memory), gone: 0, sent: Sent::default() };
+        let mut exchange = FragmentExchange {
+            fragment,
+            ledger: Rc::clone(&context.memory),
+            gone: 0,
+            sent: Sent::default(),
+            is_failed: false,
+        };
         let outcome = super::run_begun(&context, &mut session, &mut exchange, &mut slot.request).await;
         exchange.end(outcome);
         if !outcome.is_ruined {
@@ -128,17 +133,23 @@ struct FragmentExchange {
     /// Bytes of the current piece that were handed over.
     gone: usize,
     sent: Sent,
+    /// The response is an error that nobody could make anything of.
+    is_failed: bool,
 }
 
 impl FragmentExchange {
+    fn finish(&self, is_failed: bool) {
+        let is_failed = is_failed || self.is_failed;
+        self.fragment.end(if is_failed { FragmentState::Failed } else { FragmentState::Complete });
+    }
+
     /// The request is over.
     fn end(&self, outcome: Outcome) {
         let is_cut_short = matches!(
             outcome.close,
             Some(CloseReason::TxError | CloseReason::RemClose | CloseReason::RangeShort | CloseReason::Overload)
         );
-        let is_failed = outcome.is_ruined || is_cut_short;
-        self.fragment.end(if is_failed { FragmentState::Failed } else { FragmentState::Complete });
+        self.finish(outcome.is_ruined || is_cut_short);
     }
 }
 
@@ -208,8 +219,10 @@ impl Exchange for FragmentExchange {
         self.fragment.begin(coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip")));
     }
 
-    fn begin_bare(&mut self, _status: u16, _limits: SendLimits) {
+    fn begin_bare(&mut self, status: u16, _limits: SendLimits) {
         self.fragment.begin(false);
+        // No VCL had a say in it.
+        self.is_failed |= status >= 500;
     }
 
     fn poll_send(
@@ -230,7 +243,7 @@ impl Exchange for FragmentExchange {
         self.sent.pieces += u64::from(!piece.is_empty());
         self.gone = 0;
         if is_last {
-            self.fragment.end(FragmentState::Complete);
+            self.finish(false);
         }
         Poll::Ready(Ok(()))
     }

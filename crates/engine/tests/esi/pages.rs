@@ -209,6 +209,24 @@ fn a_fragment_that_breaks_off_ends_the_page_only_if_onerror_is_heeded() {
 }
 
 #[test]
+fn a_fragment_that_no_vcl_could_answer_has_failed() {
+    for (onerror, text) in [("", "<p>a"), (" onerror=\"continue\"", "<p>ab</p>")] {
+        run_with(
+            |parameters| parameters.feature |= feature::ESI_INCLUDE_ONERROR,
+            "sub vcl_recv { if (req.url == \"/bad\") { return (synth(200)); } }
+            sub vcl_synth { return (fail); }
+            sub vcl_backend_response { set beresp.do_esi = true; }",
+            async |world| {
+                let page_text = format!("<p>a<esi:include src=\"/bad\"{onerror}/>b</p>");
+                Site::serve(&world, [("/", page(page_text))]);
+                let response = world.client().get("/", "").await;
+                assert_eq!((response.text().as_str(), response.is_whole), (text, text.ends_with("</p>")), "{onerror}");
+            },
+        );
+    }
+}
+
+#[test]
 fn a_panic_in_a_fragment_costs_that_fragment_only() {
     run_with(
         |_| {},
