@@ -3,8 +3,10 @@
 //! Source: RFC 9110 §7.6.1, RFC 9112 §9.3.
 
 use crate::framing::{FramingError, is_http10, is_unframed_keep_alive};
+use crate::head::{HeadError, Sample};
 use message::Message;
 use surface::header::{DROP_PASS, find};
+use surface::limits::CONNECTION_OPTIONS_MAX;
 
 /// What the Connection headers of a message ask for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -63,19 +65,32 @@ pub fn lists_close(message: &Message) -> bool {
 /// Marks the headers that the Connection header names. They are not passed on, even if Connection is changed
 /// afterwards. Headers set later under the same name are passed on: a client must not be able to remove what VCL
 /// tells an origin.
-pub(crate) fn mark_hops(message: &mut Message) {
+///
+/// # Errors
+/// [`HeadError::TooManyOptions`].
+pub(crate) fn mark_hops(message: &mut Message) -> Result<(), HeadError> {
     if !message.may_have("Connection") {
-        return;
+        return Ok(());
     }
     let is_usual = |token: &[u8]| token.eq_ignore_ascii_case(b"close") || token.eq_ignore_ascii_case(b"keep-alive");
-    let mut named: Vec<Vec<u8>> = Vec::new();
+    // Those that were found, each with a comma behind it.
+    let (mut found, mut count) = (Vec::new(), 0);
     for value in message.get_all("Connection") {
         let tokens = value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|token| !token.is_empty());
-        named.extend(tokens.filter(|token| !is_usual(token)).map(<[u8]>::to_vec));
+        for token in tokens.filter(|token| !is_usual(token)) {
+            count += 1;
+            if count > CONNECTION_OPTIONS_MAX {
+                return Err(HeadError::TooManyOptions(Sample::of(value)));
+            }
+            found.extend_from_slice(token);
+            found.push(b',');
+        }
     }
-    if !named.is_empty() {
+    if count > 0 {
+        let named: Vec<&[u8]> = found.split(|&byte| byte == b',').collect();
         message.mark_hops(|name| named.iter().any(|token| token.eq_ignore_ascii_case(name)));
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -98,10 +113,26 @@ mod tests {
         for (name, value) in [("X-Hop", "1"), ("Connection", "close, x-hop"), ("X-Other", "2")] {
             message.append(name.as_bytes(), value.as_bytes());
         }
-        mark_hops(&mut message);
+        mark_hops(&mut message).unwrap();
         message.append(b"x-hop", b"3");
         let marked: Vec<_> = message.headers().map(|header| header.is_hop()).collect();
         assert_eq!(marked, [true, false, false, false]);
+    }
+
+    #[test]
+    fn options_beyond_the_limit_are_refused_in_one_line_or_many_and_usual_ones_do_not_count() {
+        let marked = |lines: &[String]| {
+            let mut message = Message::new();
+            lines.iter().for_each(|line| message.append(b"Connection", line.as_bytes()));
+            mark_hops(&mut message)
+        };
+        let options: Vec<String> = (0..CONNECTION_OPTIONS_MAX).map(|number| format!("x{number}")).collect();
+        assert_eq!(marked(&options), Ok(()));
+        let usual = "close, keep-alive,, ".repeat(CONNECTION_OPTIONS_MAX);
+        assert_eq!(marked(&[options.join(","), usual.clone()]), Ok(()));
+        assert_eq!(marked(&[options.join(","), usual, "te".into()]), Err(HeadError::TooManyOptions(Sample::of(b"te"))));
+        assert!(marked(&[options.join(",") + ",te"]).is_err());
+        assert!(marked(&[options, vec!["te".into()]].concat()).is_err());
     }
 
     #[test]

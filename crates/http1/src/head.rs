@@ -61,7 +61,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    fn of(line: &[u8]) -> Self {
+    pub(crate) fn of(line: &[u8]) -> Self {
         let mut bytes = [0; 20];
         let len = line.len().min(bytes.len());
         bytes[..len].copy_from_slice(&line[..len]);
@@ -108,6 +108,8 @@ pub enum HeadError {
     ColonMissing(Sample),
     /// More than [`HeadLimits::headers_max`] header lines.
     TooManyHeaders(Sample),
+    /// Connection lines that name more than [`CONNECTION_OPTIONS_MAX`](surface::limits::CONNECTION_OPTIONS_MAX) options.
+    TooManyOptions(Sample),
     /// A Host that is not a host with an optional port.
     Host(Sample),
 }
@@ -131,6 +133,7 @@ impl HeadError {
             HeadError::NameCharacter(byte) => Some(format!("Illegal char 0x{byte:02x} in header name")),
             HeadError::ColonMissing(sample) => sampled("Header without ':'", sample),
             HeadError::TooManyHeaders(sample) => sampled("Too many headers:", sample),
+            HeadError::TooManyOptions(sample) => sampled("Too many Connection options:", sample),
             HeadError::Host(sample) => sampled("Malformed Host:", sample),
         }
     }
@@ -151,6 +154,7 @@ impl HeadError {
             HeadError::NameCharacter(_) => "illegal character in a header name",
             HeadError::ColonMissing(_) => "header without a colon",
             HeadError::TooManyHeaders(_) => "too many headers",
+            HeadError::TooManyOptions(_) => "too many options in Connection",
             HeadError::Host(_) => "malformed Host",
         }
     }
@@ -224,7 +228,7 @@ fn parse(
     let mut lines = Lines { bytes: head, at: 0 };
     start_line(&head[lines.next().unwrap_or_default()], message)?;
     headers(&mut lines, limits, message)?;
-    mark_hops(message);
+    mark_hops(message)?;
     Ok(HeadStatus::Complete { consumed })
 }
 

@@ -323,6 +323,8 @@ pub const FAREWELL_SECONDS: u64 = 1;
 pub const FAREWELL_BYTES_MAX: usize = 1 << 20;
 /// Most bytes of a frame that are shown in the log, whatever `vsl_reclen` is.
 pub const H2_LOGGED_FRAME_BYTES_MAX: usize = 4 << 10;
+/// Most options beside `close` and `keep-alive` that the Connection lines of a head may name: each is looked for among its fields.
+pub const CONNECTION_OPTIONS_MAX: usize = 64;
 /// Most TLS handshakes in progress on one event loop. Beyond it the oldest one is given up, since those that last are the ones that
 /// never end.
 pub const TLS_HANDSHAKES_MAX: usize = 1024;

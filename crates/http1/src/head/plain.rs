@@ -54,7 +54,7 @@ pub(super) fn parse_request(buffer: &[u8], limits: &HeadLimits, message: &mut Me
     }
     request_line(&received[..start_line_end], message).ok()?;
     message.cut_received(at);
-    mark_hops(message);
+    mark_hops(message).ok()?;
     Some(at)
 }
 
