@@ -133,6 +133,19 @@ fn a_request_that_asks_for_the_upgrade_is_the_first_stream() {
 }
 
 #[test]
+fn a_request_with_two_hosts_is_refused_although_it_asks_for_the_upgrade() {
+    run_with(on, "", async |world| {
+        let mut wire = world.wire(64 << 10, Speaks::Either);
+        let head = "GET /a HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n";
+        wire.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        wire.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+        world.expect_log("BogoHeader Multiple Host: headers");
+    });
+}
+
+#[test]
 fn an_upload_that_stalls_is_given_up_and_leaves_its_connection() {
     run_with(on, "", async |world| {
         world.origin(always("", "x"));

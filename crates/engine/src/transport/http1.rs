@@ -122,7 +122,13 @@ enum Upgrade {
 fn upgrade(slot: &RequestSlot, session: &SessionView) -> Upgrade {
     let head = &slot.request.task.request;
     let asks = head.get("Upgrade").is_some_and(|value| value.eq_ignore_ascii_case(b"h2c"));
-    if !asks || session.peer.tls.is_some() || !connection_options(head).is_ok_and(|options| options.upgrade) {
+    // Which of several hosts it is for must not depend on the protocol: over HTTP/1 it is refused.
+    let has_hosts = head.get_all("Host").nth(1).is_some();
+    if !asks
+        || has_hosts
+        || session.peer.tls.is_some()
+        || !connection_options(head).is_ok_and(|options| options.upgrade)
+    {
         return Upgrade::Other;
     }
     if slot.request.task.settings.feature & feature::HTTP2 == 0 {
