@@ -14,6 +14,7 @@ use net::handshake::{SharedTls, TlsService};
 use net::options::ConnectedSockets;
 use net::quic::{self, QuicConfiguration, QuicEndpoint};
 use shm::counters::MainCounters;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tls::origin::OriginTls;
+use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
 /// What all loops of a worker use.
@@ -89,10 +91,10 @@ pub struct LoopHandle {
 }
 
 impl LoopHandle {
-    /// Starts the thread.
+    /// Starts the thread, and waits until it has its runtime.
     ///
     /// # Errors
-    /// When the system cannot start a thread.
+    /// When the system cannot start a thread, or has no descriptor or further thread for its runtime.
     pub fn start(number: usize, engine: &Arc<Engine>, clock: &Clock, shared: &Shared) -> Result<LoopHandle, String> {
         let (commands, received) = mpsc::unbounded_channel();
         let counters = Arc::new(MainCounters::new());
@@ -101,10 +103,8 @@ impl LoopHandle {
         let pools = LoopPools::default();
         let of_thread = (Arc::clone(&counters), pools.clone());
         let reported = Arc::clone(&in_flight);
-        let thread = std::thread::Builder::new()
-            .name(format!("loop-{number}"))
-            .spawn(move || run(engine, clock, &shared, of_thread, received, &reported))
-            .map_err(|error| format!("no thread for an event loop: {error}"))?;
+        let served = move |runtime: &Runtime| run(runtime, engine, clock, &shared, of_thread, received, &reported);
+        let thread = start_thread(number, crate::runtime::build, served)?;
         Ok(LoopHandle { commands, counters, pools, in_flight, thread })
     }
 
@@ -113,9 +113,39 @@ impl LoopHandle {
         self.thread.is_finished()
     }
 
+    /// Waits for the loop's end, whatever ends it.
+    pub async fn ended(&self) {
+        self.commands.closed().await;
+    }
+
     /// Sends a command; has no effect when the loop is gone.
     pub fn send(&self, command: LoopCommand) {
         let _ = self.commands.send(command);
+    }
+}
+
+/// Starts the thread of a loop. Returns once it has its runtime: a loop without one would take its share of the clients, and serve none.
+fn start_thread(
+    number: usize,
+    build: impl FnOnce() -> io::Result<Runtime> + Send + 'static,
+    served: impl FnOnce(&Runtime) + Send + 'static,
+) -> Result<JoinHandle<()>, String> {
+    let (begun, has_begun) = std::sync::mpsc::sync_channel(1);
+    let of_thread = move || match build() {
+        Ok(runtime) => {
+            let _ = begun.send(Ok(()));
+            served(&runtime);
+        }
+        Err(error) => _ = begun.send(Err(error)),
+    };
+    let thread = std::thread::Builder::new()
+        .name(format!("loop-{number}"))
+        .spawn(of_thread)
+        .map_err(|error| format!("no thread for an event loop: {error}"))?;
+    match has_begun.recv() {
+        Ok(Ok(())) => Ok(thread),
+        Ok(Err(error)) => Err(format!("no event loop: {error}")),
+        Err(_) => Err("no event loop: its thread has ended".to_owned()),
     }
 }
 
@@ -157,7 +187,7 @@ fn receive(
     datagrams: Datagrams,
     listener: &Rc<Listener>,
     tls: &Arc<SharedTls>,
-) -> std::io::Result<(Rc<QuicEndpoint>, tokio::task::JoinHandle<()>)> {
+) -> io::Result<(Rc<QuicEndpoint>, tokio::task::JoinHandle<()>)> {
     let Datagrams { descriptor, number, configuration } = datagrams;
     let endpoint = Rc::new(QuicEndpoint::new(context, descriptor, number, &configuration)?);
     let (tls, name) = (Arc::clone(tls), listener.name.clone());
@@ -167,6 +197,7 @@ fn receive(
 }
 
 fn run(
+    runtime: &Runtime,
     engine: Arc<Engine>,
     clock: Clock,
     shared: &Shared,
@@ -174,15 +205,8 @@ fn run(
     mut commands: mpsc::UnboundedReceiver<LoopCommand>,
     in_flight: &AtomicUsize,
 ) {
-    let runtime = match crate::runtime::build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("no event loop: {error}");
-            return;
-        }
-    };
     let local = tokio::task::LocalSet::new();
-    local.block_on(&runtime, async {
+    local.block_on(runtime, async {
         let sockets = Rc::new(ConnectedSockets::default());
         let context = context(engine, clock, shared, counters, Rc::clone(&sockets));
         tokio::task::spawn_local(close_idle(Rc::clone(&context)));
@@ -258,5 +282,45 @@ async fn finish(context: &Loop, patience: Duration, commands: &mut mpsc::Unbound
         () = finished => {}
         () = tokio::time::sleep(patience) => {}
         _ = commands.recv() => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A loop that does this.
+    fn started(served: impl FnOnce(mpsc::UnboundedReceiver<LoopCommand>) + Send + 'static) -> LoopHandle {
+        let (commands, received) = mpsc::unbounded_channel();
+        let thread = start_thread(0, crate::runtime::build, move |_| served(received)).unwrap();
+        LoopHandle {
+            commands,
+            counters: Arc::new(MainCounters::new()),
+            pools: LoopPools::default(),
+            in_flight: Arc::default(),
+            thread,
+        }
+    }
+
+    #[test]
+    fn a_loop_without_a_runtime_is_an_error() {
+        let failing = || Err(io::Error::from_raw_os_error(24));
+        let why = start_thread(3, failing, |_| unreachable!()).map(drop).unwrap_err();
+        assert_eq!(why, "no event loop: Too many open files (os error 24)");
+    }
+
+    #[test]
+    fn the_end_of_a_loop_is_noticed_even_if_it_panics() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let fine = started(|mut commands| drop(commands.blocking_recv()));
+        let panicking = started(|_| panic!("on purpose"));
+        runtime.block_on(panicking.ended());
+        let still = tokio::task::unconstrained(async {
+            let mut ended = std::pin::pin!(fine.ended());
+            std::future::poll_fn(|context| std::task::Poll::Ready(ended.as_mut().poll(context).is_pending())).await
+        });
+        assert!(runtime.block_on(still));
+        fine.send(LoopCommand::Stop);
+        runtime.block_on(fine.ended());
     }
 }

@@ -34,6 +34,7 @@ use control::{Reply, Request, Said, Step};
 use lifeline::Lifeline;
 use std::rc::Rc;
 use tokio::net::UnixStream;
+use tokio::sync::mpsc;
 
 /// Runs the worker: called for `copal worker --control FD`. Returns the exit status.
 ///
@@ -90,8 +91,13 @@ async fn serve(control_descriptor: i32) -> Result<(), String> {
     };
     control::send(&mut socket, &Said::Reply(Reply::ok(""))).await.map_err(|error| format!("control: {error}"))?;
     housekeeping::start(&worker);
+    let mut lost = watch_loops(&worker);
     loop {
-        let request = control::receive::<Request>(&mut socket).await.map_err(|error| format!("control: {error}"))?;
+        let request = tokio::select! {
+            request = control::receive::<Request>(&mut socket) => request,
+            number = lost.recv() => return Err(format!("event loop {} has ended", number.unwrap_or_default())),
+        };
+        let request = request.map_err(|error| format!("control: {error}"))?;
         let Some(request) = request else {
             return Err("the manager is gone".into());
         };
@@ -104,6 +110,19 @@ async fn serve(control_descriptor: i32) -> Result<(), String> {
             return Ok(());
         }
     }
+}
+
+/// Tells of the event loops that have ended. Outside of a stop none should: its clients would wait for ever, so the worker ends too.
+fn watch_loops(worker: &Rc<configure::Worker>) -> mpsc::UnboundedReceiver<usize> {
+    let (tell, told) = mpsc::unbounded_channel();
+    for number in 0..worker.loops.len() {
+        let (worker, tell) = (Rc::clone(worker), tell.clone());
+        tokio::task::spawn_local(async move {
+            worker.loops[number].ended().await;
+            let _ = tell.send(number);
+        });
+    }
+    told
 }
 
 /// Writes a `CLI` record: the log shows every exchange with the manager.
