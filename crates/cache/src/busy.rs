@@ -190,6 +190,17 @@ impl Busy {
         shard.settle(&inner.stores);
     }
 
+    /// Has nobody wait for this any longer, and what is published is stored all the same: for a fetch that itself waits for something.
+    pub fn stand_aside(&self) {
+        self.set_vary(&NOBODYS);
+        let inner = &*self.cache.inner;
+        let mut shard = inner.lock(&self.digest);
+        let Some(head) = shard.existing_head(&self.digest) else { return };
+        head.woken_below = inner.next_busy.fetch_add(1, Ordering::Relaxed);
+        head.granted = 0;
+        inner.rush(head);
+    }
+
     /// Whether requests wait for this.
     #[must_use]
     pub fn has_waiters(&self) -> bool {

@@ -168,6 +168,38 @@ fn an_origin_that_finds_it_too_early_is_asked_once_more_after_the_handshake() {
 }
 
 #[test]
+fn nobody_else_waits_for_a_handshake_and_a_425_is_not_remembered() {
+    run_with(
+        |_| {},
+        "sub vcl_backend_response { if (beresp.status == 200) { set beresp.ttl = 10s; set beresp.grace = 1h; } }",
+        async |world| {
+            let asked = picky_origin(&world, false);
+            let (mut early, phase) = early_client(&world);
+            let (mut other, mut late) = (world.client(), world.client());
+            early.send("GET /page HTTP/1.1\r\nHost: example.com\r\n\r\n").await;
+            other.send("GET /page HTTP/1.1\r\nHost: example.com\r\n\r\n").await;
+            let began = tokio::time::Instant::now();
+            assert_eq!(other.response().await.status(), 200, "it waited already");
+            assert_eq!(late.get("/page", "").await.status(), 200, "it came later");
+            assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+            phase.fail();
+            assert_eq!(early.response().await.status(), 425);
+            assert_eq!((asked.borrow().len(), world.count(Main::CacheHit)), (2, 1), "{}", world.story());
+            assert_eq!(late.get("/page", "").await.status(), 200);
+            assert_eq!((asked.borrow().len(), world.count(Main::CacheHit)), (2, 2), "what is stored stays");
+            // A stale object stays, too, when a request in the background comes too early.
+            sleep(Duration::from_secs(11)).await;
+            let mut late = world.client();
+            assert_eq!(late.get("/page", "Early-Data: 1\r\n").await.status(), 200);
+            sleep(Duration::from_secs(1)).await;
+            assert_eq!(asked.borrow().len(), 3);
+            assert_eq!(late.get("/page", "").await.status(), 200);
+            assert_eq!((world.count(Main::CacheHit), world.count(Main::CacheHitmiss)), (4, 0), "{}", world.story());
+        },
+    );
+}
+
+#[test]
 fn an_origin_that_finds_it_too_early_for_ever_is_asked_twice() {
     run_with(
         |_| {},

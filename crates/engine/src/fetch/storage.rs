@@ -262,6 +262,7 @@ impl Fetch {
         let is_remembered = self.task.is_uncacheable()
             && self.task.order.mode != FetchMode::Pass
             && !verdict.is_unremembered
+            && !self.is_too_early()
             && (!is_synthetic || verdict.ttl > 0.0)
             && (is_refused || verdict.lives_at(self.now()));
         if !is_remembered {
