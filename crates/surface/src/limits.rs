@@ -330,6 +330,8 @@ pub const CONNECTION_OPTIONS_MAX: usize = 64;
 pub const TLS_HANDSHAKES_MAX: usize = 1024;
 /// Most bytes of a client's first message (ClientHello), with what surrounds it.
 pub const TLS_HELLO_BYTES_MAX: usize = 32 << 10;
+/// How long after the authorities of the system could not all be read they are read again, in seconds, when a handshake needs them.
+pub const AUTHORITIES_RETRY_SECONDS: u64 = 5;
 /// Bytes that a TLS connection encrypts ahead of what its client takes.
 pub const TLS_SEND_AHEAD_BYTES: usize = 64 << 10;
 /// Most requests under way on one connection of HTTP/3. One that its client has reset counts until its work is over.

@@ -5,8 +5,8 @@
 //! ```
 //! A configuration belongs to one set of terms: a session is resumed only under the terms under which it was made, so nothing
 //! that was verified for one backend counts for another. One [`OriginTls`] serves a process; its lock is taken once a
-//! handshake. The authorities of the system are read once, when the first backend needs them; `SSL_CERT_FILE` and
-//! `SSL_CERT_DIR` replace them.
+//! handshake. The authorities of the system are read when the first backend needs them, and again if not all could be read;
+//! `SSL_CERT_FILE` and `SSL_CERT_DIR` replace them.
 //! *Invariant:* at most [`ORIGIN_TLS_TERMS_MAX`] configurations are kept; the one that was not used for the longest time goes.
 //!
 //! Source: RFC 8446, RFC 9110 §4.3.4, RFC 9525. Next files: `origin/verifier.rs`, `origin/failure.rs`.
@@ -20,12 +20,13 @@ pub use failure::failure_text;
 
 use crate::certificate::CertificateFacts;
 use crate::suites::{openssl_name, version_name};
-use authorities::Authorities;
+use authorities::{Authorities, OfSystem};
 use rustls::client::Resumption;
 use rustls::{ClientConfig, ClientConnection, HandshakeKind};
 use rustls_pki_types::{CertificateDer, IpAddr, Ipv4Addr, PrivateKeyDer, ServerName};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 use surface::limits::{ORIGIN_TLS_SESSIONS_MAX, ORIGIN_TLS_TERMS_MAX};
 use vcl_run::program::TlsDefinition;
 use vcl_run::tls::TlsFacts;
@@ -37,7 +38,7 @@ pub type TermsIdentity = [u8; 32];
 /// The configurations of a process.
 #[derive(Default)]
 pub struct OriginTls {
-    system: OnceLock<Arc<Authorities>>,
+    system: OfSystem,
     kept: Mutex<Kept>,
 }
 
@@ -73,7 +74,7 @@ impl OriginTls {
     /// Whether [`OriginTls::client`] would have to read files: then call it where that may take its time.
     #[must_use]
     pub fn would_read(&self, terms: &TlsDefinition) -> bool {
-        terms.verify_peer && terms.authorities.is_empty() && self.system.get().is_none()
+        terms.verify_peer && terms.authorities.is_empty() && self.system.known(Instant::now()).is_none()
     }
 
     /// The client for these terms; `identity` stands for them. `protocols` are offered, the preferred one first.
@@ -90,45 +91,48 @@ impl OriginTls {
         if let Some(client) = self.kept.lock().unwrap_or_else(PoisonError::into_inner).find(&key) {
             return Ok(client);
         }
-        let client = self.build(terms, protocols)?;
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).keep(key, client.clone());
-        Ok(client)
-    }
-
-    fn build(&self, terms: &TlsDefinition, protocols: &[&[u8]]) -> Result<Client, String> {
         let authorities = match (terms.verify_peer, terms.authorities.is_empty()) {
             (false, _) => Arc::new(Authorities::none()),
-            (true, true) => Arc::clone(self.system.get_or_init(|| Arc::new(Authorities::of_the_system()))),
+            (true, true) => self.system.read(Instant::now(), Authorities::of_the_system),
             (true, false) => Arc::new(Authorities::of(terms.authorities.iter().map(|der| der.clone().into()))),
         };
         if let Some(complaint) = authorities.complaint() {
             return Err(complaint.to_owned());
         }
-        let name = server_name(terms)?;
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let versions: &[&rustls::SupportedProtocolVersion] =
-            if terms.only_tls13 { &[&rustls::version::TLS13] } else { rustls::ALL_VERSIONS };
-        let verifier = OriginVerifier::new(terms, authorities, &provider)?;
-        let builder = ClientConfig::builder_with_provider(provider)
-            .with_protocol_versions(versions)
-            .map_err(|error| error.to_string())?
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(verifier));
-        let mut config = match &terms.client {
-            None => builder.with_no_client_auth(),
-            Some(client) => {
-                let unusable = |why: String| format!("the client certificate cannot be used: {why}");
-                let chain = client.chain.iter().map(|der| CertificateDer::from(der.clone())).collect();
-                let key =
-                    PrivateKeyDer::try_from(client.key.as_slice()).map_err(|why| unusable(why.to_owned()))?.clone_key();
-                builder.with_client_auth_cert(chain, key).map_err(|error| unusable(error.to_string()))?
-            }
-        };
-        config.enable_sni = terms.server_name.is_some();
-        config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
-        config.resumption = Resumption::in_memory_sessions(ORIGIN_TLS_SESSIONS_MAX);
-        Ok(Client { config: Arc::new(config), name })
+        let is_partial = authorities.is_partial();
+        let client = build(terms, protocols, authorities)?;
+        if !is_partial {
+            self.kept.lock().unwrap_or_else(PoisonError::into_inner).keep(key, client.clone());
+        }
+        Ok(client)
     }
+}
+
+fn build(terms: &TlsDefinition, protocols: &[&[u8]], authorities: Arc<Authorities>) -> Result<Client, String> {
+    let name = server_name(terms)?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let versions: &[&rustls::SupportedProtocolVersion] =
+        if terms.only_tls13 { &[&rustls::version::TLS13] } else { rustls::ALL_VERSIONS };
+    let verifier = OriginVerifier::new(terms, authorities, &provider)?;
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(versions)
+        .map_err(|error| error.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier));
+    let mut config = match &terms.client {
+        None => builder.with_no_client_auth(),
+        Some(client) => {
+            let unusable = |why: String| format!("the client certificate cannot be used: {why}");
+            let chain = client.chain.iter().map(|der| CertificateDer::from(der.clone())).collect();
+            let key =
+                PrivateKeyDer::try_from(client.key.as_slice()).map_err(|why| unusable(why.to_owned()))?.clone_key();
+            builder.with_client_auth_cert(chain, key).map_err(|error| unusable(error.to_string()))?
+        }
+    };
+    config.enable_sni = terms.server_name.is_some();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    config.resumption = Resumption::in_memory_sessions(ORIGIN_TLS_SESSIONS_MAX);
+    Ok(Client { config: Arc::new(config), name })
 }
 
 impl Kept {

@@ -2,8 +2,13 @@
 
 use aws_lc_rs::digest;
 use rustls::RootCertStore;
+use rustls_native_certs::ErrorKind;
 use rustls_pki_types::CertificateDer;
 use std::collections::HashSet;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use surface::limits::AUTHORITIES_RETRY_SECONDS;
 
 /// Authorities, and certificates that are trusted by themselves.
 #[derive(Debug)]
@@ -13,12 +18,14 @@ pub(super) struct Authorities {
     digests: HashSet<[u8; 32]>,
     /// Why there is none.
     complaint: Option<String>,
+    /// Some could not be read, and may be the next time.
+    is_partial: bool,
 }
 
 impl Authorities {
     /// Nobody, for backends whose chain is not verified.
     pub(super) fn none() -> Authorities {
-        Authorities { anchors: RootCertStore::empty(), digests: HashSet::new(), complaint: None }
+        Authorities { anchors: RootCertStore::empty(), digests: HashSet::new(), complaint: None, is_partial: false }
     }
 
     /// These; what is no certificate is left out.
@@ -43,6 +50,7 @@ impl Authorities {
         if let (Some(complaint), Some(error)) = (&mut authorities.complaint, found.errors.first()) {
             *complaint = format!("{complaint}: {error}");
         }
+        authorities.is_partial = found.errors.iter().any(|error| is_passing(&error.kind));
         authorities
     }
 
@@ -56,13 +64,108 @@ impl Authorities {
         self.digests.contains(&sha256(certificate))
     }
 
+    /// Whether there may be more the next time they are read.
+    pub(super) fn is_partial(&self) -> bool {
+        self.is_partial
+    }
+
     /// Why there is none; `None` if there are some.
     pub(super) fn complaint(&self) -> Option<&str> {
         self.complaint.as_deref()
     }
 }
 
+/// Whether what failed may work the next time without anybody having done something: that descriptors or memory are short passes.
+fn is_passing(kind: &ErrorKind) -> bool {
+    use io::ErrorKind as Kind;
+    let ErrorKind::Io { inner, .. } = kind else { return false };
+    let lasting = [Kind::NotFound, Kind::PermissionDenied, Kind::InvalidData, Kind::IsADirectory, Kind::NotADirectory];
+    !lasting.contains(&inner.kind())
+}
+
+/// The authorities of the system, read when they are needed. They are good as long as the process lives if there are some and nothing was
+/// left out; else they are read again, [`AUTHORITIES_RETRY_SECONDS`] later at the earliest.
+#[derive(Default)]
+pub(super) struct OfSystem {
+    found: Mutex<Option<Found>>,
+    /// Held while they are read.
+    reading: Mutex<()>,
+}
+
+struct Found {
+    authorities: Arc<Authorities>,
+    /// Until when they are good; `None` = for ever.
+    until: Option<Instant>,
+}
+
+impl OfSystem {
+    /// Those that were read, if that need not be done again.
+    pub(super) fn known(&self, now: Instant) -> Option<Arc<Authorities>> {
+        let found = locked(&self.found);
+        let found = found.as_ref().filter(|found| found.until.is_none_or(|until| now < until));
+        found.map(|found| Arc::clone(&found.authorities))
+    }
+
+    /// Those that were read, or else are read now by `read`.
+    pub(super) fn read(&self, now: Instant, read: impl FnOnce() -> Authorities) -> Arc<Authorities> {
+        if let Some(known) = self.known(now) {
+            return known;
+        }
+        let _reading = locked(&self.reading);
+        // Somebody else may have read them meanwhile.
+        self.known(now).unwrap_or_else(|| {
+            let authorities = Arc::new(read());
+            let is_good = authorities.complaint.is_none() && !authorities.is_partial;
+            let until = (!is_good).then(|| now + Duration::from_secs(AUTHORITIES_RETRY_SECONDS));
+            *locked(&self.found) = Some(Found { authorities: Arc::clone(&authorities), until });
+            authorities
+        })
+    }
+}
+
+/// Each change is complete before anything can panic.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// SHA-256.
 pub(super) fn sha256(bytes: &[u8]) -> [u8; 32] {
     digest::digest(&digest::SHA256, bytes).as_ref().try_into().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some() -> Authorities {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut params = rcgen::CertificateParams::new(vec![]).unwrap();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        Authorities::of([params.self_signed(&key).unwrap().der().clone()])
+    }
+
+    #[test]
+    fn authorities_that_could_not_be_read_are_read_again_after_a_while_and_good_ones_are_kept() {
+        let (system, begun) = (OfSystem::default(), Instant::now());
+        let retry = Duration::from_secs(AUTHORITIES_RETRY_SECONDS);
+        assert!(system.known(begun).is_none());
+        assert!(system.read(begun, || Authorities::of([])).complaint().is_some());
+        let soon = begun + retry / 2;
+        assert!(system.read(soon, || unreachable!("too soon")).complaint().is_some());
+        assert!(system.known(begun + retry).is_none());
+        let partial = system.read(begun + retry, || Authorities { is_partial: true, ..some() });
+        assert!(partial.complaint().is_none() && partial.is_partial());
+        let later = begun + 2 * retry;
+        assert!(!system.read(later, some).is_partial());
+        let much_later = later + 1000 * retry;
+        assert!(system.read(much_later, || unreachable!("they are good")).complaint().is_none());
+    }
+
+    #[test]
+    fn what_passes_is_told_from_what_is_there_to_stay() {
+        let of = |inner: io::Error| is_passing(&ErrorKind::Io { inner, path: "/etc/ssl".into() });
+        // EMFILE, EIO.
+        assert!(of(io::Error::from_raw_os_error(24)) && of(io::Error::from_raw_os_error(5)));
+        assert!(!of(io::ErrorKind::NotFound.into()) && !of(io::ErrorKind::PermissionDenied.into()));
+    }
 }
