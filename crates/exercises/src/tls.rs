@@ -1,7 +1,8 @@
-//! Arbitrary bytes as PEM files of an operator, and as the first message of a client of TLS.
+//! Arbitrary bytes as PEM files of an operator, as responses of OCSP, and as the first message of a client of TLS.
 
 use ::tls::certificate::{CertificateFacts, Pem};
 use ::tls::ja3;
+use ::tls::staple::{Staple, StapleError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use surface::limits::{CERTIFICATE_CHAIN_MAX, CERTIFICATE_NAMES_MAX, TLS_HELLO_BYTES_MAX};
@@ -51,6 +52,21 @@ fn written(chain: &[Vec<u8>]) -> String {
     let one =
         |der: &Vec<u8>| format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", STANDARD.encode(der));
     chain.iter().map(one).collect()
+}
+
+/// Reads `bytes` as a response of OCSP for a certificate whose serial number stands before it, behind its length in a byte.
+///
+/// # Panics
+/// When a response is good for a certificate whose number is not in it, or with something behind it.
+pub fn staple(bytes: &[u8]) {
+    let Some((&length, bytes)) = bytes.split_first() else { return };
+    let Some((serial, response)) = bytes.split_at_checked(usize::from(length)) else { return };
+    let Ok(staple) = Staple::read_for(response, serial) else { return };
+    let significant = serial.iter().position(|byte| *byte != 0).unwrap_or(serial.len());
+    let number = &serial[significant..];
+    assert!(number.is_empty() || response.windows(number.len()).any(|window| window == number));
+    assert!(staple.next_update.is_none_or(|until| !staple.is_good_at(until) && staple.is_good_at(until - 1)));
+    assert_eq!(Staple::read_for(&[response, &[0]].concat(), serial), Err(StapleError::Malformed));
 }
 
 /// Takes the fingerprint of `bytes` behind the first, which says how large records are when the message is cut anew.

@@ -120,6 +120,14 @@ fn certificate(pem: &PemArgument, text: &str, file: &str, root: &Root, report: &
                     "chmod 600",
                 );
             }
+            if let Some(fault) = found.ocsp_fault {
+                let place_of_staple = files.ocsp_path().display().to_string();
+                report.changes(
+                    &place,
+                    format!("{place_of_staple}: {fault}"),
+                    "ask the authority for a new response of OCSP: this one is not stapled",
+                );
+            }
         }
         Err(why) if why.contains("Permission denied") && !nix::unistd::geteuid().is_root() => {
             report.changes(

@@ -23,6 +23,7 @@ pub mod ja3;
 mod resolver;
 pub mod server;
 mod sessions;
+pub mod staple;
 pub mod suites;
 mod tickets;
 

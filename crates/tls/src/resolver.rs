@@ -1,13 +1,16 @@
 //! Which certificate a client gets: [`Certificates`].
 //!
 //! An exact name beats a wildcard, which stands for exactly one label; case does not matter. Among certificates for the same name
-//! the client's signature schemes decide, then the kind of key (those on curves cost a tenth of RSA), then the order of the table.
+//! the client's signature schemes decide, then the kind of key (those on curves cost a tenth of RSA), then the order of the table. A response
+//! of OCSP goes along until there should be a newer one.
 
 use crate::certificate::{CertificateFacts, certified};
+use crate::staple::Staple;
 use crate::table::{CertificateRow, FrontendRow};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{SignatureAlgorithm, SignatureScheme};
+use rustls_pki_types::UnixTime;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -18,7 +21,9 @@ pub struct Served {
     pub id: String,
     /// What it says of itself.
     pub facts: CertificateFacts,
-    pub(crate) key: Arc<CertifiedKey>,
+    key: Arc<CertifiedKey>,
+    /// The same with a response of OCSP, if there is one.
+    stapled: Option<(Staple, Arc<CertifiedKey>)>,
 }
 
 impl Served {
@@ -28,10 +33,20 @@ impl Served {
     /// Says which certificate cannot be used, and why.
     pub(crate) fn new(row: &CertificateRow) -> Result<Served, String> {
         let say = |error| format!("certificate {}: {error}", row.id);
-        let mut key = certified(&row.chain, &row.key).map_err(say)?;
-        key.ocsp = row.ocsp.clone().filter(|ocsp| !ocsp.is_empty());
-        let facts = CertificateFacts::read(row.chain.first().map_or(&[][..], |first| first)).map_err(say)?;
-        Ok(Served { id: row.id.clone(), facts, key: Arc::new(key) })
+        let key = certified(&row.chain, &row.key).map_err(say)?;
+        let first = row.chain.first().map_or(&[][..], |first| first);
+        let facts = CertificateFacts::read(first).map_err(say)?;
+        // Whoever has read the file has said what is wrong with it.
+        let staple = row.ocsp.as_ref().and_then(|ocsp| Some((Staple::read(ocsp, first).ok()?, ocsp)));
+        let stapled =
+            staple.map(|(staple, ocsp)| (staple, Arc::new(CertifiedKey { ocsp: Some(ocsp.clone()), ..key.clone() })));
+        Ok(Served { id: row.id.clone(), facts, key: Arc::new(key), stapled })
+    }
+
+    /// What a client is shown at this time.
+    fn shown(&self, now: UnixTime) -> &Arc<CertifiedKey> {
+        let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        self.stapled.as_ref().filter(|(staple, _)| staple.is_good_at(now)).map_or(&self.key, |(_, stapled)| stapled)
     }
 
     fn fits(&self, schemes: &[SignatureScheme]) -> bool {
@@ -125,7 +140,8 @@ impl Certificates {
 
 impl ResolvesServerCert for Certificates {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        self.choose(hello.server_name(), hello.signature_schemes()).map(|served| Arc::clone(&served.key))
+        self.choose(hello.server_name(), hello.signature_schemes())
+            .map(|served| Arc::clone(served.shown(UnixTime::now())))
     }
 }
 
@@ -137,4 +153,34 @@ fn chosen<'a>(
 ) -> impl Iterator<Item = (&'a Arc<Served>, &'a [String])> {
     let both = move |index: &u32| Some((all.get(*index as usize)?, &*table.get(*index as usize)?.names));
     indices.iter().filter_map(both)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::Secret;
+    use crate::staple::tests::response;
+    use rcgen::{CertificateParams, KeyPair, SerialNumber};
+    use std::time::Duration;
+
+    #[test]
+    fn a_response_of_ocsp_is_stapled_to_its_certificate_until_there_is_a_newer_one() {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec!["a.example".to_owned()]).unwrap();
+        params.serial_number = Some(SerialNumber::from_slice(&[7]));
+        let chain = vec![params.self_signed(&key).unwrap().der().to_vec()];
+        let served = |ocsp: Vec<u8>| {
+            let key = Secret::new(key.serialize_der());
+            let row = CertificateRow { id: "a".into(), chain: chain.clone(), key, names: vec![], ocsp: Some(ocsp) };
+            Served::new(&row).unwrap()
+        };
+        let stapled_at = |served: &Served, seconds| {
+            served.shown(UnixTime::since_unix_epoch(Duration::from_secs(seconds))).ocsp.is_some()
+        };
+        let until_2030 = served(response(&[7], Some("20300101000000Z")));
+        assert!(stapled_at(&until_2030, 1_893_455_999) && !stapled_at(&until_2030, 1_893_456_000));
+        for unusable in [response(&[8], None), b"staple".to_vec(), Vec::new()] {
+            assert!(!stapled_at(&served(unusable), 1_800_000_000));
+        }
+    }
 }

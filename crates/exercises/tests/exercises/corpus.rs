@@ -89,6 +89,11 @@ fn a_pem_file_gives_certificates_or_a_message_without_its_secrets() {
 }
 
 #[test]
+fn a_response_of_ocsp_is_good_for_the_certificate_that_it_names() {
+    replay("staple", tls::staple);
+}
+
+#[test]
 fn a_fingerprint_does_not_depend_on_how_the_message_is_cut() {
     replay("ja3", tls::hello);
 }

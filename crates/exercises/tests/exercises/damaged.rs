@@ -25,6 +25,7 @@ const TARGETS: &[(&str, Exercise)] = &[
     ("access_log", tools::access_log),
     ("load_answer", load::answer),
     ("pem", tls::pem),
+    ("staple", tls::staple),
     ("ja3", tls::hello),
     ("tls_file", tls_file::tls_file),
     ("ranges", semantics::ranges),

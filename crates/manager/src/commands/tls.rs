@@ -6,7 +6,7 @@ use crate::arguments::tls_file::protocols;
 use crate::report::Level;
 use crate::tls::apply;
 use crate::tls::files::PemFiles;
-use crate::tls::open::{duplicate_text, open_key, say_dates};
+use crate::tls::open::{duplicate_text, notes, say_dates};
 use crate::tls::registry::{Certificate, GLOBAL};
 use crate::tls::reload;
 use cli_proto::json::string;
@@ -108,9 +108,7 @@ impl Call<'_> {
         let load = Load::parse(self.arguments)?;
         let (files, manager) = (load.files(), self.manager);
         let read = files.read()?;
-        if read.is_key_open {
-            manager.say(Level::Warning, open_key(&files.key_path().display().to_string()));
-        }
+        notes(&files, &read).into_iter().for_each(|note| manager.say(Level::Warning, note));
         let refuses_duplicates = manager.parameters.borrow().tls_err_dup_servername;
         let staged = apply::stage(manager, |registry| {
             let id = load.id.unwrap_or_else(|| registry.next_id());

@@ -3,6 +3,7 @@
 //! Keys are the one thing that is read with the manager's own rights although its name may come from the CLI: they belong to root, and the
 //! jail's user must not have them. What they contain is never shown; a message names the file and says what is wrong with it.
 
+use crate::clock::now;
 use crate::system_error::reason;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use surface::limits::TLS_FILE_BYTES_MAX;
 use tls::certificate::{LoadedCertificate, Pem};
 use tls::secret::Secret;
+use tls::staple::{Staple, StapleError};
 
 /// The files of one certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,8 +31,10 @@ pub struct PemFiles {
 pub struct FromFiles {
     /// The certificate, with its key.
     pub loaded: LoadedCertificate,
-    /// The response of OCSP.
+    /// The response of OCSP, if there is one that can be used.
     pub ocsp: Option<Vec<u8>>,
+    /// Why the one that there is cannot be used.
+    pub ocsp_fault: Option<StapleError>,
     /// The file with the key can be read by everybody.
     pub is_key_open: bool,
     /// What the files looked like before they were read.
@@ -67,7 +71,11 @@ impl PemFiles {
             (None, Err(error)) if error.kind() == io::ErrorKind::NotFound => None,
             (_, Err(error)) => return Err(unreadable(&self.ocsp_path(), &error)),
         };
-        Ok(FromFiles { loaded, ocsp, is_key_open: key_mode & 0o004 != 0, stamp })
+        // An empty file is a way to say that there is none.
+        let ocsp = ocsp.filter(|response| !response.is_empty());
+        let ocsp_fault = ocsp.as_ref().and_then(|response| check_staple(response, &loaded).err());
+        let ocsp = ocsp.filter(|_| ocsp_fault.is_none());
+        Ok(FromFiles { loaded, ocsp, ocsp_fault, is_key_open: key_mode & 0o004 != 0, stamp })
     }
 
     /// The file that holds the key.
@@ -76,7 +84,9 @@ impl PemFiles {
         self.key.as_deref().unwrap_or(&self.certificate)
     }
 
-    fn ocsp_path(&self) -> PathBuf {
+    /// The file that holds the response of OCSP, if there is one.
+    #[must_use]
+    pub fn ocsp_path(&self) -> PathBuf {
         self.ocsp.clone().unwrap_or_else(|| {
             let mut path = self.certificate.clone().into_os_string();
             path.push(".ocsp");
@@ -99,6 +109,12 @@ impl PemFiles {
         let paths = [Some(self.certificate.clone()), self.key.clone(), Some(self.ocsp_path())];
         Stamp(paths.iter().flatten().map(|path| stamp(path)).collect())
     }
+}
+
+/// Whether a response of OCSP may be stapled now.
+fn check_staple(response: &[u8], loaded: &LoadedCertificate) -> Result<(), StapleError> {
+    let staple = Staple::read(response, loaded.chain.first().map_or(&[][..], |first| first))?;
+    if staple.is_good_at(now() as i64) { Ok(()) } else { Err(StapleError::Expired) }
 }
 
 /// Reads the certificates of those who issue clients' certificates.
@@ -180,9 +196,18 @@ mod tests {
         assert_eq!((whole.loaded.facts.names.as_slice(), whole.ocsp), (&["a.example".to_owned()][..], None));
         fs::write(folder.path().join("site.pem"), certificate).unwrap();
         fs::write(folder.path().join("site.key"), key).unwrap();
-        fs::write(folder.path().join("site.pem.ocsp"), b"staple").unwrap();
         let apart = files(&folder, true).read().unwrap();
-        assert_eq!((apart.loaded, apart.ocsp.as_deref()), (whole.loaded, Some(&b"staple"[..])));
+        assert_eq!(apart.loaded, whole.loaded);
+        let staple = folder.path().join("site.pem.ocsp");
+        fs::write(&staple, b"staple").unwrap();
+        let stapled = files(&folder, true).read().unwrap();
+        assert_eq!((stapled.ocsp, stapled.ocsp_fault), (None, Some(StapleError::Malformed)));
+        // The responder is to try later.
+        fs::write(&staple, [0x30, 3, 0x0a, 1, 3]).unwrap();
+        assert_eq!(files(&folder, true).read().unwrap().ocsp_fault, Some(StapleError::Unsuccessful(3)));
+        fs::write(&staple, b"").unwrap();
+        let stapled = files(&folder, true).read().unwrap();
+        assert_eq!((stapled.ocsp, stapled.ocsp_fault), (None, None));
         let named = PemFiles { ocsp: Some(folder.path().join("none")), ..files(&folder, true) };
         assert!(named.read().unwrap_err().ends_with("/none: No such file or directory"));
     }

@@ -5,7 +5,7 @@ use crate::arguments::tls_file::{PemArgument, TlsFile};
 use crate::clock::now;
 use crate::report::{Level, Reporter};
 use crate::tls::expiry::{self, Urgency};
-use crate::tls::files::read_authorities;
+use crate::tls::files::{FromFiles, PemFiles, read_authorities};
 use crate::tls::registry::{Authorities, Certificate, Frontend, Registry, Settings};
 use tls::table::{ClientDemand, FrontendRow};
 
@@ -37,9 +37,7 @@ pub fn open(arguments: &Arguments, reporter: &Reporter) -> Result<Registry, Stri
             None => std::iter::repeat_with(|| registry.next_id()).find(|id| !names.contains(&id)).unwrap_or_default(),
         };
         let read = pem.files.read()?;
-        if read.is_key_open {
-            reporter.say(Level::Warning, &open_key(&pem.files.key_path().display().to_string()));
-        }
+        notes(&pem.files, &read).iter().for_each(|note| reporter.say(Level::Warning, note));
         let certificate = Certificate {
             is_default: pem.is_default,
             ..Certificate::from_files(id, frontend, pem.files.clone(), read)
@@ -101,10 +99,13 @@ pub fn demand(authorities: &Authorities) -> Result<ClientDemand, String> {
     })
 }
 
-/// What is said about a key that everybody can read.
+/// What is said about files that are used although something is wrong.
 #[must_use]
-pub fn open_key(path: &str) -> String {
-    format!("everybody on this machine can read the private key in {path}: give the file mode 600")
+pub fn notes(files: &PemFiles, read: &FromFiles) -> Vec<String> {
+    let key = files.key_path().display();
+    let open = || format!("everybody on this machine can read the private key in {key}: give the file mode 600");
+    let staple = |fault| format!("{} is not stapled: {fault}", files.ocsp_path().display());
+    read.is_key_open.then(open).into_iter().chain(read.ocsp_fault.map(staple)).collect()
 }
 
 /// What is said when a name is refused because another certificate has it.

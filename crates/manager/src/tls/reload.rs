@@ -7,7 +7,7 @@ use crate::report::Level;
 use crate::state::Manager;
 use crate::tls::apply;
 use crate::tls::files::{FromFiles, PemFiles, Stamp};
-use crate::tls::open::{demand, open_key, say_dates};
+use crate::tls::open::{demand, notes, say_dates};
 use crate::tls::registry::{Origin, Registry};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -59,9 +59,7 @@ fn from_files(registry: &Registry) -> Vec<(String, PemFiles, Stamp)> {
 }
 
 fn note(manager: &Manager, files: &PemFiles, read: &FromFiles) {
-    if read.is_key_open {
-        manager.say(Level::Warning, open_key(&files.key_path().display().to_string()));
-    }
+    notes(files, read).into_iter().for_each(|note| manager.say(Level::Warning, note));
 }
 
 /// What is known of files that changed.
