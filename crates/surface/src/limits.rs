@@ -330,6 +330,9 @@ pub const CONNECTION_OPTIONS_MAX: usize = 64;
 pub const TLS_HANDSHAKES_MAX: usize = 1024;
 /// Most bytes of a client's first message (ClientHello), with what surrounds it.
 pub const TLS_HELLO_BYTES_MAX: usize = 32 << 10;
+/// Most bytes of the names of authorities that clients are told they may have their certificates from; beyond that they are told none. A
+/// list in a handshake can have no more than 64 KiB.
+pub const TLS_AUTHORITY_NAMES_BYTES_MAX: usize = 16 << 10;
 /// How long after the authorities of the system could not all be read they are read again, in seconds, when a handshake needs them.
 pub const AUTHORITIES_RETRY_SECONDS: u64 = 5;
 /// Bytes that a TLS connection encrypts ahead of what its client takes.

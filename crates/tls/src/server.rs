@@ -18,7 +18,7 @@ use rustls_pki_types::CertificateDer;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use surface::limits::TLS_EARLY_DATA_BYTES_MAX;
+use surface::limits::{TLS_AUTHORITY_NAMES_BYTES_MAX, TLS_EARLY_DATA_BYTES_MAX};
 
 /// HTTP/2 in ALPN.
 pub const ALPN_HTTP2: &[u8] = b"h2";
@@ -316,7 +316,10 @@ fn verifier(demand: &ClientDemand, provider: &Arc<CryptoProvider>) -> Result<Arc
     for authority in authorities {
         roots.add(CertificateDer::from(authority.clone())).map_err(|error| format!("authority of clients: {error}"))?;
     }
+    let names_bytes: usize = roots.subjects().iter().map(|name| name.as_ref().len()).sum();
     let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+    let builder =
+        if names_bytes > TLS_AUTHORITY_NAMES_BYTES_MAX { builder.clear_root_hint_subjects() } else { builder };
     let builder = if is_required { builder } else { builder.allow_unauthenticated() };
     builder.build().map_err(|error| format!("authorities of clients: {error}"))
 }

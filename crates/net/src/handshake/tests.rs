@@ -333,6 +333,62 @@ fn certificates_of_clients_are_verified_and_vcl_is_told_whose_they_are() {
 }
 
 #[test]
+fn authorities_with_names_too_long_for_a_handshake_are_not_named_and_verify_all_the_same() {
+    run(async {
+        let (authority, config, _) = client_of_an_authority();
+        let key = KeyPair::generate().unwrap();
+        let named = |number: usize| {
+            let mut params = CertificateParams::new(vec![]).unwrap();
+            params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+            params.distinguished_name.push(rcgen::DnType::OrganizationName, format!("{number} {}", "x".repeat(90)));
+            params.self_signed(&key).unwrap().der().to_vec()
+        };
+        let mut table = simple();
+        let authorities = (0..1000).map(named).chain([authority]).collect();
+        table.frontends[0].client = ClientDemand::Required { authorities };
+        let served = build(&table).unwrap();
+        for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+            let provider = Arc::clone(config.crypto_provider());
+            let only = ClientConfig::builder_with_provider(Arc::clone(&provider))
+                .with_protocol_versions(&[version])
+                .unwrap()
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(Believer((*provider).clone())))
+                .with_client_cert_resolver(Arc::clone(&config.client_auth_cert_resolver));
+            let (server, client) = meet(&served, "a", only, "a.example", false).await;
+            let server = server.unwrap_or_else(|failure| panic!("{version:?}: {failure:?}"));
+            assert!(server.facts.client_certificate.is_some());
+            client.unwrap();
+        }
+    });
+}
+
+/// An authority of clients, and a client with a certificate that expires in a minute, at the second time that is returned.
+fn client_of_an_authority() -> (Vec<u8>, ClientConfig, f64) {
+    let root = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec![]).unwrap();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let issuer = CertifiedIssuer::self_signed(params, &root).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec![]).unwrap();
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    params.not_after = (std::time::SystemTime::now() + Duration::from_secs(60)).into();
+    let theirs = params.signed_by(&key, &issuer).unwrap();
+    let until = tls::certificate::CertificateFacts::read(theirs.der()).unwrap().not_after;
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    let believer = Arc::new(Believer(provider.clone()));
+    let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(provider))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .dangerous()
+        .with_custom_certificate_verifier(believer)
+        .with_client_auth_cert(vec![theirs.der().clone()], key)
+        .unwrap();
+    (issuer.der().to_vec(), config, until as f64)
+}
+
+#[test]
 fn a_challenge_is_answered_for_its_name_and_nothing_else_is() {
     run(async {
         let key = KeyPair::generate().unwrap();
