@@ -24,7 +24,7 @@ use crate::clock::Clock;
 use crate::fetch::spare::Spares;
 use crate::idle_sessions::IdleSessions;
 use crate::loaded_vcl::VclTable;
-use crate::memory::{Bound, Ledger, RequestMemory};
+use crate::memory::{Bound, Ledger, RequestMemory, SentAhead};
 use crate::mempool_counts::{Counted, PoolCounters};
 use crate::origin::http1::received::ReceiveBuffers;
 use crate::origin::http2::connections::Connections;
@@ -176,6 +176,12 @@ impl Loop {
     pub fn with_pool_counters(self, pools: LoopPools) -> Loop {
         let LoopPools { requests, sessions, fetches } = pools;
         Loop { requests: RequestPool::counting(requests), sessions, fetches, ..self }
+    }
+
+    /// What counts the bytes that a connection has encrypted ahead of its client.
+    #[must_use]
+    pub fn sent_ahead(&self) -> SentAhead {
+        SentAhead::new(Rc::clone(&self.memory))
     }
 
     /// The next transaction id.

@@ -3,8 +3,8 @@
 //! Each event loop has a [`Ledger`] that only it writes. The ledger takes memory from the sum of all loops ([`RequestMemory`])
 //! in grants, ahead of need, so that a plain hit changes two numbers of its own loop and nothing shared. Counted are a base for
 //! every request or fetch in progress ([`REQUEST_BASE_BYTES`]) and what it reports to hold beyond that ([`Held`]): filters,
-//! bodies that bypass the cache, long heads, large VCL values. Bodies kept by `std.cache_req_body` are counted by their
-//! storage.
+//! bodies that bypass the cache, long heads, large VCL values. So is what connections have encrypted for clients that do not take it
+//! ([`SentAhead`]). Bodies kept by `std.cache_req_body` are counted by their storage.
 //!
 //! *Invariant:* once any of a response was sent, it is never given up for lack of memory. It is counted even beyond the limit,
 //! and uses less where possible (a body that passes by comes piece by piece). Only new work is refused. The last
@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use surface::counter::Main;
-use surface::limits::{REQUEST_BASE_BYTES, REQUEST_GRANT_BYTES};
+use surface::limits::{REQUEST_BASE_BYTES, REQUEST_GRANT_BYTES, TLS_SEND_AHEAD_BYTES, TLS_SEND_AHEAD_BYTES_SHORT};
 
 /// The record for a refused request.
 pub(crate) const MEMORY_SHORT: &str = "Out of memory for requests (parameter requests_memory_max)";
@@ -53,7 +53,7 @@ enum Room {
 
 /// The limit for all loops together. Used when a grant is taken or given back, and while memory is short, but never for a
 /// request that finds enough.
-pub(crate) trait Bound {
+pub trait Bound {
     /// The sum over all loops.
     fn memory(&self) -> &RequestMemory;
 
@@ -72,7 +72,8 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    pub(crate) fn new(bound: Arc<dyn Bound>, counters: Arc<MainCounters>) -> Rc<Ledger> {
+    /// Holds nothing; `counters` are those of the loop.
+    pub fn new(bound: Arc<dyn Bound>, counters: Arc<MainCounters>) -> Rc<Ledger> {
         let none = Cell::new(0);
         Rc::new(Ledger {
             bound,
@@ -212,5 +213,30 @@ impl Drop for Held {
         if let Some(ledger) = &self.ledger {
             ledger.shrink(self.bytes);
         }
+    }
+}
+
+/// What a connection has encrypted, or is about to, and its client has not taken. Counted until it is dropped.
+pub struct SentAhead {
+    ledger: Rc<Ledger>,
+    held: Held,
+}
+
+impl SentAhead {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new(ledger: Rc<Ledger>) -> SentAhead {
+        SentAhead { ledger, held: Held::default() }
+    }
+
+    /// The most that it may be in bytes: less while memory is short.
+    #[must_use]
+    pub fn bytes_max(&self) -> usize {
+        if self.ledger.is_short() { TLS_SEND_AHEAD_BYTES_SHORT } else { TLS_SEND_AHEAD_BYTES }
+    }
+
+    /// It is so many bytes now.
+    pub fn set(&mut self, bytes: usize) {
+        self.held.set(&self.ledger, bytes);
     }
 }

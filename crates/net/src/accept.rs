@@ -276,7 +276,8 @@ async fn open_encrypted<S: AsyncRead + AsyncWrite + Unpin + 'static>(
             session.end_with_handshake(&context);
             None
         }
-        Ok(Secured { stream, facts, early, is_challenge: false }) => {
+        Ok(Secured { mut stream, facts, early, is_challenge: false }) => {
+            stream.count_ahead(context.sent_ahead());
             let is_http2 = facts.alpn.as_deref() == Some("h2");
             session.hear_tls(&context, facts, early);
             let speaks = if is_http2 { Speaks::Http2 } else { Speaks::Either };

@@ -4,9 +4,10 @@
 //! Then the handshake goes on while the connection is read from, also by a read of nothing, which is ready at its end; an
 //! [`EarlyPhase`] tells those who wait how it ended. One that is not complete in time ends the connection: what came early is
 //! worth nothing any more. Received bytes are decrypted one record at a time and shown where they lie. Sent bytes are encrypted ahead of the client by
-//! [`TLS_SEND_AHEAD_BYTES`] at most. *Invariant:* a stream that waits for its client holds no more than rustls' buffer for one
-//! read (4 KiB).
+//! [`TLS_SEND_AHEAD_BYTES`] at most, less while memory is short, and what it has not taken counts as memory of requests. *Invariant:* a
+//! stream that waits for its client holds no more than rustls' buffer for one read (4 KiB).
 
+use engine::memory::SentAhead;
 use engine::peer::EarlyPhase;
 use rustls::ServerConnection;
 use std::future::Future as _;
@@ -29,6 +30,12 @@ pub(crate) struct TlsStream<S> {
     /// There may be early data that was not handed out.
     holds_early: bool,
     has_said_goodbye: bool,
+    /// The most that rustls encrypts ahead, in bytes.
+    ahead_bytes_max: usize,
+    /// What it has, and the client has not taken: at most this many bytes.
+    ahead_bytes: usize,
+    /// Where that counts; `None` = nowhere.
+    sent_ahead: Option<SentAhead>,
 }
 
 /// How far the handshake is.
@@ -55,7 +62,38 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
             None => Handshake::Complete,
             Some((phase, due)) => Handshake::UnderWay { phase, due: Box::pin(sleep_until(due)) },
         };
-        TlsStream { io, session, handshake, holds_early, has_said_goodbye: false }
+        TlsStream {
+            io,
+            session,
+            handshake,
+            holds_early,
+            has_said_goodbye: false,
+            ahead_bytes_max: TLS_SEND_AHEAD_BYTES,
+            ahead_bytes: 0,
+            sent_ahead: None,
+        }
+    }
+
+    /// From now on what the client has not taken counts there.
+    pub(crate) fn count_ahead(&mut self, sent_ahead: SentAhead) {
+        self.sent_ahead = Some(sent_ahead);
+    }
+
+    /// Has rustls encrypt as far ahead as there is memory for.
+    fn limit_ahead(&mut self) {
+        let bytes_max = self.sent_ahead.as_ref().map_or(TLS_SEND_AHEAD_BYTES, SentAhead::bytes_max);
+        if bytes_max != self.ahead_bytes_max {
+            self.session.set_buffer_limit(Some(bytes_max));
+            self.ahead_bytes_max = bytes_max;
+        }
+    }
+
+    /// Counts what the client has not taken.
+    fn hold_ahead(&mut self, bytes: usize) {
+        self.ahead_bytes = bytes.min(TLS_SEND_AHEAD_BYTES);
+        if let Some(sent_ahead) = &mut self.sent_ahead {
+            sent_ahead.set(self.ahead_bytes);
+        }
     }
 
     /// Hands out early data, if there is any.
@@ -115,6 +153,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
                 Err(error) => return Poll::Ready(Err(error)),
             }
+        }
+        if self.ahead_bytes > 0 {
+            self.hold_ahead(0);
         }
         Poll::Ready(Ok(()))
     }
@@ -204,13 +245,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsStream<S> {
         if slices.iter().all(|slice| slice.is_empty()) {
             return Poll::Ready(Ok(0));
         }
+        this.limit_ahead();
         loop {
             let count = this.session.writer().write_vectored(slices)?;
             if count > 0 {
-                // What the client does not take at once waits for the next write, or for the flush.
                 return match this.poll_send(context) {
-                    Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-                    Poll::Ready(Ok(())) | Poll::Pending => Poll::Ready(Ok(count)),
+                    Poll::Ready(sent) => Poll::Ready(sent.map(|()| count)),
+                    // What the client does not take at once waits for the next write, or for the flush.
+                    Poll::Pending => {
+                        this.hold_ahead(this.ahead_bytes + count);
+                        Poll::Ready(Ok(count))
+                    }
                 };
             }
             ready!(this.poll_send(context))?;

@@ -337,6 +337,8 @@ pub const TLS_AUTHORITY_NAMES_BYTES_MAX: usize = 16 << 10;
 pub const AUTHORITIES_RETRY_SECONDS: u64 = 5;
 /// Bytes that a TLS connection encrypts ahead of what its client takes.
 pub const TLS_SEND_AHEAD_BYTES: usize = 64 << 10;
+/// The same while requests hold nearly as much as all of them together may (parameter `requests_memory_max`): one record.
+pub const TLS_SEND_AHEAD_BYTES_SHORT: usize = 16 << 10;
 /// Most requests under way on one connection of HTTP/3. One that its client has reset counts until its work is over.
 pub const HTTP3_STREAMS_MAX: usize = 100;
 /// Most streams that a client may have open beside its requests: its control stream, those of QPACK, and what nobody knows.

@@ -604,6 +604,67 @@ fn a_client_that_does_not_read_is_not_encrypted_for() {
     });
 }
 
+/// A limit for the memory of requests.
+struct Bounded(engine::memory::RequestMemory, u64);
+
+impl engine::memory::Bound for Bounded {
+    fn memory(&self) -> &engine::memory::RequestMemory {
+        &self.0
+    }
+
+    fn limit_bytes(&self) -> u64 {
+        self.1
+    }
+}
+
+#[test]
+fn what_is_encrypted_for_clients_that_do_not_read_counts_and_is_less_when_memory_is_short() {
+    use engine::memory::{Ledger, SentAhead};
+    use surface::counter::Main;
+    use surface::limits::{TLS_SEND_AHEAD_BYTES, TLS_SEND_AHEAD_BYTES_SHORT};
+    run(async {
+        const CLIENTS: usize = 20;
+        let counters = Arc::new(shm::counters::MainCounters::new());
+        let held = || counters.get(Main::ReqBytes) as usize;
+        let served = build(&simple()).unwrap();
+        for (limit, each) in [(1 << 30, TLS_SEND_AHEAD_BYTES), (1, TLS_SEND_AHEAD_BYTES_SHORT)] {
+            let memory = Arc::new(Bounded(Default::default(), limit));
+            let ledger = Ledger::new(memory, Arc::clone(&counters));
+            let mut short = SentAhead::new(Rc::clone(&ledger));
+            short.set(1);
+            let (mut streams, mut clients) = (Vec::new(), Vec::new());
+            for _ in 0..CLIENTS {
+                let (server, client) = meet(&served, "a", client(), "a.example", false).await;
+                let mut stream = server.unwrap_or_else(|failure| panic!("{failure:?}")).stream;
+                stream.count_ahead(SentAhead::new(Rc::clone(&ledger)));
+                let before = held();
+                stream.write_all(b"taken at once").await.unwrap();
+                assert_eq!(held(), before);
+                let body = vec![0; 1 << 20];
+                let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(&body)).await;
+                streams.push(stream);
+                clients.push(client.unwrap());
+            }
+            let most = 1 + CLIENTS * TLS_SEND_AHEAD_BYTES;
+            assert!(held() > CLIENTS * each && held() <= most, "{} of {CLIENTS} at {each}", held());
+            assert!(each < TLS_SEND_AHEAD_BYTES || held() == most);
+            let (stream, client) = (&mut streams[0], &mut clients[0]);
+            let before = held();
+            let mut received = vec![0; 64 << 10];
+            let flushed = async {
+                while let Ok(Ok(1..)) = tokio::time::timeout(Duration::from_secs(1), client.read(&mut received)).await {
+                }
+            };
+            let (sent, ()) = tokio::join!(stream.flush(), flushed);
+            sent.unwrap();
+            assert!(held() + each <= before, "what was taken does not count any more");
+            drop(streams);
+            assert_eq!(held(), 1);
+            drop(short);
+        }
+    });
+}
+
 #[test]
 fn early_data_is_read_before_the_handshake_ends_and_only_once() {
     run(async {
