@@ -130,6 +130,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         }
     }
 
+    /// Whoever only writes does not learn otherwise that the handshake has failed, or is not complete in time.
+    fn check_handshake(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        match &mut self.handshake {
+            Handshake::Complete => Ok(()),
+            Handshake::UnderWay { due, .. } => match due.as_mut().poll(context) {
+                Poll::Pending => Ok(()),
+                Poll::Ready(()) => {
+                    self.fail_handshake();
+                    Err(io::ErrorKind::TimedOut.into())
+                }
+            },
+            Handshake::Failed => Err(io::ErrorKind::ConnectionAborted.into()),
+        }
+    }
+
     /// Goes on with the handshake, if it is not over.
     fn poll_handshake(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let Handshake::UnderWay { .. } = self.handshake {
@@ -245,6 +260,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsStream<S> {
         if slices.iter().all(|slice| slice.is_empty()) {
             return Poll::Ready(Ok(0));
         }
+        this.check_handshake(context)?;
         this.limit_ahead();
         loop {
             let count = this.session.writer().write_vectored(slices)?;
@@ -268,6 +284,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsStream<S> {
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        this.check_handshake(context)?;
         ready!(this.poll_send(context))?;
         Pin::new(&mut this.io).poll_flush(context)
     }

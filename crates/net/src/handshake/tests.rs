@@ -832,6 +832,34 @@ fn a_handshake_with_early_data_that_is_never_complete_ends_the_connection() {
 }
 
 #[test]
+fn a_handshake_that_is_never_complete_ends_the_connection_while_it_is_only_written_to() {
+    run(async {
+        let (_, served, config) = early_client().await;
+        let begun = Instant::now();
+        let (_session, mut near, mut secured) = resume_early(&served, &config).await;
+        let reading = async {
+            let mut received = vec![0; 64 << 10];
+            while near.read(&mut received).await.is_ok_and(|count| count > 0) {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        let writing = async {
+            while begun.elapsed() < Duration::from_secs(60) {
+                if let Err(error) = secured.stream.write_all(&[0; 32 << 10]).await {
+                    return error.kind();
+                }
+            }
+            io::ErrorKind::Other
+        };
+        let kind = tokio::select! { kind = writing => kind, () = reading => panic!("the client reads on") };
+        assert_eq!(kind, io::ErrorKind::TimedOut);
+        assert!((begun.elapsed().as_secs_f64() - 8.0).abs() < 0.5, "{:?}", begun.elapsed());
+        assert!(!secured.early.clone().unwrap().ended().await);
+        assert!(secured.stream.flush().await.is_err() && secured.stream.write(b"more").await.is_err());
+    });
+}
+
+#[test]
 fn sessions_outlive_a_change_of_certificates_and_not_one_of_demands() {
     run(async {
         let (mut table, served, config) = early_client().await;
