@@ -16,6 +16,7 @@ mod stream;
 mod upgrade;
 
 pub use detect::Speaks;
+pub use discard::poll_discard;
 pub use opening::{OpeningSession, ProxyFacts};
 
 use crate::context::Loop;

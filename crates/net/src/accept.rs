@@ -253,6 +253,7 @@ async fn open_encrypted<S: AsyncRead + AsyncWrite + Unpin + 'static>(
         let parameters = context.engine.parameters.load();
         Terms {
             due: session.opened_at() + time_allowed(&parameters),
+            now: context.clock.now(),
             http2: parameters.feature & feature::HTTP2 != 0,
             ja3: parameters.tls_ja3,
         }

@@ -13,19 +13,22 @@ mod facts;
 use crate::tls_stream::TlsStream;
 use arc_swap::ArcSwap;
 use engine::peer::EarlyPhase;
+use engine::transport::poll_discard;
 use facts::HelloFacts;
-pub(crate) use facts::client_certificate;
+pub(crate) use facts::{client_certificate, has_expired};
 use rustls::server::{Accepted, AcceptedAlert, Acceptor};
 use rustls::{ProtocolVersion, ServerConnection};
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::io::{self, Write};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use surface::close_reason::CloseReason;
 use surface::limits::{
-    DISMISSED_AT_ONCE_MAX, DISMISSED_IDLE_SECONDS_MIN, DISMISSED_PART, TLS_HANDSHAKES_MAX, TLS_HELLO_BYTES_MAX,
+    DISMISSED_AT_ONCE_MAX, DISMISSED_IDLE_SECONDS_MIN, DISMISSED_PART, FAREWELL_BYTES_MAX, FAREWELL_SECONDS,
+    TLS_HANDSHAKES_MAX, TLS_HELLO_BYTES_MAX,
 };
 use surface::parameter::Parameters;
 use tls::server::{ALPN_CHALLENGE, Frontend, Refusal, ServedTls};
@@ -36,6 +39,8 @@ use vcl_run::tls::TlsFacts;
 
 /// Longest time that a handshake may be given, in seconds.
 const HANDSHAKE_SECONDS_MAX: f64 = 86_400.0;
+/// What the log says of a client that resumes a session with a certificate that has expired since.
+pub(crate) const EXPIRED: &str = "the client's certificate has expired";
 
 /// How long a whole handshake may take, over TCP and over QUIC.
 pub(crate) fn time_allowed(parameters: &Parameters) -> Duration {
@@ -86,6 +91,8 @@ impl TlsService {
 pub(crate) struct Terms {
     /// When it must be over.
     pub(crate) due: Instant,
+    /// What time it is for certificates of clients, in seconds since 1970.
+    pub(crate) now: f64,
     /// HTTP/2 is offered.
     pub(crate) http2: bool,
     /// The fingerprint of the client is wanted.
@@ -222,7 +229,8 @@ async fn negotiate<S: AsyncRead + AsyncWrite + Unpin>(
     terms: Terms,
     handshakes: &Handshakes,
 ) -> Result<Secured<S>, Failure> {
-    let (accepted, received, seen) = read_hello(&mut io, received).await?;
+    let due = terms.due;
+    let (accepted, received, seen) = read_hello(&mut io, received, due).await?;
     let hello = HelloFacts::new(&accepted.client_hello(), terms.ja3.then_some(&received));
     let chosen = match &frontend {
         Some(frontend) => frontend.choose(&accepted.client_hello(), terms.http2),
@@ -230,7 +238,7 @@ async fn negotiate<S: AsyncRead + AsyncWrite + Unpin>(
     };
     let (Some(frontend), Ok(config)) = (&frontend, &chosen) else {
         let refusal = chosen.err().unwrap_or(Refusal::NoCertificates);
-        send(&mut io, &alert(refusal.alert())).await;
+        send(&mut io, &alert(refusal.alert()), due).await;
         let name = hello.server_name.as_deref().map(|name| format!(" ({name})")).unwrap_or_default();
         return Err(Failure::new(CloseReason::RxBad, format!("{refusal}{name}")));
     };
@@ -238,18 +246,25 @@ async fn negotiate<S: AsyncRead + AsyncWrite + Unpin>(
     let mut session = match begun {
         Ok(session) => Box::new(session),
         Err((error, alert)) => {
-            send_alert(&mut io, alert).await;
+            send_alert(&mut io, alert, due).await;
             return Err(broken(&error));
         }
     };
     let rest = received.get(seen..).unwrap_or_default().to_vec();
     drop(received);
-    complete(&mut io, &mut session, handshakes, rest).await?;
+    complete(&mut io, &mut session, handshakes, rest, due).await?;
+    if session.peer_certificates().is_some_and(|chain| has_expired(chain, terms.now)) {
+        // There is no way to say it in an alert of its own.
+        session.send_close_notify();
+        let _ = flush(&mut io, &mut session).await;
+        part(&mut io, due).await;
+        return Err(Failure::new(CloseReason::RxBad, EXPIRED));
+    }
     let facts = hello.agreed(&session, frontend);
     let early = session.is_handshaking().then(EarlyPhase::begun);
     let is_challenge = session.alpn_protocol() == Some(ALPN_CHALLENGE);
     Ok(Secured {
-        stream: TlsStream::new(io, session, early.clone().map(|phase| (phase, terms.due))),
+        stream: TlsStream::new(io, session, early.clone().map(|phase| (phase, due))),
         facts,
         early,
         is_challenge,
@@ -260,12 +275,13 @@ async fn negotiate<S: AsyncRead + AsyncWrite + Unpin>(
 async fn read_hello<S: AsyncRead + AsyncWrite + Unpin>(
     io: &mut S,
     mut received: Vec<u8>,
+    due: Instant,
 ) -> Result<(Accepted, Vec<u8>, usize), Failure> {
     let mut acceptor = Acceptor::default();
     let mut seen = 0;
     loop {
         if received.first().is_some_and(u8::is_ascii_uppercase) {
-            send(io, IN_CLEAR).await;
+            send(io, IN_CLEAR, due).await;
             return Err(Failure::new(CloseReason::RxJunk, "this is HTTP in clear"));
         }
         while seen < received.len() {
@@ -275,7 +291,7 @@ async fn read_hello<S: AsyncRead + AsyncWrite + Unpin>(
                 Ok(None) => {}
                 Ok(Some(accepted)) => return Ok((accepted, received, seen)),
                 Err((error, alert)) => {
-                    send_alert(io, alert).await;
+                    send_alert(io, alert, due).await;
                     return Err(broken(&error));
                 }
             }
@@ -297,12 +313,14 @@ async fn complete<S: AsyncRead + AsyncWrite + Unpin>(
     session: &mut ServerConnection,
     handshakes: &Handshakes,
     mut received: Vec<u8>,
+    due: Instant,
 ) -> Result<(), Failure> {
     let closed = || Failure::new(CloseReason::RemClose, "the client closed");
     loop {
         let processed = handshakes.compute(|| process(session, &received)).await;
         if let Err(error) = processed {
             let _ = flush(io, session).await;
+            part(io, due).await;
             return Err(broken(&error));
         }
         // In TLS 1.3 only tickets are left to send then: they go with the response, or in the first pause.
@@ -358,15 +376,30 @@ const IN_CLEAR: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r
     Connection: close\r\n\r\nThis port speaks HTTPS, and not HTTP\n";
 
 /// Bytes for somebody whose connection ends anyway: whether they arrive does not matter.
-async fn send<S: AsyncWrite + Unpin>(io: &mut S, bytes: &[u8]) {
+async fn send<S: AsyncRead + AsyncWrite + Unpin>(io: &mut S, bytes: &[u8], due: Instant) {
     let _ = io.write_all(bytes).await;
-    let _ = io.shutdown().await;
+    part(io, due).await;
 }
 
-async fn send_alert<S: AsyncWrite + Unpin>(io: &mut S, mut alert: AcceptedAlert) {
+async fn send_alert<S: AsyncRead + AsyncWrite + Unpin>(io: &mut S, mut alert: AcceptedAlert, due: Instant) {
     let mut bytes = Vec::new();
     let _ = alert.write_all(&mut bytes as &mut dyn Write);
-    send(io, &bytes).await;
+    send(io, &bytes, due).await;
+}
+
+/// Says no more, and reads what is still sent for a while: closing over it would reset the connection, and cost the client the last word.
+async fn part<S: AsyncRead + AsyncWrite + Unpin>(io: &mut S, due: Instant) {
+    let _ = io.shutdown().await;
+    let mut bytes_left = FAREWELL_BYTES_MAX;
+    let due = due.min(Instant::now() + Duration::from_secs(FAREWELL_SECONDS));
+    let discarded = async {
+        while bytes_left > 0
+            && let count @ 1.. = poll_fn(|context| poll_discard(io, context)).await
+        {
+            bytes_left = bytes_left.saturating_sub(count);
+        }
+    };
+    let _ = tokio::time::timeout_at(due, discarded).await;
 }
 
 /// A fatal alert in clear. Source: RFC 8446 §5.1, §6.

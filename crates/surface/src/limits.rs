@@ -317,7 +317,8 @@ pub const PRIORITIES_WAITING_MAX: usize = 100;
 pub const H2_LATE_DATA_MAX: u32 = 16;
 /// How long the rest of what a client sends is still read, and thrown away, once all was sent to it and the connection is over, in
 /// seconds: closing it at once could cost the client the end of its answer. Over HTTP/1 that is done only after a request that was
-/// answered before it was read to its end; over HTTP/2 it is read again so long as long as the system delivers more of what was sent.
+/// answered before it was read to its end; over HTTP/2 it is read again so long as long as the system delivers more of what was sent. After a
+/// TLS handshake that failed it is done within the time of the handshake.
 pub const FAREWELL_SECONDS: u64 = 1;
 /// Most bytes that are read then.
 pub const FAREWELL_BYTES_MAX: usize = 1 << 20;

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 const DISCARDED_BYTES: usize = 4 << 10;
 
 /// Reads and throws away. Returns how much it was; 0 at the end, whatever that is.
-pub(super) fn poll_discard(stream: &mut (impl AsyncRead + Unpin), context: &mut Context<'_>) -> Poll<usize> {
+pub fn poll_discard(stream: &mut (impl AsyncRead + Unpin), context: &mut Context<'_>) -> Poll<usize> {
     let mut bytes = [0; DISCARDED_BYTES];
     let mut buffer = ReadBuf::new(&mut bytes);
     let read = ready!(Pin::new(stream).poll_read(context, &mut buffer));

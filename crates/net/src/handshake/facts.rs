@@ -48,6 +48,13 @@ impl HelloFacts {
     }
 }
 
+/// Whether the certificate that the client has shown has expired at `now`, in seconds since 1970. A session that is resumed has not been
+/// verified again since it began.
+pub(crate) fn has_expired(chain: &[CertificateDer<'_>], now: f64) -> bool {
+    let facts = chain.first().and_then(|first| CertificateFacts::read(first).ok());
+    facts.is_some_and(|facts| now > facts.not_after as f64)
+}
+
 /// The certificate that the client has shown, which rustls has verified, with those it came with.
 pub(crate) fn client_certificate(chain: &[CertificateDer<'_>]) -> Option<Box<ClientCertificate>> {
     let first = chain.first()?;

@@ -110,7 +110,7 @@ fn offering(protocols: &[&[u8]]) -> ClientConfig {
 }
 
 fn terms(http2: bool) -> Terms {
-    Terms { due: Instant::now() + Duration::from_secs(8), http2, ja3: false }
+    Terms { due: Instant::now() + Duration::from_secs(8), now: 0.0, http2, ja3: false }
 }
 
 fn run(test: impl Future<Output = ()>) {
@@ -389,6 +389,39 @@ fn client_of_an_authority() -> (Vec<u8>, ClientConfig, f64) {
 }
 
 #[test]
+fn a_session_is_not_resumed_with_a_certificate_that_has_expired() {
+    run(async {
+        let (authority, config, until) = client_of_an_authority();
+        let mut table = simple();
+        table.frontends[0].client = ClientDemand::Required { authorities: vec![authority] };
+        let served = build(&table).unwrap();
+        let connector = TlsConnector::from(Arc::new(config));
+        let meet_at = async |now| {
+            let (near, far) = tokio::io::duplex(64 << 10);
+            let (terms, handshakes) = (Terms { now, ..terms(false) }, Handshakes::default());
+            let server = shake_hands(far, Vec::new(), served.of("a"), terms, &handshakes);
+            let client = async {
+                let mut client = connector.connect("a.example".try_into().unwrap(), near).await?;
+                // The tickets, or the end.
+                let _ = tokio::time::timeout(Duration::from_millis(1), client.read(&mut [0])).await;
+                io::Result::Ok(client)
+            };
+            let (server, client) = tokio::join!(server, client);
+            if let Ok(server) = server {
+                let is_resumed = server.facts.is_resumed;
+                talk(server, client.unwrap()).await;
+                return Ok(is_resumed);
+            }
+            server.map(|_| false)
+        };
+        assert!(!meet_at(until - 2.0).await.unwrap());
+        assert!(meet_at(until - 1.0).await.unwrap());
+        let failure = meet_at(until + 1.0).await.unwrap_err();
+        assert_eq!((failure.reason, failure.cause.as_str()), (CloseReason::RxBad, EXPIRED));
+    });
+}
+
+#[test]
 fn a_challenge_is_answered_for_its_name_and_nothing_else_is() {
     run(async {
         let key = KeyPair::generate().unwrap();
@@ -446,6 +479,33 @@ fn what_is_no_tls_ends_with_a_word() {
         // An alert where a hello should be.
         let (failure, _) = hostile(&[21, 3, 1, 0, 2, 2, 40], 1).await;
         assert!(!failure.cause.is_empty());
+    });
+}
+
+#[test]
+fn an_answer_in_clear_is_not_lost_to_a_reset() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let listening = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listening.local_addr().unwrap();
+        let client = async {
+            let mut client = tokio::net::TcpStream::connect(address).await.unwrap();
+            let request = format!("GET / HTTP/1.1\r\nHost: a\r\nX-Long: {}\r\n\r\n", "x".repeat(500));
+            client.write_all(request.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).await.unwrap();
+            // After a reset the system refuses that.
+            client.write_all(b"more").await.map(|()| answer)
+        };
+        let handshakes = Handshakes::default();
+        let server = async {
+            let (stream, _) = listening.accept().await.unwrap();
+            stream.readable().await.unwrap();
+            shake_hands(stream, Vec::new(), None, terms(false), &handshakes).await.err().unwrap()
+        };
+        let (answer, failure) = tokio::join!(client, server);
+        assert!(answer.unwrap().ends_with("This port speaks HTTPS, and not HTTP\n"));
+        assert_eq!(failure.reason, CloseReason::RxJunk);
     });
 }
 

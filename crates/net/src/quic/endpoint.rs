@@ -13,7 +13,7 @@
 use super::ids::{LoopIds, WorkerIds};
 use super::socket::{LoopSocket, Mailboxes};
 use super::streams::{Connection, SendRoom};
-use crate::handshake::{client_certificate, time_allowed};
+use crate::handshake::{EXPIRED, client_certificate, has_expired, time_allowed};
 use engine::context::Loop;
 use engine::peer::{EarlyPhase, Listener, Peer};
 use engine::transport::OpeningSession;
@@ -263,12 +263,13 @@ impl Client {
         };
         let mut session = OpeningSession::open(&context, peer, "HTTP/3");
         let Agreed { connection, facts, early } = match done {
-            Ok(Ok(done)) => done,
+            Ok(Ok(Some(done))) => done,
             failed => {
                 context.count(Main::H3HandshakesFailed);
                 let (reason, cause) = match failed {
                     Ok(Err(error)) => (CloseReason::RxBad, error.to_string()),
-                    _ => (CloseReason::RxTimeout, "tls_handshake_timeout passed".to_owned()),
+                    Ok(Ok(_)) => (CloseReason::RxBad, EXPIRED.to_owned()),
+                    Err(_) => (CloseReason::RxTimeout, "tls_handshake_timeout passed".to_owned()),
                 };
                 return session.fail_handshake(&context, reason, &cause, false);
             }
@@ -289,7 +290,8 @@ struct Agreed {
 }
 
 /// With early data, requests may come before the handshake is over: then it goes on beside the connection that is returned, and has
-/// its place until it is over, or its time is up.
+/// its place until it is over, or its time is up. `None` for a client that has resumed a session with a certificate that has expired
+/// since.
 async fn shake_hands(
     context: &Rc<Loop>,
     room: &Rc<SendRoom>,
@@ -297,7 +299,7 @@ async fn shake_hands(
     config: Arc<ServerConfig>,
     early_until: Option<Instant>,
     place: Place,
-) -> Result<Agreed, ConnectionError> {
+) -> Result<Option<Agreed>, ConnectionError> {
     let mut connecting = incoming.accept_with(config)?;
     let agreed = connecting.handshake_data().await?;
     let agreed = agreed.downcast::<HandshakeData>().ok();
@@ -321,22 +323,23 @@ async fn shake_hands(
             None => Ok(complete(context, room, agreed.as_deref(), connection)),
         };
     }
-    let facts = facts(agreed.as_deref(), &connection, true);
+    let facts = facts(agreed.as_deref(), &connection, context.clock.now(), true);
+    let Some(facts) = facts else { return Ok(None) };
     let phase = EarlyPhase::begun();
     tokio::task::spawn_local(see_to_the_end(Rc::clone(context), connection, over, due, Rc::clone(&phase), place));
-    Ok(Agreed { connection: serving, facts, early: Some(phase) })
+    Ok(Some(Agreed { connection: serving, facts, early: Some(phase) }))
 }
 
-/// What comes of a handshake that is complete.
+/// What comes of a handshake that is complete; `None` as for [`shake_hands`].
 fn complete(
     context: &Rc<Loop>,
     room: &Rc<SendRoom>,
     agreed: Option<&HandshakeData>,
     connection: quinn::Connection,
-) -> Agreed {
+) -> Option<Agreed> {
+    let facts = facts(agreed, &connection, context.clock.now(), false)?;
     context.count(Main::H3Handshakes);
-    let facts = facts(agreed, &connection, false);
-    Agreed { connection: Connection::new(context, room, connection), facts, early: None }
+    Some(Agreed { connection: Connection::new(context, room, connection), facts, early: None })
 }
 
 /// Waits for the end of a handshake that has brought early data, and says how it ended.
@@ -362,11 +365,19 @@ async fn see_to_the_end(
 }
 
 /// What is known of the handshake. QUIC has one version of TLS; the suite is quinn's secret, and so is whether a session was resumed
-/// unless it has brought early data.
-fn facts(agreed: Option<&HandshakeData>, connection: &quinn::Connection, is_resumed: bool) -> TlsFacts {
+/// unless it has brought early data. `None` if the client's certificate has expired at `now`, in seconds since 1970.
+fn facts(
+    agreed: Option<&HandshakeData>,
+    connection: &quinn::Connection,
+    now: f64,
+    is_resumed: bool,
+) -> Option<TlsFacts> {
     let identity = connection.peer_identity().and_then(|shown| shown.downcast::<Vec<CertificateDer<'static>>>().ok());
+    if identity.as_ref().is_some_and(|chain| has_expired(chain, now)) {
+        return None;
+    }
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into();
-    TlsFacts {
+    Some(TlsFacts {
         version: TLS_VERSION,
         cipher: "-",
         server_name: agreed.and_then(|agreed| agreed.server_name.as_deref()).map(Into::into),
@@ -374,7 +385,7 @@ fn facts(agreed: Option<&HandshakeData>, connection: &quinn::Connection, is_resu
         is_resumed,
         client_certificate: identity.and_then(|chain| client_certificate(&chain)),
         ..TlsFacts::default()
-    }
+    })
 }
 
 /// IPv4 as such, on a socket for both.
