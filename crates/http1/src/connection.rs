@@ -3,7 +3,7 @@
 //! Source: RFC 9110 §7.6.1, RFC 9112 §9.3.
 
 use crate::framing::{FramingError, is_http10, is_unframed_keep_alive};
-use crate::head::{HeadError, Sample};
+use crate::sample::Sample;
 use message::Message;
 use surface::header::{DROP_PASS, find};
 use surface::limits::CONNECTION_OPTIONS_MAX;
@@ -67,8 +67,8 @@ pub fn lists_close(message: &Message) -> bool {
 /// tells an origin.
 ///
 /// # Errors
-/// [`HeadError::TooManyOptions`].
-pub(crate) fn mark_hops(message: &mut Message) -> Result<(), HeadError> {
+/// More than [`CONNECTION_OPTIONS_MAX`] of them: the line in which there are too many.
+pub(crate) fn mark_hops(message: &mut Message) -> Result<(), Sample> {
     if !message.may_have("Connection") {
         return Ok(());
     }
@@ -80,7 +80,7 @@ pub(crate) fn mark_hops(message: &mut Message) -> Result<(), HeadError> {
         for token in tokens.filter(|token| !is_usual(token)) {
             count += 1;
             if count > CONNECTION_OPTIONS_MAX {
-                return Err(HeadError::TooManyOptions(Sample::of(value)));
+                return Err(Sample::of(value));
             }
             found.extend_from_slice(token);
             found.push(b',');
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(marked(&options), Ok(()));
         let usual = "close, keep-alive,, ".repeat(CONNECTION_OPTIONS_MAX);
         assert_eq!(marked(&[options.join(","), usual.clone()]), Ok(()));
-        assert_eq!(marked(&[options.join(","), usual, "te".into()]), Err(HeadError::TooManyOptions(Sample::of(b"te"))));
+        assert_eq!(marked(&[options.join(","), usual, "te".into()]), Err(Sample::of(b"te")));
         assert!(marked(&[options.join(",") + ",te"]).is_err());
         assert!(marked(&[options, vec!["te".into()]].concat()).is_err());
     }

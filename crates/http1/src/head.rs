@@ -17,6 +17,7 @@ mod plain;
 use crate::authority::is_host;
 use crate::connection::mark_hops;
 use crate::framing::merge_equal_lengths;
+use crate::sample::Sample;
 use crate::target::{MalformedTarget, split_absolute_form};
 use crate::token::{is_blank, is_control, is_token};
 use memchr::memchr;
@@ -51,34 +52,6 @@ pub enum HeadStatus {
         /// Bytes of the head, leading blank lines and the empty line at the end included.
         consumed: usize,
     },
-}
-
-/// The first bytes of an offending line, for the log.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Sample {
-    bytes: [u8; 20],
-    len: u8,
-}
-
-impl Sample {
-    pub(crate) fn of(line: &[u8]) -> Self {
-        let mut bytes = [0; 20];
-        let len = line.len().min(bytes.len());
-        bytes[..len].copy_from_slice(&line[..len]);
-        Sample { bytes, len: len as u8 }
-    }
-
-    /// The bytes, at most 20.
-    #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.len)]
-    }
-}
-
-impl std::fmt::Debug for Sample {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?}", String::from_utf8_lossy(self.as_bytes()))
-    }
 }
 
 /// Why a head was refused. Always the peer's fault.
@@ -228,7 +201,7 @@ fn parse(
     let mut lines = Lines { bytes: head, at: 0 };
     start_line(&head[lines.next().unwrap_or_default()], message)?;
     headers(&mut lines, limits, message)?;
-    mark_hops(message)?;
+    mark_hops(message).map_err(HeadError::TooManyOptions)?;
     Ok(HeadStatus::Complete { consumed })
 }
 

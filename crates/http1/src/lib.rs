@@ -20,6 +20,7 @@ mod connection;
 mod decode;
 mod framing;
 mod head;
+mod sample;
 mod target;
 mod token;
 mod write;
@@ -31,8 +32,7 @@ pub use framing::{
     BodyLength, FramingError, is_coded_until_close, is_http10, is_unframed_keep_alive, request_body_length,
     response_body_length,
 };
-pub use head::{
-    HeadError, HeadLimits, HeadStatus, START_LINE_SLOTS, Sample, parse_request, parse_response, parse_trailers,
-};
+pub use head::{HeadError, HeadLimits, HeadStatus, START_LINE_SLOTS, parse_request, parse_response, parse_trailers};
+pub use sample::Sample;
 pub use target::{AbsoluteForm, MalformedTarget, split_absolute_form};
 pub use write::{LAST_CHUNK, chunk_header, write_request_head, write_response_head, write_trailers};

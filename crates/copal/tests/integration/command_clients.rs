@@ -3,11 +3,10 @@
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use crate::daemon::{Daemon, PATIENCE, copal, eventually};
+use crate::daemon::{Barrier, Daemon, PATIENCE, copal, eventually};
 
 const VCL: &str = "vcl 4.1; backend origin none;";
 
@@ -99,10 +98,10 @@ fn strangers_don_t_keep_out_who_knows_the_secret() {
 fn strangers_don_t_end_a_command_that_came_together_with_the_secret() {
     let daemon = Daemon::with_vcl(VCL, 1, &[]);
     let address = address(&daemon);
-    let (file, pipe) = (daemon.folder.path().join("slow.vcl"), daemon.folder.path().join("pipe"));
-    let wait = format!("import std; sub vcl_init {{ std.log(std.fileread(\"{}\")); }}", pipe.display());
+    let (file, place) = (daemon.folder.path().join("slow.vcl"), daemon.folder.path().join("barrier"));
+    let wait = format!("import vtc; sub vcl_init {{ vtc.barrier_sync(\"{}\"); }}", place.display());
     std::fs::write(&file, format!("{VCL} {wait}")).unwrap();
-    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let barrier = Barrier::at(&place);
     let mut client = connect(&address);
     let (status, greeting) = reply(&mut client);
     assert_eq!(status, 107);
@@ -110,10 +109,7 @@ fn strangers_don_t_end_a_command_that_came_together_with_the_secret() {
     let answer = cli_proto::auth::answer(greeting.as_bytes().first_chunk().unwrap(), &secret);
     client.write_all(format!("auth {answer}\nvcl.load slow {}\n", file.display()).as_bytes()).unwrap();
     assert_eq!(reply(&mut client).0, 200);
-    // Once the worker has it open, the command is under way.
-    let mut open = std::fs::OpenOptions::new();
-    open.write(true).custom_flags(nix::libc::O_NONBLOCK);
-    let slow = eventually("it reads from the pipe", || open.open(&pipe).ok());
+    let slow = barrier.held();
     let strangers: Vec<TcpStream> = (0..surface::limits::CLI_CONNECTIONS_MAX)
         .map(|_| {
             let mut stranger = connect(&address);

@@ -289,6 +289,22 @@ fn dechunk(mut rest: &[u8]) -> Vec<u8> {
     }
 }
 
+/// Where a VCL waits with `vtc.barrier_sync()`: for a worker that hangs.
+pub struct Barrier(std::os::unix::net::UnixListener);
+
+impl Barrier {
+    pub fn at(path: &Path) -> Barrier {
+        let listener = std::os::unix::net::UnixListener::bind(path).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        Barrier(listener)
+    }
+
+    /// Waits until a worker waits here; it does so until what is returned is dropped.
+    pub fn held(&self) -> std::os::unix::net::UnixStream {
+        eventually("the worker waits", || self.0.accept().ok()).0
+    }
+}
+
 /// An origin inside the test: a function from the request head to the bytes of the response; counts its requests.
 pub struct Origin {
     pub port: u16,

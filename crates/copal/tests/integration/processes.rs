@@ -1,10 +1,8 @@
 //! The two processes: starting, stopping, dying and coming back, wrong arguments.
 
-use crate::daemon::{Daemon, Origin, Process, copal, eventually, free_port, ok};
+use crate::daemon::{Barrier, Daemon, Origin, Process, copal, eventually, free_port, ok};
 use nix::sys::signal::{Signal, kill};
-use nix::sys::stat::Mode;
 use nix::unistd::Pid;
-use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -175,21 +173,19 @@ fn killed_manager_takes_its_worker_with_it_and_the_next_one_listens_at_once() {
     let daemon = Daemon::in_front_of(origin.port, &[]);
     assert_eq!(daemon.get("/a").status, 200);
     let worker = daemon.worker();
-    // Its main thread waits for somebody to write to this pipe, and does not notice that its control connection closes.
-    let pipe = daemon.folder.path().join("pipe");
-    nix::unistd::mkfifo(&pipe, Mode::S_IRWXU).unwrap();
+    // Its main thread waits here, and does not notice that its control connection closes.
+    let place = daemon.folder.path().join("barrier");
+    let barrier = Barrier::at(&place);
     let stuck = daemon.folder.path().join("stuck.vcl");
-    let text = "vcl 4.1; import std; backend default none; sub vcl_init { std.log(std.fileread(\"@PIPE@\")); }";
-    std::fs::write(&stuck, text.replace("@PIPE@", pipe.to_str().unwrap())).unwrap();
+    let text = "vcl 4.1; import vtc; backend default none; sub vcl_init { vtc.barrier_sync(\"@\"); }";
+    std::fs::write(&stuck, text.replace('@', place.to_str().unwrap())).unwrap();
     let mut load = Command::new(copal());
     load.args(["adm", "-n", &daemon.run(), "vcl.load", "stuck"])
         .arg(&stuck)
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     let _load = Process(load.spawn().unwrap());
-    let mut open = std::fs::OpenOptions::new();
-    let open = open.write(true).custom_flags(nix::libc::O_NONBLOCK);
-    let _pipe = eventually("the worker reads from the pipe", || open.open(&pipe).ok());
+    let _held = barrier.held();
     daemon.process.signal(Signal::SIGKILL);
     let mut command = Command::new(copal());
     command.args(["daemon", "-F", "-j", "none", "-b", &format!("127.0.0.1:{}", origin.port), "-a"]);

@@ -1,9 +1,8 @@
 //! Upgrades: a new program takes over from a running one, and nothing is lost, whatever goes wrong on the way.
 
-use crate::daemon::{Answer, Daemon, Origin, PATIENCE, copal, eventually, exchange, free_port, ok};
+use crate::daemon::{Answer, Barrier, Daemon, Origin, PATIENCE, copal, eventually, exchange, free_port, ok};
 use command_fds::{CommandFdExt, FdMapping};
 use nix::sys::signal::{Signal, kill};
-use nix::sys::stat::Mode;
 use nix::unistd::Pid;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -61,13 +60,12 @@ impl Upgradable {
         Upgradable::start(tempfile::tempdir().unwrap(), &[&["-b", &backend], arguments].concat(), |_| {})
     }
 
-    /// With a VCL in which `@` is the folder; a pipe is there.
+    /// With a VCL in which `@` is the folder.
     fn with_vcl(origin: &Origin, vcl: &str) -> Upgradable {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("test.vcl").display().to_string();
         let text = vcl.replace("@PORT@", &origin.port.to_string()).replace('@', &folder.path().display().to_string());
         std::fs::write(&file, text).unwrap();
-        nix::unistd::mkfifo(&folder.path().join("pipe"), Mode::S_IRWXU).unwrap();
         Upgradable::start(folder, &["-f", &file], |_| {})
     }
 
@@ -211,10 +209,13 @@ fn what_is_known_of_backends_is_known_to_the_next_worker_and_to_the_next_vcl() {
     let checks = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&checks);
     let origin = Origin::start(move |head| {
-        if head.starts_with("GET /check ") && count.fetch_add(1, SeqCst) > 0 {
+        if !head.starts_with("GET /check ") {
+            return page(head);
+        }
+        if count.fetch_add(1, SeqCst) > 0 {
             std::thread::sleep(Duration::from_secs(20));
         }
-        page(head)
+        b"HTTP/1.1 200 OK\r\n\r\n".to_vec()
     });
     let vcl = "vcl 4.1;
         probe check { .url = \"/check\"; .interval = 1h; .timeout = 60s; .threshold = 1; .window = 1; .initial = 0; }
@@ -473,11 +474,11 @@ fn a_program_that_does_not_come_up_leaves_the_old_one_serving() {
     assert_eq!(origin.count(), 1);
 }
 
-/// In which vcl_init fails when there is a file, and waits for somebody to write into a pipe when there is another.
-const OBSTACLES: &str = "vcl 4.1; import std; backend b { .host = \"127.0.0.1\"; .port = \"@PORT@\"; }
+/// In which vcl_init fails when there is a file, and waits at a barrier when there is another.
+const OBSTACLES: &str = "vcl 4.1; import std; import vtc; backend b { .host = \"127.0.0.1\"; .port = \"@PORT@\"; }
     sub vcl_init {
         if (std.file_exists(\"@/obstacle\")) { return (fail(\"not now\")); }
-        if (std.file_exists(\"@/wait\")) { std.log(std.fileread(\"@/pipe\")); }
+        if (std.file_exists(\"@/wait\")) { vtc.barrier_sync(\"@/barrier\"); }
     }";
 
 #[test]
@@ -512,19 +513,15 @@ fn a_successor_whose_worker_does_not_come_up_gives_way_to_the_old_one() {
     assert_eq!(origin.count(), 1);
 }
 
-/// Begins an upgrade, and returns the successor when its worker hangs in vcl_init.
-fn hanging_successor(up: &Upgradable) -> i32 {
+/// Begins an upgrade, and returns the successor when its worker hangs in vcl_init, and what holds it.
+fn hanging_successor(up: &Upgradable) -> (i32, UnixStream) {
+    let barrier = Barrier::at(&up.in_folder("barrier"));
     std::fs::write(up.in_folder("wait"), "").unwrap();
     up.begin_upgrade();
     let successor = up.successor();
-    eventually("its worker is there", || (!children(successor).is_empty()).then_some(()));
-    // Opens only when there is a reader.
-    let mut open = std::fs::OpenOptions::new();
-    let open = std::os::unix::fs::OpenOptionsExt::custom_flags(open.write(true), nix::libc::O_NONBLOCK);
-    drop(eventually("it reads from the pipe", || {
-        open.open(up.in_folder("pipe")).ok().filter(|_| std::fs::remove_file(up.in_folder("wait")).is_ok())
-    }));
-    successor
+    let held = barrier.held();
+    std::fs::remove_file(up.in_folder("wait")).unwrap();
+    (successor, held)
 }
 
 #[test]
@@ -533,6 +530,7 @@ fn old_manager_goes_on_when_its_successor_is_killed() {
     let up = Upgradable::with_vcl(&origin, OBSTACLES);
     assert!(!up.is_hit("/a"));
     let manager = up.manager();
+    let _barrier = Barrier::at(&up.in_folder("barrier"));
     std::fs::write(up.in_folder("wait"), "").unwrap();
     up.begin_upgrade();
     let successor = up.successor();
@@ -577,6 +575,7 @@ fn a_successor_whose_worker_hangs_gives_way_to_the_old_one() {
     assert!(!up.is_hit("/a"));
     // The successor has it from us.
     assert!(up.daemon.cli(&["param.set", "cli_timeout", "4"]).0);
+    let _barrier = Barrier::at(&up.in_folder("barrier"));
     std::fs::write(up.in_folder("wait"), "").unwrap();
     let manager = up.manager();
     up.begin_upgrade();
@@ -593,7 +592,8 @@ fn successor_whose_worker_is_on_its_way_goes_on_without_the_old_manager() {
     let up = Upgradable::with_vcl(&origin, OBSTACLES);
     assert!(!up.is_hit("/a"));
     let manager = up.manager();
-    let successor = hanging_successor(&up);
+    let (successor, held) = hanging_successor(&up);
+    drop(held);
     kill(Pid::from_raw(manager), Signal::SIGKILL).unwrap();
     assert!(up.is_hit("/a"));
     eventually("it is the manager", || (up.manager() == successor).then_some(()));
