@@ -3,8 +3,9 @@
 //! Two fences, each raised if the kernel has it. Seccomp refuses (`EPERM`) system calls that serving traffic never
 //! makes: starting programs and processes (one would outlive the worker, with its sockets and arenas), tracing and looking
 //! into other processes, mounting, loading code into the kernel, changing users or clocks. Landlock refuses writing anywhere
-//! but files below the work directory, executing anything, and signals to others. Both hold for every thread started later and cannot be taken down again. Reading is not fenced: VCL may read
-//! any file that the worker's user may (`std.fileread`). `crates/copal/tests/integration/confinement.rs` tests what a
+//! but files below the work directory, executing anything, and signals to others. Both hold for every thread started later
+//! and cannot be taken down again. Reading is not fenced: VCL may read any file that the worker's user may
+//! (`std.fileread`). `crates/copal/tests/integration/confinement.rs` tests what a
 //! compromised worker can still do. Next file: `configure.rs`.
 
 use landlock::{
