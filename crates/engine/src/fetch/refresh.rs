@@ -14,7 +14,7 @@ use crate::ruling::{Failed, RefreshRuling};
 use message::Message;
 use semantics::{HttpPolicy, revalidate};
 use std::sync::Arc;
-use store::Object;
+use store::{BodyState, Object};
 use surface::reason::Reason;
 use surface::tag::Tag;
 
@@ -62,10 +62,12 @@ impl Fetch {
         Ok(())
     }
 
-    /// Whether the stale object was removed since the origin was asked about it. A purge must not be undone by a 304.
+    /// Whether the stale object was removed since the origin was asked about it. A purge must not be undone by a 304. Compat: where its
+    /// body has broken off meanwhile the fetch fails, as Varnish's does.
     pub(super) fn has_lost_stale(&self) -> bool {
         let was_conditional = self.task.bereq.has("If-None-Match") || self.task.bereq.has("If-Modified-Since");
-        was_conditional && self.task.life.stale.as_ref().is_some_and(|stale| stale.is_removed())
+        let stale = self.task.life.stale.as_ref();
+        was_conditional && stale.is_some_and(|stale| stale.is_removed() && stale.state() != BodyState::Failed)
     }
 
     /// Whether RFC 9111 forbids to use the 304 for the stale object: it names the tag of another response.
