@@ -6,11 +6,13 @@
 //! worker.
 
 use crate::backend::Backend;
+use crate::probe::ProbeState;
 use crate::probe::window::Window;
+use crate::terms::TlsTerms;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use surface::counter::Vbe;
-use vcl_run::program::{BackendDefinition, ProbeDefinition};
+use vcl_run::program::BackendDefinition;
 
 /// What is known of backends that are healthy by their probes, by a number that is the same for all that are checked in the same way, in
 /// one version of the program.
@@ -29,10 +31,16 @@ impl Backend {
     /// What is known of it; `None` without a probe, and unless it is healthy by it.
     #[must_use]
     pub fn finding(&self) -> Option<(u64, Finding)> {
-        let probe = self.probe()?;
-        let window = probe.window();
+        let window = self.probe()?.window();
         let found = Finding { happy: window.happy(), average_seconds: window.average_seconds() };
-        (window.is_healthy() && self.health().probed()).then(|| (key(self.definition(), probe.definition()), found))
+        let is_known = window.is_healthy() && self.health().probed();
+        is_known.then_some(found).and_then(|found| Some((self.check_key()?, found)))
+    }
+
+    /// Whether its probe has made a check in this process.
+    #[must_use]
+    pub fn is_checked(&self) -> bool {
+        self.probe().is_some_and(ProbeState::is_checked)
     }
 
     /// Lets it begin with what is known of one that is the same to a probe, unless it begins as healthy by itself. `now` is in seconds
@@ -42,7 +50,7 @@ impl Backend {
         if known.is_empty() || probe.window().is_healthy() {
             return false;
         }
-        let Some(found) = known.get(&key(self.definition(), probe.definition())) else { return false };
+        let Some(found) = self.check_key().and_then(|key| known.get(&key)) else { return false };
         let window = Window::resumed(probe.definition(), found.happy, found.average_seconds);
         if !window.is_healthy() {
             return false;
@@ -52,14 +60,20 @@ impl Backend {
         self.health().set_probed(true, now);
         true
     }
-}
 
-/// All that may make a difference to a check, as a number.
-fn key(definition: &BackendDefinition, probe: &ProbeDefinition) -> u64 {
-    let definition = BackendDefinition { probe: None, ..definition.clone() };
-    let mut hasher = DefaultHasher::new();
-    format!("{definition:?} {probe:?}").hash(&mut hasher);
-    hasher.finish()
+    /// All that may make a difference to a check, as a number; `None` without a probe.
+    #[must_use]
+    pub fn check_key(&self) -> Option<u64> {
+        let probe = self.probe()?;
+        Some(probe.key(|| {
+            // Of TLS there is a digest.
+            let definition = BackendDefinition { probe: None, tls: None, ..self.definition().clone() };
+            let mut hasher = DefaultHasher::new();
+            format!("{definition:?} {:?}", probe.definition()).hash(&mut hasher);
+            self.tls().map(TlsTerms::identity).hash(&mut hasher);
+            hasher.finish()
+        }))
+    }
 }
 
 #[cfg(test)]
@@ -67,6 +81,7 @@ mod tests {
     use super::*;
     use crate::memory::{definition, probe};
     use crate::probe::outcome::{Family, Outcome};
+    use vcl_run::program::ProbeDefinition;
 
     fn backend(change: impl FnOnce(&mut BackendDefinition, &mut ProbeDefinition)) -> std::sync::Arc<Backend> {
         let (mut definition, mut probe) = (definition("b"), probe(2, 4, 3));

@@ -6,6 +6,7 @@ pub mod window;
 
 use outcome::Outcome;
 use shm::locks::ClassMutex;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use surface::counter::LockClass;
@@ -22,6 +23,8 @@ pub struct ProbeState {
     definition: ProbeDefinition,
     window: ClassMutex<Window>,
     is_announced: AtomicBool,
+    is_checked: AtomicBool,
+    key: OnceLock<u64>,
 }
 
 impl ProbeState {
@@ -33,6 +36,8 @@ impl ProbeState {
             definition,
             window: ClassMutex::new(LockClass::Probe, window),
             is_announced: AtomicBool::new(false),
+            is_checked: AtomicBool::new(false),
+            key: OnceLock::new(),
         }
     }
 
@@ -50,6 +55,7 @@ impl ProbeState {
 
     /// Adds a result; returns the new window.
     pub(crate) fn note(&self, outcome: &Outcome) -> Window {
+        self.is_checked.store(true, Relaxed);
         let mut window = self.window.lock();
         window.note(outcome);
         *window
@@ -65,6 +71,16 @@ impl ProbeState {
     /// Goes on from those results.
     pub(crate) fn resume(&self, window: Window) {
         *self.window.lock() = window;
+    }
+
+    /// Whether there was a check in this process.
+    pub(crate) fn is_checked(&self) -> bool {
+        self.is_checked.load(Relaxed)
+    }
+
+    /// A number for what is checked, made when it is asked for.
+    pub(crate) fn key(&self, make: impl FnOnce() -> u64) -> u64 {
+        *self.key.get_or_init(make)
     }
 
     /// Marks the probe as known to the log; returns true the first time.

@@ -47,7 +47,7 @@ impl std::fmt::Debug for Busy {
 }
 
 /// A variant key that is that of no request.
-const NOBODYS: [u8; 1] = [1];
+pub(crate) const NOBODYS: [u8; 1] = [1];
 
 impl Cache {
     /// The right to publish under a key what another kind of request may bring (RFC 9110 §9.3.3). Nobody waits for it; bans and
@@ -292,7 +292,7 @@ impl Drop for Waiter {
         let inner = &*self.cache.inner;
         let mut shard = inner.lock(&self.digest);
         let head = shard.existing_head(&self.digest);
-        if let Some(head) = head.filter(|head| head.busy.is_empty() || head.has_variants()) {
+        if let Some(head) = head.filter(|head| head.is_nobody_busy() || head.has_variants()) {
             inner.rush(head);
         }
         inner.simplify(&mut shard, &self.digest);

@@ -53,6 +53,11 @@ impl Head {
         self.variants.first().copied().filter(|_| self.variants.len() >= count)
     }
 
+    /// Whether there is no fetch that anybody waits for.
+    pub(crate) fn is_nobody_busy(&self) -> bool {
+        self.busy.iter().all(|mark| mark.vary == crate::busy::NOBODYS)
+    }
+
     /// Whether the key has any objects, rather than only fetches and waiters.
     pub(crate) fn has_variants(&self) -> bool {
         !self.variants.is_empty()

@@ -69,7 +69,7 @@ impl Response {
     /// The reply as it goes over the wire.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = format!("{:<3} {:<8}\n", self.status, self.body.len()).into_bytes();
+        let mut out = format!("{:03} {:<8}\n", self.status, self.body.len()).into_bytes();
         out.extend_from_slice(self.body.as_bytes());
         out.push(b'\n');
         out

@@ -130,18 +130,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         }
     }
 
-    /// Whoever only writes does not learn otherwise that the handshake has failed, or is not complete in time.
+    /// Goes on with the handshake for whoever only writes, who does not learn otherwise that it is complete, has failed, or is not
+    /// complete in time.
     fn check_handshake(&mut self, context: &mut Context<'_>) -> io::Result<()> {
-        match &mut self.handshake {
-            Handshake::Complete => Ok(()),
-            Handshake::UnderWay { due, .. } => match due.as_mut().poll(context) {
-                Poll::Pending => Ok(()),
-                Poll::Ready(()) => {
-                    self.fail_handshake();
-                    Err(io::ErrorKind::TimedOut.into())
-                }
-            },
+        while let Handshake::UnderWay { .. } = self.handshake {
+            match self.poll_receive(context) {
+                Poll::Ready(received) => _ = received?,
+                Poll::Pending => return Ok(()),
+            }
+        }
+        match self.handshake {
             Handshake::Failed => Err(io::ErrorKind::ConnectionAborted.into()),
+            Handshake::Complete | Handshake::UnderWay { .. } => Ok(()),
         }
     }
 

@@ -82,7 +82,8 @@ pub struct Worker {
     seat: Seat,
     /// What the last worker left.
     pub inherited: Rc<Notes>,
-    notebook: RefCell<Notebook>,
+    /// Until a stop has come to the end of the VCLs.
+    notebook: RefCell<Option<Notebook>>,
 }
 
 /// Seconds since 1970.
@@ -262,7 +263,7 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
         _vsm: vsm,
         seat,
         inherited: Rc::new(inherited_notes),
-        notebook: RefCell::new(notebook),
+        notebook: RefCell::new(Some(notebook)),
     })
 }
 
@@ -328,10 +329,19 @@ impl Worker {
         }
     }
 
-    /// Writes down what the next worker is to know. One that finds nothing asks its probes.
+    /// Writes down what the next worker is to know. Before the first start not all VCLs are there.
     pub fn note(&self) {
+        let mut notebook = self.notebook.borrow_mut();
+        let Some(notebook) = notebook.as_mut().filter(|_| self.started.get()) else { return };
         let notes = Notes::of(&self.engine.vcl.load(), self.own.clock.now());
-        let _ = self.notebook.borrow_mut().write(&self.seat, &notes);
+        // One that finds nothing asks its probes.
+        let _ = notebook.write(&self.seat, &notes);
+    }
+
+    /// The same for the last time: the VCLs end now.
+    pub fn note_last(&self) {
+        self.note();
+        *self.notebook.borrow_mut() = None;
     }
 
     /// New limits of the storages. What is beyond them goes now.

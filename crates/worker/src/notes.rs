@@ -49,7 +49,14 @@ impl Notes {
     #[must_use]
     pub fn with(&self, table: &VclTable, now: f64) -> Findings {
         let mut all = self.found(now);
-        all.extend(findings(table));
+        for backend in table.loaded.values().flat_map(|vcl| vcl.all_backends()) {
+            match backend.finding() {
+                Some((key, found)) => drop(all.insert(key, found)),
+                // It is sick now: what was found before is no longer true.
+                None if backend.is_checked() => drop(backend.check_key().and_then(|key| all.remove(&key))),
+                None => {}
+            }
+        }
         all
     }
 

@@ -74,7 +74,7 @@ impl Worker {
             () = self.end_loops(patience) => {}
             () = hurried(&mut hurry) => self.end_loops(Duration::ZERO).await,
         }
-        self.note();
+        self.note_last();
         end_all(self);
         self.statistics.update(&self.engine, &self.loops, &self.own.counters, self.own.clock.now());
         if self.engine.cache.stores().iter().any(Store::is_filed) {

@@ -98,6 +98,8 @@ impl Fetch {
         let filled = self.fill(&object, &mut Source::of_object(reader), &mut Filters::default()).await;
         let filled = filled.and_then(|()| Ok(object.finish_with(&stale.annex().unwrap_or_default())?));
         match filled {
+            // What nobody can find yet must not come to light after its body was purged.
+            Ok(()) if !is_streamed && self.has_lost_stale() => self.ask_anew(Reason::StaleRemoved),
             Ok(()) => Step::Commit,
             Err(failure) => {
                 self.log_body_failure(&failure);

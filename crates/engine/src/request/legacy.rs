@@ -203,6 +203,9 @@ impl Run<'_> {
 
     /// vcl_deliver failed for an error response: nothing is left to send.
     pub(super) async fn give_up_error(&mut self) -> Step {
+        if self.request.task.life.is_left {
+            return self.leave();
+        }
         self.request.task.life.close = Some(CloseReason::VclFailure);
         self.send_bare(500).await;
         Step::Finish

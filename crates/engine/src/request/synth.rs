@@ -24,6 +24,7 @@ impl Run<'_> {
                 self.request.task.forget_response();
                 return Step::Restart;
             }
+            Err(Failed) if self.request.task.life.is_left => return self.leave(),
             Err(Failed) => {
                 self.request.task.life.close = Some(CloseReason::VclFailure);
                 self.send_bare(500).await;

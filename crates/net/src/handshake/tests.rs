@@ -920,6 +920,30 @@ fn a_handshake_that_is_never_complete_ends_the_connection_while_it_is_only_writt
 }
 
 #[test]
+fn a_handshake_that_is_complete_in_time_is_noticed_while_the_connection_is_only_written_to() {
+    run(async {
+        let (_, served, config) = early_client().await;
+        let begun = Instant::now();
+        let (mut session, mut near, mut secured) = resume_early(&served, &config).await;
+        let phase = secured.early.clone().unwrap();
+        let client = async {
+            finish(&mut session, &mut near).await;
+            let mut received = vec![0; 64 << 10];
+            while near.read(&mut received).await.is_ok_and(|count| count > 0) {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        let writing = async {
+            while begun.elapsed() < Duration::from_secs(20) {
+                secured.stream.write_all(&[0; 32 << 10]).await.unwrap();
+            }
+        };
+        tokio::select! { () = writing => {}, () = client => panic!("the client reads on") };
+        assert!(!phase.is_under_way() && phase.ended().await);
+    });
+}
+
+#[test]
 fn sessions_outlive_a_change_of_certificates_and_not_one_of_demands() {
     run(async {
         let (mut table, served, config) = early_client().await;

@@ -306,7 +306,7 @@ impl Filing {
     pub(crate) fn queue_end(self: &Arc<Filing>) {
         let mut state = self.state.lock();
         state.is_over = true;
-        let writable = state.writable();
+        let writable = if state.has_failed { 0 } else { state.writable() };
         self.count_queued(&mut state, writable);
         if !std::mem::replace(&mut state.is_queued, true) {
             drop(state);
