@@ -11,7 +11,7 @@
 
 use crate::departure::Leaving;
 use crate::digest::Digest;
-use crate::shard::{BusyMark, Head, Shard};
+use crate::shard::{BusyMark, Head, NOBODYS, Shard};
 use crate::terms::identity;
 use crate::waiting::{GONE, PARKED, WOKEN, Waiting};
 use crate::{Cache, Inner};
@@ -45,9 +45,6 @@ impl std::fmt::Debug for Busy {
         formatter.debug_struct("Busy").field("number", &self.number).finish_non_exhaustive()
     }
 }
-
-/// A variant key that is that of no request.
-pub(crate) const NOBODYS: [u8; 1] = [1];
 
 impl Cache {
     /// The right to publish under a key what another kind of request may bring (RFC 9110 §9.3.3). Nobody waits for it; bans and

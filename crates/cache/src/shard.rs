@@ -33,6 +33,9 @@ pub(crate) struct BusyMark {
     pub(crate) is_outdated: bool,
 }
 
+/// A variant key that is that of no request.
+pub(crate) const NOBODYS: [u8; 1] = [1];
+
 /// What a key needs beyond one object.
 #[derive(Debug)]
 pub(crate) struct Head {
@@ -55,7 +58,7 @@ impl Head {
 
     /// Whether there is no fetch that anybody waits for.
     pub(crate) fn is_nobody_busy(&self) -> bool {
-        self.busy.iter().all(|mark| mark.vary == crate::busy::NOBODYS)
+        self.busy.iter().all(|mark| mark.vary == NOBODYS)
     }
 
     /// Whether the key has any objects, rather than only fetches and waiters.
