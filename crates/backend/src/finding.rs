@@ -32,9 +32,10 @@ impl Backend {
     #[must_use]
     pub fn finding(&self) -> Option<(u64, Finding)> {
         let window = self.probe()?.window();
-        let found = Finding { happy: window.happy(), average_seconds: window.average_seconds() };
-        let is_known = window.is_healthy() && self.health().probed();
-        is_known.then_some(found).and_then(|found| Some((self.check_key()?, found)))
+        if !window.is_healthy() || !self.health().probed() {
+            return None;
+        }
+        Some((self.check_key()?, Finding { happy: window.happy(), average_seconds: window.average_seconds() }))
     }
 
     /// Whether its probe has made a check in this process.

@@ -283,14 +283,17 @@ impl<'a> Item<'a> {
     }
 }
 
+fn items<'a>(vcls: &[&'a Directors]) -> impl Iterator<Item = Item<'a>> {
+    vcls.iter().flat_map(|&directors| directors.ids().map(move |id| Item { directors, id }))
+}
+
 /// The items that a pattern selects: no pattern = all of the active VCL; without a dot = of the active VCL; else of any VCL.
 fn matching<'a>(wanted: Option<&str>, vcls: &[&'a Directors], active: Option<&str>) -> Vec<Item<'a>> {
     let full = match wanted {
         Some(wanted) if wanted.contains('.') => wanted.to_owned(),
         other => format!("{}.{}", active.unwrap_or(""), other.filter(|name| !name.is_empty()).unwrap_or("*")),
     };
-    vcls.iter()
-        .flat_map(|directors| directors.ids().map(|id| Item { directors, id }))
+    items(vcls)
         .filter(|item| pattern::matches(full.as_bytes(), item.display_name().as_bytes(), pattern::Flags::default()))
         .collect()
 }
@@ -311,9 +314,8 @@ pub fn list(
 /// What the operator has set, by the names `vcl.name`.
 #[must_use]
 pub fn admins(vcls: &[&Directors]) -> Vec<(String, AdminHealth)> {
-    let items = vcls.iter().flat_map(|directors| directors.ids().map(|id| Item { directors, id }));
     let admin = |item: &Item<'_>| item.directors.own_health(item.id).map_or(AdminHealth::Auto, |health| health.admin());
-    items
+    items(vcls)
         .map(|item| (admin(&item), item))
         .filter(|(admin, _)| *admin != AdminHealth::Auto)
         .map(|(admin, item)| (item.display_name().to_string(), admin))

@@ -100,9 +100,8 @@ pub trait Place {
 /// The notes in a place.
 #[derive(Debug, Default)]
 pub struct Notebook {
-    /// The number of the latest notes.
+    /// The number of the latest notes; 0 = there are none.
     number: u64,
-    is_written: bool,
 }
 
 impl Notebook {
@@ -111,7 +110,7 @@ impl Notebook {
         let both = [0, 1].into_iter().filter_map(|turn| read(place, turn));
         let latest = both.max_by_key(|(number, _)| *number);
         let (number, notes) = latest.unwrap_or_default();
-        (Notebook { number, is_written: false }, notes)
+        (Notebook { number }, notes)
     }
 
     /// Writes notes beside the latest ones. Those that are empty are written only after others.
@@ -119,7 +118,7 @@ impl Notebook {
     /// # Errors
     /// The system's. The latest notes are what they were.
     pub fn write(&mut self, place: &impl Place, notes: &Notes) -> io::Result<()> {
-        if notes.is_empty() && !self.is_written && self.number == 0 {
+        if notes.is_empty() && self.number == 0 {
             return Ok(());
         }
         let body = postcard::to_stdvec(notes).map_err(io::Error::other)?;
@@ -133,7 +132,7 @@ impl Notebook {
         }
         bytes.extend_from_slice(&body);
         place.write(&bytes, place_of(number))?;
-        (self.number, self.is_written) = (number, true);
+        self.number = number;
         Ok(())
     }
 }

@@ -115,6 +115,8 @@ impl Shown {
             }
             stays
         });
+        // The same for all of them, and looked up only for those with a probe.
+        let mut known = None;
         for (place, backend) in present {
             if self.backends.contains_key(&place) {
                 continue;
@@ -124,7 +126,11 @@ impl Shown {
             let probe = self.probes.spawn_local(run_probe(
                 Arc::clone(&backend),
                 Rc::clone(&background.dial),
-                if backend.probe().is_some() { background.around.found() } else { Rc::default() },
+                if backend.probe().is_some() {
+                    Rc::clone(known.get_or_insert_with(|| background.around.found()))
+                } else {
+                    Rc::default()
+                },
                 move || of_clock.now(),
                 move || of_family.prefers_v6(),
                 background.ring.clone(),
