@@ -82,8 +82,11 @@ impl State {
         }
     }
 
-    /// Bytes that can be written now: whole pieces, or all.
+    /// Bytes that can be written now: whole pieces, or all; none after a failure.
     fn writable(&self) -> u64 {
+        if self.has_failed {
+            return 0;
+        }
         let upto = if self.is_over { self.total } else { self.total / CHUNK_BYTES * CHUNK_BYTES };
         upto.saturating_sub(self.written)
     }
@@ -153,7 +156,7 @@ impl Filing {
 
     /// Whether the caller has to queue it: so much of it can be written, and it is not queued.
     fn is_worth_queueing(&self, state: &mut State, bytes: u64) -> bool {
-        let is_worth = state.writable() >= bytes && !state.is_queued && !state.has_failed;
+        let is_worth = state.writable() >= bytes && !state.is_queued;
         if is_worth {
             state.is_queued = true;
             let bytes = state.writable();
@@ -306,7 +309,7 @@ impl Filing {
     pub(crate) fn queue_end(self: &Arc<Filing>) {
         let mut state = self.state.lock();
         state.is_over = true;
-        let writable = if state.has_failed { 0 } else { state.writable() };
+        let writable = state.writable();
         self.count_queued(&mut state, writable);
         if !std::mem::replace(&mut state.is_queued, true) {
             drop(state);
