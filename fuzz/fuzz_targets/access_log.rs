@@ -1,4 +1,4 @@
-//! Feeds the fuzzer's bytes to `exercises::tools::access_log`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::tools::access_log`; the properties are documented there.
 
 #![no_main]
 

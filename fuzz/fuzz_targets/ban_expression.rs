@@ -1,4 +1,4 @@
-//! Feeds the fuzzer's bytes to `exercises::cache::ban`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::cache::ban`; the properties are documented there.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Feeds the fuzzer's bytes to `exercises::cache::ban_pattern`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::cache::ban_pattern`; the properties are documented
+//! there.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Feeds the fuzzer's bytes to `exercises::http1::chunked_body`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::http1::chunked_body`; the properties are documented
+//! there.
 
 #![no_main]
 

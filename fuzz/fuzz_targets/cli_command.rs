@@ -1,4 +1,5 @@
-//! Feeds the fuzzer's bytes to `exercises::cli_proto::both_ends`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::cli_proto::both_ends`; the properties are documented
+//! there.
 
 #![no_main]
 

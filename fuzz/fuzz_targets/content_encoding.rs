@@ -1,4 +1,5 @@
-//! Feeds the fuzzer's bytes to `exercises::body::content_encoding`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::body::content_encoding`; the properties are documented
+//! there.
 
 #![no_main]
 

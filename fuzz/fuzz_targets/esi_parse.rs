@@ -1,4 +1,4 @@
-//! Feeds the fuzzer's bytes to `exercises::body::esi::parse`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::body::esi::parse`; the properties are documented there.
 
 #![no_main]
 

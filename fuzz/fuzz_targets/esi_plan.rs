@@ -1,4 +1,4 @@
-//! Feeds the fuzzer's bytes to `exercises::body::esi::plan`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::body::esi::plan`; the properties are documented there.
 
 #![no_main]
 

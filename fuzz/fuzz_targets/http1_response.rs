@@ -1,4 +1,4 @@
-//! Feeds the fuzzer's bytes to `exercises::http1::response`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::http1::response`; the properties are documented there.
 
 #![no_main]
 

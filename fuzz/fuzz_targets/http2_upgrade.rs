@@ -1,4 +1,4 @@
-//! Feeds the fuzzer's bytes to `exercises::http2::upgrade`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::http2::upgrade`; the properties are documented there.
 
 #![no_main]
 

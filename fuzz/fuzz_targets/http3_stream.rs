@@ -1,4 +1,4 @@
-//! Feeds the fuzzer's bytes to `exercises::http3::stream`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::http3::stream`; the properties are documented there.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Feeds the fuzzer's bytes to `exercises::semantics::headers`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::semantics::headers`; the properties are documented
+//! there.
 
 #![no_main]
 

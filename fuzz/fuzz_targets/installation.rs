@@ -1,4 +1,5 @@
-//! Feeds the fuzzer's bytes to `exercises::preflight::installation`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::preflight::installation`; the properties are documented
+//! there.
 
 #![no_main]
 

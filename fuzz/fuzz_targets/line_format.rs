@@ -1,4 +1,5 @@
-//! Feeds the fuzzer's bytes to `exercises::tools::line_format`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::tools::line_format`; the properties are documented
+//! there.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Feeds the fuzzer's bytes to `exercises::tls::pem`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::tls::pem`; the properties are documented there.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Feeds the fuzzer's bytes to `exercises::proxy_protocol::proxy_header`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::proxy_protocol::proxy_header`; the properties are
+//! documented there.
 
 #![no_main]
 

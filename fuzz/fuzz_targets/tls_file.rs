@@ -1,4 +1,5 @@
-//! Feeds the fuzzer's bytes to `exercises::tls_file::tls_file`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::tls_file::tls_file`; the properties are documented
+//! there.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Feeds the fuzzer's bytes to `exercises::vcl::migrate`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::vcl::migrate`; the properties are documented there.
 
 #![no_main]
 

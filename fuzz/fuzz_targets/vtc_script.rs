@@ -1,4 +1,4 @@
-//! Feeds the fuzzer's bytes to `exercises::vtc::script`; what must hold is said there.
+//! Feeds the fuzzer's bytes to `exercises::vtc::script`; the properties are documented there.
 
 #![no_main]
 

@@ -1,8 +1,8 @@
-# What Copal serves with. copal-reload reads this file anew; copal vcl check says whether it is right.
+# The VCL of the service. copal-reload loads this file again; copal vcl check finds its errors.
 
 vcl 4.1;
 
-# The web server that Copal stands in front of.
+# The web server behind Copal.
 backend default {
     .host = "127.0.0.1";
     .port = "8080";

@@ -1,9 +1,11 @@
-//! `cargo xtask attack`: how hits fare while somebody attacks: latency of a calm client with and without each attack.
+//! `cargo xtask attack`: latency of hits under attack: of a calm client, with and without each
+//! attack.
 //!
-//! The server has one core, the clients another. The calm client asks for one small object a thousand times a second over one
-//! connection of HTTP/1.1; an attacker is a thread that opens connections at a bounded rate and sends on each what it has until
-//! it is thrown out, and gives way to the calm client. Printed are the 99th percentiles, how many connections the attacker lost, and the
-//! memory of the server, in which the log's ring fills up (80 MiB).
+//! The server has one core, the clients another. The calm client requests one small object a
+//! thousand times a second over one connection of HTTP/1.1; an attacker is a thread that opens
+//! connections at a bounded rate, sends on each until the server closes it, and yields the core to
+//! the calm client. Prints the 99th percentiles, the number of connections that the attacker lost,
+//! and the memory of the server, in which the log's ring fills up (80 MiB).
 
 use crate::frontdoor::servers::{Certificates, Door, Peer, origin};
 use crate::measure::{hits, lasting, measure};
@@ -25,20 +27,21 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 /// `:method GET`, `:scheme http`, `:path /`, `:authority a`.
 const FIELDS: &[u8] = b"\x82\x86\x84\x41\x01a";
 
-/// Somebody who means harm.
+/// An attack.
 struct Attack {
     name: &'static str,
     over: Over,
 }
 
-/// What the attack is carried by.
+/// Transport of an attack.
 #[derive(Clone, Copy)]
 enum Over {
-    /// A connection of HTTP/2: what follows the preface, piece by piece; the argument counts the pieces.
+    /// A connection of HTTP/2: the bytes after the preface, piece by piece; the argument counts the
+    /// pieces.
     Http2(fn(u32) -> Vec<u8>),
-    /// Connections that begin a handshake and leave.
+    /// Connections that begin a handshake and close.
     HalfHandshakes,
-    /// Connections that begin a handshake and stay.
+    /// Connections that begin a handshake and stay open.
     SlowHandshakes,
     /// Datagrams of noise.
     Datagrams,
@@ -119,8 +122,8 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Lets this thread run only while no other wants its core: what the calm client waits for must be the server, not the attacker
-/// beside it. Without `chrt` the figures are too high.
+/// Lets this thread run only while no other needs its core: the calm client must wait for the
+/// server only, not for the attacker on its core. Without `chrt` the figures are too high.
 fn give_way() {
     let thread = nix::unistd::gettid().to_string();
     let done = std::process::Command::new("chrt").args(["--idle", "-p", "0", &thread]).status();
@@ -129,7 +132,8 @@ fn give_way() {
     }
 }
 
-/// A thousand hits a second over one connection. Returns the 99th percentile of their latency, in microseconds.
+/// A thousand hits a second over one connection. Returns the 99th percentile of their latency, in
+/// microseconds.
 fn calm(port: u16, seconds: f64) -> Result<f64, String> {
     let pace = Pace::Open { per_second: 1_000.0, burst: 1 };
     let plan = lasting(Plan { pace, ..hits("/b0", 1) }, seconds);
@@ -164,7 +168,7 @@ impl Attack {
     }
 }
 
-/// Sends on one connection of HTTP/2 until it is thrown out.
+/// Sends on one connection of HTTP/2 until the server closes it.
 fn flood(piece: fn(u32) -> Vec<u8>, port: u16, stop: &AtomicBool, lost: &AtomicU64) {
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return };
     let _ = stream.set_write_timeout(Some(Duration::from_millis(200)));
@@ -189,7 +193,7 @@ fn flood(piece: fn(u32) -> Vec<u8>, port: u16, stop: &AtomicBool, lost: &AtomicU
     }
 }
 
-/// The beginning of a ClientHello whose rest never comes.
+/// The beginning of a ClientHello whose rest is never sent.
 fn begin_handshake(port: u16) -> Option<TcpStream> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.write_all(&[22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3, 9, 9]).ok()?;

@@ -1,8 +1,8 @@
-//! `cargo xtask bans`: what bans of the kind that shops send cost Copal and, where it is installed, varnishd.
+//! `cargo xtask bans`: cost of bans as sent by shops, for Copal and, if installed, varnishd.
 //!
-//! The cache is filled with tagged objects. Bans that hit none of them are sent as Magento sends them, over HTTP. Then each
-//! object is asked for once: every lookup meets all bans at once, the worst that can happen. At last the lurker gets as many
-//! bans to work on, and its CPU time is measured.
+//! The cache is filled with tagged objects. Bans that match none of them are sent in the form of
+//! Magento, over HTTP. Then each object is requested once: every lookup meets all bans at once, the
+//! worst case. At last the lurker gets as many bans to work on, and its CPU time is measured.
 
 use crate::origin::sized_origin;
 use crate::place::{build, folder, free_port, percentile};
@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 /// Body of each object, in bytes.
 const BODY_BYTES: usize = 100;
 
-/// How much to do.
+/// Amount of work.
 struct Extent {
     objects: usize,
     bans: usize,
-    /// Longest time for each series of lookups, and the time that the lurker is watched for.
+    /// Time limit of each series of lookups, and duration of the lurker's measurement.
     patience: Duration,
 }
 
@@ -84,7 +84,7 @@ struct Running {
     connection: BufReader<TcpStream>,
 }
 
-/// Tags as a shop sets them, the object's own in the middle; bans come as from Magento.
+/// Tags in the form of a shop, the object's own in the middle; bans in the form of Magento.
 fn vcl(origin: u16) -> String {
     format!(
         "vcl 4.1;\nbackend default {{ .host = \"127.0.0.1\"; .port = \"{origin}\"; }}\n\
@@ -109,7 +109,7 @@ impl Running {
         launch.arguments[at + 1] = text.display().to_string();
         let at = launch.arguments.iter().position(|argument| argument == "-T").ok_or("no -T")?;
         launch.arguments[at + 1] = format!("127.0.0.1:{}", free_port()?);
-        // The lurker begins when it is told to. A small log, so that memory shows the bans.
+        // The lurker starts only when enabled. A small log, so that memory shows the bans.
         launch.arguments.extend(["-p", "ban_lurker_age=3600", "-l", "2m"].map(str::to_owned));
         let log = folder.join(format!("{}.log", kind.name()));
         let mut server = Server::start("0", &launch.program, &launch.arguments, &log)?;
@@ -142,7 +142,8 @@ impl Running {
         })
     }
 
-    /// Asks for each object once, as far as the time allows; returns the latencies and the CPU time of one lookup.
+    /// Requests each object once, as far as the time allows; returns the latencies and the CPU time
+    /// of one lookup.
     fn lookups(&mut self, objects: usize, patience: Duration) -> Result<(Series, f64), String> {
         let pids = self.server.tree();
         let (begin, cpu) = (Instant::now(), cpu_microseconds(&pids).0);
@@ -159,7 +160,7 @@ impl Running {
         Ok((Series(times), cpu / count))
     }
 
-    /// Sends bans that hit nothing; returns their latencies.
+    /// Sends bans that match nothing; returns their latencies.
     fn bans(&mut self, numbers: std::ops::Range<usize>) -> Result<Series, String> {
         let mut times = Vec::with_capacity(numbers.len());
         for number in numbers {
@@ -187,12 +188,12 @@ impl Running {
         Ok(took)
     }
 
-    /// Lets the lurker work, and returns what share of a core the server used meanwhile.
+    /// Lets the lurker work, and returns the share of a core that the server used.
     fn lurk(&mut self, time: Duration) -> Result<f64, String> {
         let pids = self.server.tree();
         self.tool(&["adm", "-t", "60"], &["param.set", "ban_lurker_age", "0.1"])?;
         std::thread::sleep(Duration::from_millis(200));
-        // A new ban wakes varnishd's.
+        // A new ban wakes varnishd's lurker.
         self.bans(0..1)?;
         let (begin, cpu) = (Instant::now(), cpu_microseconds(&pids).0);
         std::thread::sleep(time);
@@ -204,7 +205,7 @@ impl Running {
         Ok(said.split_whitespace().nth(1).unwrap_or("?").to_owned())
     }
 
-    /// Runs one of our tools, which work with both.
+    /// Runs one of Copal's tools, which work with both.
     fn tool(&self, words: &[&str], behind: &[&str]) -> Result<String, String> {
         let program = Kind::Copal.program().ok_or("copal is not built")?;
         let output = Command::new(program)
@@ -221,7 +222,7 @@ impl Running {
     }
 }
 
-/// Sends a request and reads the answer; returns whether the connection can be used again.
+/// Sends a request and reads the answer; returns true if the connection can be used again.
 fn exchange(connection: &mut BufReader<TcpStream>, request: &str) -> std::io::Result<bool> {
     connection.get_mut().write_all(request.as_bytes())?;
     let (mut length, mut keeps, mut line) = (0, true, String::new());

@@ -1,13 +1,15 @@
-//! `cargo xtask bench`: the whole table, beside peers and the bare epoll floor.
+//! `cargo xtask bench`: the whole table, compared with peers and the bare epoll floor.
 //!
-//! All servers of a scene run at once, pinned to one core, and only the one under load is busy; the load runs on another core.
-//! Rounds are interleaved over the servers, and medians are compared, so that a noisy neighbour affects all alike. CPU is that of whole
-//! process trees. Writes `bench.md`, `bench.json` and plots, and with `--write` the page `docs/performance.md`. Next files:
-//! `bench/rows.rs`, `bench/standing.rs`, `bench/report.rs`.
+//! All servers of a scene run at once, pinned to one core, and only the one under load is busy; the
+//! load runs on another core. Rounds are interleaved over the servers, and medians are compared, so
+//! that interference affects all alike. CPU is that of whole process trees. Writes `bench.md`,
+//! `bench.json` and plots, and with `--write` the page `docs/benchmarks.md`. Next files:
+//! `bench/rows.rs`, `bench/start.rs`, `bench/running.rs`, `bench/report.rs`.
 
 mod report;
 pub mod rows;
-pub mod standing;
+pub mod running;
+pub mod start;
 
 use crate::measure::{Measured, hits, lasting, measure};
 use crate::place::{self, cores, folder, pin};
@@ -16,17 +18,18 @@ use load::choice::Choice;
 use load::plan::Plan;
 use report::{Report, Results};
 use rows::{FULL, QUICK, Row, Scene, Size};
-use standing::{Standing, Wanted};
+use running::Running;
+use start::{Wanted, start};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Where `--write` writes.
-const PAGE: &str = "docs/performance.md";
-/// A load that has a number of requests has this long for them.
+/// Output file of `--write`.
+const PAGE: &str = "docs/benchmarks.md";
+/// Time limit of a load with a number of requests.
 const LONGEST: Duration = Duration::from_secs(1800);
 
-/// One in so many answers of a row of hits may be a miss: those that come first.
+/// Divisor for the permitted misses among a row of hits: the first requests.
 const HITS_MISSED_PART: u64 = 1000;
 
 /// Runs the task.
@@ -53,29 +56,24 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
         return Err("--rows: there are no such rows".to_owned());
     }
     let (server_core, load_core) = cores();
-    // What an origin of this process does is no work of the load's core.
+    // An origin in this process must not use the load's core.
     let sized = crate::origin::sized_origin()?;
     pin(load_core)?;
     let mut results = Results::default();
     for (number, scene) in scenes.iter().enumerate() {
         eprintln!("scene {} of {}: {}", number + 1, scenes.len(), names(scene));
         let folder = folder()?;
-        let (standing, missing) = standing::start(
-            scene,
-            sized,
-            folder.path(),
-            server_core,
-            Wanted { only: only.as_deref(), builds: &builds },
-        )?;
+        let (running, missing) =
+            start(scene, sized, folder.path(), server_core, Wanted { only: only.as_deref(), builds: &builds })?;
         results.missing(&missing);
-        if let Err(error) = one_scene(scene, &standing, rounds, seconds, &mut results) {
-            // What one scene cannot do is told, and the others are measured.
+        if let Err(error) = one_scene(scene, &running, rounds, seconds, &mut results) {
+            // A failed scene is reported, and the others are measured.
             eprintln!("scene {}: {error}", names(scene));
             results.failed(&format!("{}: {error}", names(scene)));
         }
     }
     let memory = has("--memory").then(|| crate::memory::measure(folder()?.path(), &builds)).and_then(|measured| {
-        // The rows are not lost with it.
+        // The rows are kept in that case.
         measured.map_err(|error| results.failed(&format!("memory: {error}"))).ok()
     });
     let report = Report::new(&scenes, &results, memory, arguments);
@@ -96,7 +94,7 @@ fn names(scene: &Scene) -> String {
     scene.rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// A number that no other measurement has, in place of `@`.
+/// Replaces `@` by a number that no other measurement has.
 pub fn unique(plan: &Plan) -> Plan {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed).to_string();
@@ -107,8 +105,8 @@ pub fn unique(plan: &Plan) -> Plan {
     plan
 }
 
-/// Asks once for what a scene has to hold before it is measured.
-pub fn fill(scene: &Scene, one: &Standing) -> Result<(), String> {
+/// Requests the objects once that a scene must hold before it is measured.
+pub fn fill(scene: &Scene, one: &Running) -> Result<(), String> {
     let Some((pattern, count)) = scene.fill.as_ref().filter(|_| one.fills()) else { return Ok(()) };
     let choice = Choice::Counted { pattern: pattern.clone(), numbers: *count };
     let plan = Plan { choice, requests_max: Some(*count), duration: LONGEST, ..hits("/", 50.min(*count as usize)) };
@@ -121,18 +119,18 @@ pub fn fill(scene: &Scene, one: &Standing) -> Result<(), String> {
 
 fn one_scene(
     scene: &Scene,
-    standing: &[Standing],
+    running: &[Running],
     rounds: usize,
     seconds: f64,
     results: &mut Results,
 ) -> Result<(), String> {
-    for one in standing {
+    for one in running {
         fill(scene, one)?;
     }
     for round in 1..=rounds {
         for row in &scene.rows {
-            for one in standing.iter().filter(|_| round == 1 || !row.is_long) {
-                let Some(port) = one.port(row) else { continue };
+            for one in running.iter().filter(|_| round == 1 || !row.is_long) {
+                let Some(port) = row.port_at(one) else { continue };
                 let outcome = one_measurement(row, one, port, seconds);
                 let mut outcome = outcome.map_err(|error| format!("{}, {}: {error}", one.name(), row.name))?;
                 outcome.notes.extend(few_hits(row, outcome.hits));
@@ -159,7 +157,7 @@ fn one_scene(
     Ok(())
 }
 
-fn one_measurement(row: &Row, one: &Standing, port: u16, seconds: f64) -> Result<Measured, String> {
+fn one_measurement(row: &Row, one: &Running, port: u16, seconds: f64) -> Result<Measured, String> {
     let plan = unique(&row.plan);
     let plan = match row.is_long {
         true => Plan { duration: LONGEST, ..plan },
@@ -167,7 +165,7 @@ fn one_measurement(row: &Row, one: &Standing, port: u16, seconds: f64) -> Result
     };
     let pids = one.pids();
     let Some(beside) = &row.beside else { return measure(&plan, port, &pids) };
-    // It begins before and ends behind the other; what comes of it is not asked.
+    // It begins before and ends after the other; its results are ignored.
     let beside = lasting(unique(beside), seconds + 1.0);
     std::thread::scope(|scope| {
         let other = scope.spawn(|| measure(&beside, port, &[]));
@@ -177,7 +175,7 @@ fn one_measurement(row: &Row, one: &Standing, port: u16, seconds: f64) -> Result
     })
 }
 
-/// What is to be said where what is measured as hits is something else.
+/// Warning if a measurement of hits contains misses.
 fn few_hits(row: &Row, (hits, told): (u64, u64)) -> Option<String> {
     let is_wrong = row.title.starts_with("hits") && hits + told / HITS_MISSED_PART < told;
     is_wrong.then(|| format!("only {hits} of {told} answers were hits"))
@@ -194,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_hits_says_when_they_are_misses() {
+    fn benchmark_row_of_hits_reports_misses() {
         let row = |title: &str| Row::new("row", title, hits("/b1", 1));
         assert_eq!(few_hits(&row("hits, 1 KiB"), (9_990, 10_000)), None);
         assert_eq!(few_hits(&row("hits, 1 KiB"), (0, 0)), None, "a server that does not tell");

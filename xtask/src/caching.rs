@@ -1,8 +1,10 @@
-//! `cargo xtask caching --suite DIR`: the score in the public suite of HTTP caches, http-tests/cache-tests.
+//! `cargo xtask caching --suite DIR`: the score in the public suite of HTTP caches,
+//! http-tests/cache-tests.
 //!
-//! DIR is a checkout of that suite with `undici` in its `node_modules`. Its origin and its client run in node, Copal between
-//! them with `http_policy=rfc` and nothing else set (`--leniencies` allows all that is off by default). The required and optimal
-//! tests that fail are compared with those that the engine's own version of the suite expects
+//! DIR is a checkout of that suite with `undici` in its `node_modules`. Its origin and its client
+//! run in node, Copal between them with `http_policy=rfc` and default settings otherwise
+//! (`--leniencies` enables everything that is off by default). The required and optimal tests that
+//! fail are compared with the expected ones of the engine's own version of the suite
 //! (`crates/engine/tests/caching/expected.txt`): any difference is an error.
 
 use crate::place::{build, folder, free_port};
@@ -12,13 +14,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the engine's tests expect to fail.
+/// Failures that the engine's tests expect.
 const EXPECTED: &str = include_str!("../../crates/engine/tests/caching/expected.txt");
 
 /// Expected to fail even with all leniencies.
 const NEVER: &[&str] = &["conditional-lm-fresh-no-lm"];
 
-/// Parameters that go beyond the RFCs, for the sake of the score.
+/// Parameters that go beyond the RFCs, to improve the score.
 const LENIENCIES: &[&str] =
     &["partial_leniency=on", "unknown_transfer_encoding=on", "vary_language_order=on", "vary_language_select=on"];
 
@@ -121,7 +123,7 @@ fn counts(verdicts: &[Verdict]) -> BTreeMap<&str, (usize, usize)> {
     counts
 }
 
-/// Compares the required and optimal tests with what is expected.
+/// Compares the required and optimal tests with the expected results.
 fn compare(verdicts: &[Verdict], is_lenient: bool) -> Result<(), String> {
     let listed: Vec<&str> = EXPECTED.lines().filter_map(|line| line.split_once(": ")).map(|(id, _)| id).collect();
     let mut differences = Vec::new();

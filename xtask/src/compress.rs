@@ -1,8 +1,10 @@
-//! `cargo xtask compress`: what a page in brotli costs, in bytes on the wire and CPU of the server, beside nginx.
+//! `cargo xtask compress`: cost of a page in brotli, in bytes on the wire and CPU of the server,
+//! compared with nginx.
 //!
-//! One page of HTML is in the cache and is asked for many times over one connection: as it is, in gzip and in brotli. Copal
-//! packs it once for each coding, in the background; nginx, which caches what its origin sends, packs each response anew
-//! (its module for brotli files packed beforehand does not work with its cache). All use the same levels.
+//! One page of HTML is in the cache and is requested many times over one connection: uncompressed,
+//! in gzip and in brotli. Copal compresses it once for each coding, in the background; nginx, which
+//! caches the origin's bytes, compresses each response anew (its module for precompressed brotli
+//! files does not work with its cache). All use the same levels.
 
 use crate::place::{build, folder, free_port, pin};
 use crate::process::{Server, cpu_microseconds};
@@ -13,23 +15,23 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Length of the page, in bytes, about.
+/// Approximate length of the page, in bytes.
 const PAGE_BYTES: usize = 50 << 10;
 
 /// Level of gzip and brotli in all servers: the default of Copal for both, and of nginx for brotli.
 const LEVEL: u8 = 6;
 
-/// Where Debian has nginx's module for brotli.
+/// Path of Debian's nginx module for brotli.
 const BROTLI_MODULE: &str = "/usr/lib/nginx/modules/ngx_http_brotli_filter_module.so";
 
-/// What the text of the page is taken from.
+/// Source of the page's text.
 const PROSE: [&str; 3] = [
-    include_str!("../../docs/operating.md"),
-    include_str!("../../docs/esi.md"),
-    include_str!("../../docs/request-smuggling.md"),
+    include_str!("../../docs/operate/run.md"),
+    include_str!("../../docs/guide/esi.md"),
+    include_str!("../../docs/reference/request-smuggling.md"),
 ];
 
-/// How long to wait for a compressed copy.
+/// Time limit for a compressed copy.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Longest line of a head that is accepted, and longest body, in bytes.
@@ -65,7 +67,7 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// The codings that are asked for; `None` is none.
+/// The requested codings; `None` is uncompressed.
 fn codings(kind: Kind) -> &'static [Option<&'static str>] {
     match kind {
         Kind::Copal => &[None, Some("gzip"), Some("br"), Some("zstd")],
@@ -77,17 +79,17 @@ fn codings(kind: Kind) -> &'static [Option<&'static str>] {
     }
 }
 
-/// What was measured of one server in one coding.
+/// The measurement of one server in one coding.
 struct Row {
     kind: Kind,
     coding: &'static str,
     requests: usize,
-    /// Of a response with its head, on average.
+    /// Bytes of a response with its head, on average.
     bytes: f64,
     /// CPU time of the server for a response, in microseconds.
     cpu: f64,
-    /// CPU time until the first response in the coding, in microseconds: making the copy, if one is made, and what else was
-    /// asked meanwhile.
+    /// CPU time until the first response in the coding, in microseconds: making the copy, if one is
+    /// made, and the requests during that time.
     before: f64,
 }
 
@@ -162,7 +164,7 @@ impl Running {
 
 struct Answer {
     coding: Option<String>,
-    /// Of head and body, with the framing of chunks.
+    /// Bytes of head and body, with the framing of chunks.
     bytes: usize,
 }
 
@@ -210,7 +212,7 @@ fn line(connection: &mut BufReader<TcpStream>, bytes: &mut usize) -> std::io::Re
     Ok(text.trim_end().to_ascii_lowercase())
 }
 
-/// Reads so many bytes, and returns their number.
+/// Reads `length` bytes, and returns their number.
 fn skip(connection: &mut BufReader<TcpStream>, length: u64) -> std::io::Result<usize> {
     if length > ANSWER_BYTES_MAX {
         return Err(std::io::Error::other("the body is too long"));
@@ -222,7 +224,7 @@ fn skip(connection: &mut BufReader<TcpStream>, length: u64) -> std::io::Result<u
     usize::try_from(read).map_err(std::io::Error::other)
 }
 
-/// nginx with its cache in `folder`, which packs what it sends.
+/// nginx with its cache in `folder`, which compresses its responses.
 fn nginx(port: u16, origin: u16, folder: &Path) -> Result<Launch, String> {
     let program = Kind::Nginx.program().ok_or("nginx is not installed")?;
     let at = folder.display();
@@ -231,7 +233,7 @@ fn nginx(port: u16, origin: u16, folder: &Path) -> Result<Launch, String> {
     } else {
         (String::new(), String::new())
     };
-    // The folder is this user's, so the worker stays one of theirs.
+    // The folder belongs to this user, so the worker runs as the same user.
     let configuration = format!(
         "{load}daemon off; user root; worker_processes 1; pid {at}/nginx.pid; error_log {at}/nginx-error.log;\n\
          events {{ worker_connections 1024; }}\n\
@@ -247,7 +249,8 @@ fn nginx(port: u16, origin: u16, folder: &Path) -> Result<Launch, String> {
     Ok(Launch { program, arguments: arguments.to_vec() })
 }
 
-/// An origin in this process that answers everything with the page, not packed, which may be kept for an hour.
+/// An origin in this process that answers every request with the page, uncompressed and storable
+/// for an hour.
 fn origin() -> Result<u16, String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
     let port = listener.local_addr().map_err(|error| error.to_string())?.port();
@@ -265,7 +268,7 @@ fn origin() -> Result<u16, String> {
     Ok(port)
 }
 
-/// One answer to a connection: each server asks once.
+/// Serves one connection: each server sends one request.
 fn serve(mut stream: TcpStream, answer: &[u8]) -> std::io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut received = Vec::new();
@@ -280,7 +283,8 @@ fn serve(mut stream: TcpStream, answer: &[u8]) -> std::io::Result<()> {
     stream.write_all(answer)
 }
 
-/// A page like those of a shop: the same markup around names, prices and prose, which is that of our own documents.
+/// A page like those of a shop: the same markup around names, prices and prose, which is that of
+/// the project's documents.
 fn page() -> String {
     let is_plain = |word: &&str| word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".,:;'-".contains(&byte));
     let mut words = PROSE.iter().flat_map(|text| text.split_whitespace()).filter(is_plain).cycle();

@@ -1,8 +1,9 @@
 //! The floor: a bare epoll loop that finds the end of a request and sends a canned response.
 //!
-//! It does nothing that a real server does; its CPU time per request is the cost of the kernel and the wire. It is also
-//! the origin behind the measured caches, since its responses may be stored for an hour. They are dated with the moment at which it
-//! starts: under the rules of HTTP an old date is an old response, and every hit of it would be a miss (RFC 9111 §4.2.3).
+//! It does nothing that a real server does; its CPU time per request is the cost of the kernel and
+//! the wire. It is also the origin behind the measured caches, since its responses may be stored
+//! for an hour. Their `Date` is the time of its start: under the rules of HTTP an old date is an
+//! old response, and every hit of it would be a miss (RFC 9111 §4.2.3).
 
 use crate::place::since_1970;
 use nix::errno::Errno;
@@ -18,7 +19,7 @@ pub const BODIES: [usize; 5] = [1, 1 << 10, 10 << 10, 100 << 10, 1 << 20];
 struct Connection {
     socket: Socket,
     received: Vec<u8>,
-    /// Response under way: closing, body index, bytes sent.
+    /// Response in progress: closing, body index, bytes sent.
     sending: Option<(bool, usize, usize)>,
 }
 
@@ -39,7 +40,7 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Now, as in `Date`.
+/// The current time, in the format of `Date`.
 fn now() -> String {
     let mut date = [0; 29];
     semantics::date::format(since_1970().as_secs_f64(), &mut date);
@@ -100,7 +101,7 @@ fn run(port: u16, answers: &'static [[Vec<u8>; 5]; 2]) -> std::io::Result<()> {
     }
 }
 
-/// Reads and responds as far as possible; false when the connection is done.
+/// Reads and responds as far as possible; false if the connection is done.
 fn serve(c: &mut Connection, epoll: &Epoll, slot: u64, answers: &[[Vec<u8>; 5]; 2], buffer: &mut [u8]) -> bool {
     let fd = c.socket.as_raw_fd();
     if let Some((close, body, sent)) = c.sending {

@@ -1,5 +1,6 @@
-//! `cargo xtask frontdoor`: what connections over TLS, HTTP/2 and HTTP/3 hold, beside peers. What they cost in CPU is in `bench`, whose
-//! rows `tls-…`, `h2…` and `h3` use the same servers. Next files: `frontdoor/servers.rs`, `frontdoor/memory.rs`.
+//! `cargo xtask frontdoor`: memory of connections over TLS, HTTP/2 and HTTP/3, compared with peers.
+//! Their CPU cost is measured in `bench`, whose rows `tls-…`, `h2…` and `h3` use the same servers.
+//! Next files: `frontdoor/servers.rs`, `frontdoor/memory.rs`.
 
 mod memory;
 pub mod servers;

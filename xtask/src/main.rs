@@ -1,7 +1,9 @@
-//! Chores of the project: `cargo xtask bench` measures Copal and its peers, `cargo xtask soak` checks a long mixed load,
-//! `cargo xtask release` builds the program that is shipped. `cargo xtask help` lists them all, from the table below.
+//! Tasks of the project: `cargo xtask bench` measures Copal and its peers, `cargo xtask soak`
+//! checks a long mixed load, `cargo xtask release` builds the program that is shipped. `cargo xtask
+//! help` lists them all, from the table below.
 //!
-//! `floor` is the server that the others are compared with, and runs as a process of its own. Loads are those of the crate `load`.
+//! `floor` is the reference server of comparisons, and runs as a process of its own. Loads are
+//! those of the crate `load`.
 
 #![forbid(unsafe_code)]
 
@@ -10,9 +12,9 @@ mod bans;
 mod bench;
 mod caching;
 mod compress;
+mod cost;
 mod floor;
 mod frontdoor;
-mod hit_cost;
 mod measure;
 mod memory;
 mod origin;
@@ -36,7 +38,7 @@ use task::{Task, is_help, number, option};
 const TASKS: &[Task] = &[
     Task {
         name: "bench",
-        what: "the table of docs/performance.md: Copal and its peers beside a bare epoll loop; --write writes it",
+        what: "the table of docs/benchmarks.md: Copal and its peers beside a bare epoll loop; --write writes it",
         options: &[
             "--rows NAME,NAME*,…",
             "--only SERVER,…",
@@ -101,10 +103,10 @@ const TASKS: &[Task] = &[
         run: package::main,
     },
     Task {
-        name: "hit-cost",
-        what: "instructions of a hit under callgrind, against the budget in crates/engine/tests/hit_cost.budget",
-        options: &["--write"],
-        run: hit_cost::main,
+        name: "cost",
+        what: "instructions and locked instructions of a hit, a pass and a miss under callgrind, against crates/engine/tests/cost.budget",
+        options: &["--lines", "--write"],
+        run: cost::main,
     },
     Task {
         name: "memory",

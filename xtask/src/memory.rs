@@ -1,8 +1,9 @@
-//! Memory compared with the stock varnishd: bytes per small object, per idle connection, of the empty process, and after
-//! churn.
+//! Memory use compared with the stock varnishd: bytes per small object, per idle connection, of the
+//! empty process, and after churn.
 //!
-//! Sizes are proportional set sizes of the whole process tree, so that memory shared by manager and worker counts once. Before each
-//! measurement a page is asked for many times, and a few others once, so that the log's ring and the program itself are there.
+//! Sizes are proportional set sizes of the whole process tree, so that memory shared by manager and
+//! worker counts once. Before each measurement a page is requested many times, and a few others
+//! once, so that the log's ring and the program itself are resident.
 
 mod object;
 
@@ -16,7 +17,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Number of objects stored to measure one, unless told otherwise.
+/// Default number of objects stored to measure one.
 const OBJECTS: u64 = 100_000;
 /// Body of each, in bytes.
 const OBJECT_BODY_BYTES: usize = 100;
@@ -24,10 +25,11 @@ const OBJECT_BODY_BYTES: usize = 100;
 const CONNECTIONS: usize = 2_000;
 /// Limit of the cache that is churned, in MiB.
 const CHURN_LIMIT_MEBIBYTES: u32 = 64;
-/// Bytes of bodies that go through it, as a multiple of its limit, unless told otherwise.
+/// Bytes of bodies that pass through it, as a multiple of its limit; a default.
 const CHURN_TIMES: u64 = 10;
 
-/// A churn ends after this time, however far it has got: the stock varnishd can take a fifth of a second for each answer when it is full.
+/// Time limit of a churn: the stock varnishd can take a fifth of a second for each answer when it
+/// is full.
 const CHURN_TIME_MAX: Duration = Duration::from_secs(120);
 
 /// Requests for one page that fill the log's ring; a tenth as many are for others.
@@ -49,14 +51,14 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Measures Copal, other builds of it and, where installed, varnishd; returns Markdown and JSON.
+/// Measures Copal, other builds of it and, if installed, varnishd; returns Markdown and JSON.
 pub fn measure(folder: &Path, builds: &[Build]) -> Result<(String, serde_json::Value), String> {
     let kinds: Vec<Kind> =
         [Kind::Copal].into_iter().chain(builds.iter().copied().map(Kind::Build)).chain([Kind::Varnish]).collect();
     measure_these(&kinds, folder, (OBJECTS, CHURN_TIMES))
 }
 
-/// `amounts`: objects, and how often the storage is filled.
+/// `amounts`: objects, and the number of times the storage is filled.
 fn measure_these(kinds: &[Kind], folder: &Path, amounts: (u64, u64)) -> Result<(String, serde_json::Value), String> {
     let origin = sized_origin()?;
     let mut text = String::from(

@@ -1,8 +1,10 @@
-//! An origin in this process, whose answers are a function of their path.
+//! An origin in this process whose answers are a function of their path.
 //!
-//! `/…/SIZE` has a body of that many bytes, which may be kept for an hour. Parts of the path change that: `until-TIME` ends its life at so
-//! many seconds after 1970, `ttl-SECONDS` after so many; `slow-MILLISECONDS` comes later; `text` is made of words; `page-N` is a page that
-//! includes N fragments of 200 bytes; of a `film` one can have a part; what is sent in `pieces` has no length beforehand. It fails at `error` (503), `cut` (the connection ends in the middle) and `reset` (it ends at once).
+//! `/…/SIZE` has a body of that many bytes, storable for an hour. Parts of the path change that:
+//! `until-TIME` expires at this time in seconds since 1970, `ttl-SECONDS` after this time;
+//! `slow-MILLISECONDS` is delayed; `text` consists of words; `page-N` is a page that includes N
+//! fragments of 200 bytes; `film` supports ranges; `pieces` is sent without a length. It fails at
+//! `error` (503), `cut` (the connection ends in the middle) and `reset` (it ends at once).
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +12,7 @@ use std::time::Duration;
 
 /// Largest body that is made, in bytes.
 const BODY_BYTES_MAX: usize = 4 << 30;
-/// What PHP sends at a time, in bytes.
+/// Bytes that PHP sends at a time.
 const PIECE_BYTES: usize = 8_000;
 /// Words of `text`.
 const WORDS: [&str; 16] = [
@@ -49,34 +51,34 @@ pub fn sized_origin() -> Result<u16, String> {
     Ok(port)
 }
 
-/// What stands behind a word in a path.
+/// Text after a word in a path.
 fn text<'a>(path: &'a str, word: &str) -> Option<&'a str> {
     path.split('/').find_map(|part| part.strip_prefix(word)?.strip_prefix('-'))
 }
 
-/// The number behind a word in a path.
+/// Number after a word in a path.
 fn number(path: &str, word: &str) -> Option<u64> {
     text(path, word)?.parse().ok()
 }
 
-/// How long a body may be kept, in seconds.
+/// Lifetime of a body, in seconds.
 fn lifetime(path: &str) -> u64 {
     let left = || Some(number(path, "until")?.saturating_sub(crate::place::since_1970().as_secs()));
     number(path, "ttl").or_else(left).unwrap_or(3600)
 }
 
-/// Where a fragment lies.
+/// Path of a fragment.
 pub fn fragment_path(at: u64) -> String {
     format!("/fragment/{at}/200")
 }
 
-/// A page of so many pieces.
+/// A page of `pieces` pieces.
 pub fn page_around(pieces: u64, piece: impl Fn(u64) -> Vec<u8>) -> Vec<u8> {
     let middle = (0..pieces).flat_map(|at| [piece(at), b"\n".to_vec()].concat());
     b"<html>\n".iter().copied().chain(middle).chain(*b"</html>\n").collect()
 }
 
-/// The part of a body that a head asks for: first and last byte.
+/// The requested part of a body: first and last byte.
 fn part(head: &str, size: usize) -> Option<(usize, usize)> {
     let lines = head.split("\r\n").skip(1).filter_map(|line| line.split_once(':'));
     let (_, wanted) = lines.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("range"))?;
@@ -86,13 +88,13 @@ fn part(head: &str, size: usize) -> Option<(usize, usize)> {
     (first <= last).then_some((first, last))
 }
 
-/// A body in chunks, as programs send what they make.
+/// A body in chunks, in the form of programs that generate their output.
 fn in_pieces(body: &[u8]) -> Vec<u8> {
     let chunk = |piece: &[u8]| [format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat();
     body.chunks(PIECE_BYTES).map(chunk).chain([b"0\r\n\r\n".to_vec()]).collect::<Vec<_>>().concat()
 }
 
-/// Answers a request; false when the connection ends with that.
+/// Answers a request; returns false if the connection then ends.
 fn answer(stream: &mut TcpStream, request: &str) -> bool {
     let path = request.split(' ').nth(1).unwrap_or("/");
     let size = path.rsplit('/').next().and_then(|n| n.parse().ok()).unwrap_or(0).min(BODY_BYTES_MAX);

@@ -1,10 +1,11 @@
-//! Where measurements run: folders, ports, cores, and the program under measurement.
+//! Environment of measurements: folders, ports, cores, and the program under measurement.
 
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// A folder for the servers' files, in memory if there is such a file system: on a disk, the log that Copal and varnishd
-/// write through a mapping causes page faults that an installation (with its state directory on tmpfs) does not have.
+/// A folder for the servers' files, in memory if there is such a file system: on a disk, the log
+/// that Copal and varnishd write through a mapping causes page faults that an installation (with
+/// its state directory on tmpfs) does not have.
 pub fn folder() -> Result<tempfile::TempDir, String> {
     let memory = Path::new("/dev/shm");
     let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
@@ -17,7 +18,7 @@ pub fn free_port() -> Result<u16, String> {
     listener.local_addr().map(|address| address.port()).map_err(|error| error.to_string())
 }
 
-/// The core of the servers and that of the load; one is all there may be.
+/// The core of the servers and that of the load; the same one on a machine with one core.
 pub fn cores() -> (usize, usize) {
     let cores = std::thread::available_parallelism().map(usize::from).unwrap_or(1);
     if cores > 1 { (0, 1) } else { (0, 0) }
@@ -30,16 +31,17 @@ pub fn pin(core: usize) -> Result<(), String> {
     nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set).map_err(|error| error.to_string())
 }
 
-/// Builds the release binary of Copal, so that it lies next to this program.
+/// Builds Copal with the profile `dist`, into the folder of this program.
 pub fn build() -> Result<(), String> {
     let status = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["build", "--release", "--package", "copal"])
+        .args(["build", "--profile", "dist", "--package", "copal"])
         .status()
         .map_err(|error| error.to_string())?;
     if status.success() { Ok(()) } else { Err("building copal failed".into()) }
 }
 
-/// Connections that one server can hold: each takes two descriptors in a proxy, and no process gets more than its limit.
+/// Connections that one server can hold: each takes two descriptors in a proxy, and no process gets
+/// more than its limit.
 pub fn connections_max() -> usize {
     use nix::sys::resource::{Resource, getrlimit};
     let descriptors = getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _)| soft);

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 360.0;
 const MARGIN: f64 = 48.0;
-/// Room for the names beside the lines.
+/// Room for the names next to the lines.
 const LEGEND: f64 = 90.0;
-/// Distinct for most eyes, on white and on dark.
+/// Colours that most readers can distinguish, on white and on dark.
 const COLOURS: [&str; 6] = ["#888888", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00"];
 /// Numbers below the axis, if there are many points.
 const LABELS_MAX: usize = 10;
@@ -15,11 +15,11 @@ const LABELS_MAX: usize = 10;
 /// A named line of points, from left to right.
 pub type Line<'a> = (&'a str, Vec<(f64, f64)>);
 
-/// What is drawn around the lines.
+/// The frame around the lines.
 pub struct Frame<'a> {
-    /// Above.
+    /// Text above.
     pub title: &'a str,
-    /// Below.
+    /// Text below.
     pub below: &'a str,
     /// Equal steps to the right are equal factors.
     pub is_logarithmic: bool,

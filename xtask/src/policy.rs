@@ -1,25 +1,27 @@
-//! `cargo xtask policy`: how often each eviction policy hits, over made traces, beside what could be reached.
+//! `cargo xtask policy`: hit ratios of each eviction policy over generated traces, compared with
+//! upper bounds.
 //!
-//! The traces are made from seeds, so that every run says the same. LRU is exact, as in Varnish and nginx; the others are
-//! those of the cache, in as many shards as it has. `best` evicts what is asked for again last, knowing the future; no
-//! cache exceeds `bound`. Prints the tables of `docs/measurements.md` and writes the plots beside it.
+//! The traces are generated from seeds, so that every run gives the same result. LRU is exact, as
+//! in Varnish and nginx; the others are those of the cache, with the same number of shards. `best`
+//! evicts the object whose next request is farthest in the future; no cache exceeds `bound`. Prints
+//! the tables of `docs/internals/measurements.md` and writes the plots next to it.
 
 mod traces;
 
 use crate::plot::{Frame, draw};
 use eviction::EvictionPolicy;
-use eviction::replay::{Request, Simulation, Tally, optimum};
+use eviction::replay::{ReplayCounts, Request, Simulation, optimum};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use traces::{Bot, Trace};
 
 /// Shards of the cache's index.
 const SHARDS: usize = 256;
-/// Sizes of the cache in the tables, as parts of the bytes of all that is asked for.
+/// Sizes of the cache in the tables, as parts of the bytes of all requested objects.
 const TABLE_SIZES: [f64; 2] = [0.01, 0.1];
 /// Sizes in the plots.
 const PLOT_SIZES: [f64; 8] = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4];
-/// One request in this many comes before the count begins.
+/// Divisor for the part of the requests before the count begins.
 const WARM_UP_PART: usize = 5;
 
 const POLICIES: [EvictionPolicy; 4] =
@@ -41,7 +43,7 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// The bytes of all that is asked for.
+/// The bytes of all requested objects.
 fn footprint(requests: &[Request]) -> u64 {
     let mut seen = std::collections::HashSet::new();
     requests.iter().filter(|request| seen.insert(request.key)).map(|request| request.bytes).sum()
@@ -51,18 +53,18 @@ fn capacity(footprint: u64, part: f64) -> u64 {
     (footprint as f64 * part) as u64
 }
 
-fn replay(policy: EvictionPolicy, capacity: u64, shards: usize, requests: &[Request]) -> Tally {
+fn replay(policy: EvictionPolicy, capacity: u64, shards: usize, requests: &[Request]) -> ReplayCounts {
     let shards = if policy == EvictionPolicy::Lru { 1 } else { shards };
     let mut simulation = Simulation::sharded(policy, capacity, shards);
     let (before, counted) = requests.split_at(requests.len() / WARM_UP_PART);
     for request in before {
         simulation.request(*request);
     }
-    let warm = simulation.tally();
+    let warm = simulation.counts();
     for request in counted {
         simulation.request(*request);
     }
-    simulation.tally().since(&warm)
+    simulation.counts().since(&warm)
 }
 
 fn percent(share: f64) -> String {
@@ -85,9 +87,9 @@ fn table(traces: &[Trace], shards: usize) -> String {
             let from = trace.requests.len() / WARM_UP_PART;
             let _ = write!(text, "| {} | {} % | {distinct} | {} % |", trace.name, part * 100.0, percent(once));
             for (policy, sum) in POLICIES.into_iter().zip(&mut sums) {
-                let tally = replay(policy, capacity, shards, &trace.requests);
-                *sum = (sum.0 + tally.hit_ratio(), sum.1 + tally.byte_hit_ratio());
-                let _ = write!(text, " {} / {} |", percent(tally.hit_ratio()), percent(tally.byte_hit_ratio()));
+                let counts = replay(policy, capacity, shards, &trace.requests);
+                *sum = (sum.0 + counts.hit_ratio(), sum.1 + counts.byte_hit_ratio());
+                let _ = write!(text, " {} / {} |", percent(counts.hit_ratio()), percent(counts.byte_hit_ratio()));
             }
             rows += 1.0;
             let best = optimum::belady(&trace.requests, capacity, from);
@@ -104,7 +106,7 @@ fn table(traces: &[Trace], shards: usize) -> String {
     text
 }
 
-/// What it costs that each shard decides for itself.
+/// Loss of hits because each shard decides separately.
 fn shard_table(trace: &Trace) -> String {
     let footprint = footprint(&trace.requests);
     let mut text =
@@ -123,14 +125,14 @@ fn shard_table(trace: &Trace) -> String {
                 simulation.request(*request);
             }
             objects = simulation.objects() / shards;
-            let _ = write!(row, " {} |", percent(simulation.tally().hit_ratio()));
+            let _ = write!(row, " {} |", percent(simulation.counts().hit_ratio()));
         }
         let _ = writeln!(text, "| {shards} | {objects} |{row}");
     }
     text
 }
 
-/// What a bot that reads each page once does to those that are asked for all the time.
+/// Effect of a bot that reads each page once on the frequently requested pages.
 fn bot_table(requests: usize, pages: usize, shards: usize) -> String {
     let mut text = format!(
         "A bot reads {pages} pages once while {requests} requests ask for what is hot: hits of the latter, in percent\n\n\
@@ -165,7 +167,7 @@ fn bot_table(requests: usize, pages: usize, shards: usize) -> String {
     text
 }
 
-/// Shares over shares, the latter in equal factors.
+/// Hit ratio over cache size, the latter on a logarithmic scale.
 fn frame(title: &str) -> Frame<'_> {
     Frame {
         title,

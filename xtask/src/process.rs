@@ -1,5 +1,5 @@
-//! Processes under measurement: starts them pinned to a core, finds their whole tree, and measures its CPU time and
-//! memory.
+//! Processes under measurement: starts them pinned to a core, finds their whole tree, and measures
+//! its CPU time and memory.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a server that is dropped may take to end.
+/// Time limit for the end of a dropped server.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A started server; it and everything it started is killed when this is dropped.
@@ -17,7 +17,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a command pinned to the cores named (by `taskset`), output discarded unless it fails at once.
+    /// Starts a command pinned to the cores named (by `taskset`), output discarded unless it fails
+    /// at once.
     pub fn start(cores: &str, program: &Path, arguments: &[String], log: &Path) -> Result<Server, String> {
         Server::spawn(bound_to_us("taskset").arg("-c").arg(cores).arg(program).args(arguments), program, log)
     }
@@ -37,7 +38,7 @@ impl Server {
     fn spawn(command: &mut Command, program: &Path, log: &Path) -> Result<Server, String> {
         let output = std::fs::File::create(log).map_err(|error| format!("{}: {error}", log.display()))?;
         let errors = output.try_clone().map_err(|error| error.to_string())?;
-        // Apache ends its whole process group when it is asked to end.
+        // Apache ends its whole process group on SIGTERM.
         let child = command
             .process_group(0)
             .stdin(Stdio::null())
@@ -53,7 +54,7 @@ impl Server {
         tree(self.child.id())
     }
 
-    /// Waits until something listens on the port, or reports why not.
+    /// Waits until a server listens on the port, or returns the reason why not.
     pub fn wait_for_port(&mut self, port: u16, log: &Path) -> Result<(), String> {
         let deadline = Instant::now() + Duration::from_secs(20);
         while Instant::now() < deadline {
@@ -71,7 +72,7 @@ impl Server {
 }
 
 impl Server {
-    /// Asks it to end, and kills what is left of it after a time.
+    /// Terminates it, and kills the remaining processes after a time.
     pub fn end(&mut self, patience: Duration) {
         use nix::sys::signal::{Signal, kill};
         if matches!(self.child.try_wait(), Ok(Some(_))) {
@@ -99,7 +100,8 @@ impl Drop for Server {
     }
 }
 
-/// A command whose process is asked to end when this one does, whatever became of this one: signals of the terminal do not reach it.
+/// A command whose process is terminated when this one ends, for any reason: signals of the
+/// terminal do not reach it.
 fn bound_to_us(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "TERM"]).arg(program);
@@ -128,7 +130,7 @@ struct Stat {
     parent: u32,
     ticks: u64,
     user_ticks: u64,
-    /// Of children that have ended and were waited for.
+    /// Ticks of children that have ended and were reaped.
     ended_ticks: u64,
 }
 
@@ -144,8 +146,9 @@ fn stat(pid: u32) -> Option<Stat> {
 
 /// CPU time used so far by the processes, in microseconds: total, and in user mode.
 ///
-/// Taken from `schedstat` of every thread (nanoseconds) where the kernel has it, since clock ticks are too coarse for short
-/// rounds; the user share comes from the ticks, and so does the time of children that have ended, such as CGI programs.
+/// Taken from `schedstat` of every thread (nanoseconds) if the kernel has it, since clock ticks are
+/// too coarse for short rounds; the user share comes from the ticks, and so does the time of
+/// children that have ended, such as CGI programs.
 pub fn cpu_microseconds(pids: &[u32]) -> (f64, f64) {
     let mut all = 0.0;
     let mut ticks = 0;
@@ -170,7 +173,8 @@ pub fn cpu_microseconds(pids: &[u32]) -> (f64, f64) {
     (all, all * share)
 }
 
-/// Resident and proportional memory of the processes, in bytes. Shared pages are counted once (proportionally).
+/// Resident and proportional memory of the processes, in bytes. Shared pages are counted once
+/// (proportionally).
 pub fn memory_bytes(pids: &[u32]) -> u64 {
     pids.iter()
         .map(|pid| {

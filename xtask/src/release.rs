@@ -1,11 +1,13 @@
-//! `cargo xtask release`: the program as it is shipped, built twice.
+//! `cargo xtask release`: the program in its shipped form, built twice.
 //!
 //! ```text
-//! instrumented build ─ training.rs ─→ profiles ─ llvm-profdata ─→ build for what the profiles say ─→ checks ─→ target/pgo/copal
+//! instrumented build ─ training.rs ─→ profiles ─ llvm-profdata
+//!     ─→ optimised build ─→ checks ─→ target/pgo/copal
 //! ```
 //!
-//! Both are builds of the profile `release` in Cargo.toml, in folders of their own below `target/pgo`, so that no other build is
-//! disturbed. What C libraries do (PCRE2, the cryptography, zstd) is not part of it. Next file: `release/training.rs`.
+//! Both are builds of the profile `dist` in Cargo.toml, in folders of their own below `target/pgo`,
+//! so that no other build is disturbed. Code of C libraries (PCRE2, the cryptography, zstd) is not
+//! part of it. Next file: `release/training.rs`.
 
 mod training;
 
@@ -14,9 +16,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// How long each half of the last check asks, in seconds.
+/// Duration of each half of the last check, in seconds.
 const CHECK_SECONDS: f64 = 3.0;
-/// How long a checked daemon may take to end.
+/// Time limit for the end of a checked daemon.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs the task.
@@ -25,7 +27,7 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
     let merge = compiler.profdata()?;
     let folder = target_folder()?.join("pgo");
     let profiles = folder.join("profiles");
-    // Profiles of another source would be merged with those of this one.
+    // Profiles of another source would be merged with the new ones.
     match std::fs::remove_dir_all(&profiles) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             return Err(format!("{}: {error}", profiles.display()));
@@ -92,7 +94,7 @@ impl Compiler {
         })
     }
 
-    /// Builds Copal in a target folder of its own with more flags than the environment has; returns the program.
+    /// Builds Copal in a target folder of its own with additional flags; returns the program.
     ///
     /// The target is named, so that the flags do not apply to build scripts and macros.
     fn build(&self, folder: &Path, more: impl Iterator<Item = String>) -> Result<PathBuf, String> {
@@ -103,7 +105,7 @@ impl Compiler {
         };
         let flags: Vec<String> = given.into_iter().filter(|flag| !flag.is_empty()).chain(more).collect();
         let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-            .args(["build", "--release", "--locked", "--package", "copal", "--bin", "copal"])
+            .args(["build", "--profile", "dist", "--locked", "--package", "copal", "--bin", "copal"])
             .args(["--target", &self.host, "--target-dir"])
             .arg(folder)
             .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
@@ -112,11 +114,11 @@ impl Compiler {
         if !status.success() {
             return Err("copal could not be built".to_owned());
         }
-        Ok(folder.join(&self.host).join("release/copal"))
+        Ok(folder.join(&self.host).join("dist/copal"))
     }
 }
 
-/// What a program says when it succeeds.
+/// Output of a program that succeeds.
 fn said(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| format!("{name}: {error}"))?;
@@ -127,7 +129,7 @@ fn said(command: &mut Command) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The major version in what a tool of LLVM says of itself.
+/// The major version in the version text of an LLVM tool.
 fn llvm_of(text: &str) -> Option<&str> {
     text.split("LLVM version ").nth(1)?.split(['.', '\n']).next()
 }
@@ -138,7 +140,8 @@ fn target_folder() -> Result<PathBuf, String> {
     program.ancestors().nth(2).map(Path::to_owned).ok_or_else(|| "this program is in no target folder".to_owned())
 }
 
-/// Puts the profiles together. The file is named after what is in it, since cargo builds anew only when flags change.
+/// Merges the profiles. The file is named after its contents, since cargo rebuilds only if flags
+/// change.
 fn merged(merge: &Path, profiles: &Path, folder: &Path) -> Result<PathBuf, String> {
     let raw: Vec<PathBuf> = std::fs::read_dir(profiles)
         .map_err(|error| format!("{}: the training left nothing: {error}", profiles.display()))?
@@ -161,7 +164,8 @@ fn merged(merge: &Path, profiles: &Path, folder: &Path) -> Result<PathBuf, Strin
     Ok(named)
 }
 
-/// Whether the program works: what it says of itself, the demo, and every transport with every body compared.
+/// Checks that the program works: its version, the demo, and every transport with every body
+/// compared.
 fn check(program: &Path) -> Result<(), String> {
     print!("{}", said(Command::new(program).arg("--version"))?);
     said(Command::new(program).args(["demo", "--once"]))?;
@@ -174,7 +178,7 @@ fn mebibytes(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
-/// The size as it is packaged; `None` without the tool.
+/// Size in the package; `None` without the tool.
 fn stripped_bytes(program: &Path) -> Option<u64> {
     let folder = tempfile::tempdir().ok()?;
     let copy = folder.path().join("copal");

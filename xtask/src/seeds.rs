@@ -1,13 +1,15 @@
-//! `cargo xtask bench --seeds`: what the articles measured that made people put an accelerator in front of their sites, repeated with today's
-//! programs: a CGI program, images of four sizes for three numbers of users, a blog, hits in bursts, two tiers, and a site that
-//! somebody reads from end to end while others ask for what is hot.
+//! `cargo xtask bench --seeds`: the measurements of the articles that made HTTP accelerators
+//! popular, repeated with today's programs: a CGI program, images of four sizes for three numbers
+//! of users, a blog, hits in bursts, two tiers, and a site that one client reads from end to end
+//! while others request the hot set.
 //!
-//! Servers of the articles that are not installed are a line that says so.
+//! Servers of the articles that are not installed are reported in a line.
 
 mod wordpress;
 
 use crate::bench::rows::{Behind, Row, Scene, Servers};
-use crate::bench::standing::{Standing, Started, launch};
+use crate::bench::running::{Running, Started};
+use crate::bench::start::launch;
 use crate::measure::hits;
 use crate::place::free_port;
 use crate::process::Server;
@@ -20,12 +22,12 @@ use std::path::Path;
 const IMAGES: [usize; 4] = [1_024, 5_120, 10_240, 20_480];
 /// Users at a time.
 const USERS: [usize; 3] = [50, 100, 200];
-/// What the CGI program is; the articles had Perl and PHP.
+/// The CGI program; the articles had Perl and PHP.
 const PROGRAM: &str = "#!/bin/sh\nprintf 'Content-Type: text/html\\r\\nCache-Control: max-age=3600\\r\\n\\r\\n<html>'\n\
                        i=0; while [ $i -lt 100 ]; do printf '<p>line %d of what a program made</p>\\n' $i; i=$((i+1)); done\n";
-/// What the first of two tiers does.
+/// VCL of the first of two tiers.
 const NEAR: &str = "sub vcl_recv { if (req.url !~ \"^/near/\") { return (pass); } }\n";
-/// Requests a second of those who ask for what is hot.
+/// Request rate of the clients of the hot set.
 const HOT_PER_SECOND: f64 = 1_000.0;
 
 /// All scenes.
@@ -104,7 +106,7 @@ fn start_sites(folder: &Path, _: u16, core: usize) -> Started {
     std::fs::write(&program, PROGRAM).map_err(|error| error.to_string())?;
     set_readable(folder, 0o755)?;
     set_readable(&program, 0o755)?;
-    let mut standing = Vec::new();
+    let mut running = Vec::new();
     let mut missing: Vec<String> = ["lighttpd", "apache2", "varnishd"]
         .into_iter()
         .filter(|name| installed(name).is_none())
@@ -122,42 +124,44 @@ fn start_sites(folder: &Path, _: u16, core: usize) -> Started {
         let port = free_port()?;
         let file = folder.join("lighttpd.conf");
         std::fs::write(&file, lighttpd(port, &root)).map_err(|error| error.to_string())?;
-        standing.push(Standing::clear(
+        running.push(Running::clear(
             "lighttpd",
             vec![start("lighttpd", &["-D", "-f", &file.display().to_string()], port)?],
             port,
         ));
     }
     if installed("apache2").is_none() {
-        return Ok((standing, missing));
+        return Ok((running, missing));
     }
     let origin = free_port()?;
     let file = folder.join("apache.conf");
     std::fs::write(&file, apache(origin, folder, &root)).map_err(|error| error.to_string())?;
     let server = start("apache2", &["-D", "FOREGROUND", "-f", &file.display().to_string()], origin)?;
-    standing.push(Standing::clear("apache", vec![server], origin));
-    standing.extend(launch_caches(folder, origin, core)?);
+    running.push(Running::clear("apache", vec![server], origin));
+    running.extend(launch_caches(folder, origin, core)?);
     missing.dedup();
-    Ok((standing, missing))
+    Ok((running, missing))
 }
 
-/// The caches in front of a server; whatever it says of the age of its pages, they are kept for an hour.
-fn launch_caches(folder: &Path, origin: u16, core: usize) -> Result<Vec<Standing>, String> {
+/// The caches in front of a server; they store its pages for an hour, whatever lifetime it
+/// declares.
+fn launch_caches(folder: &Path, origin: u16, core: usize) -> Result<Vec<Running>, String> {
     let vcl = Some("sub vcl_backend_response { set beresp.ttl = 1h; }\n".to_owned());
-    let mut standing = Vec::new();
+    let mut running = Vec::new();
     for kind in [Kind::Copal, Kind::Varnish] {
         if kind.program().is_some() {
             let (port, setting) = (free_port()?, Setting { vcl: vcl.clone(), ..Setting::default() });
             let server = launch(kind, port, origin, folder, &setting, &core.to_string())?;
-            standing.push(Standing::clear(kind.name(), vec![server], port));
+            running.push(Running::clear(kind.name(), vec![server], port));
         }
     }
-    Ok(standing)
+    Ok(running)
 }
 
-/// One of each kind, and a pair of each kind whose first one passes all to the second, but for what it is to keep.
+/// One server of each kind, and a pair of each kind whose first one passes everything to the
+/// second, except the objects that it is to store.
 fn start_tiers(folder: &Path, sized: u16, core: usize) -> Started {
-    let (mut standing, mut missing) = (Vec::new(), Vec::new());
+    let (mut running, mut missing) = (Vec::new(), Vec::new());
     let pass = Setting { vcl: Some(NEAR.to_owned()), ..Setting::default() };
     for (kind, pair) in [(Kind::Copal, "copal, two"), (Kind::Varnish, "varnish, two")] {
         if kind.program().is_none() {
@@ -171,15 +175,15 @@ fn start_tiers(folder: &Path, sized: u16, core: usize) -> Started {
             Ok((launch(kind, port, origin, &folder, setting, &core.to_string())?, port))
         };
         let (single, port) = start("single", sized, &Setting::default())?;
-        standing.push(Standing::clear(kind.name(), vec![single], port));
+        running.push(Running::clear(kind.name(), vec![single], port));
         let (second, behind) = start("second", sized, &Setting::default())?;
         let (first, port) = start("first", behind, &pass)?;
-        standing.push(Standing::clear(pair, vec![first, second], port));
+        running.push(Running::clear(pair, vec![first, second], port));
     }
-    Ok((standing, missing))
+    Ok((running, missing))
 }
 
-/// Lets servers that run as another user read it.
+/// Makes it readable for servers that run as another user.
 fn set_readable(path: &Path, mode: u32) -> Result<(), String> {
     use std::os::unix::fs::PermissionsExt as _;
     let permissions = std::fs::Permissions::from_mode(mode);

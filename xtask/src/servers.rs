@@ -1,4 +1,5 @@
-//! The measured servers: how each is started in front of the same origin, with its cache in memory and one core.
+//! The measured servers: each is started in front of the same origin, with its cache in memory and
+//! one core.
 
 use crate::place::connections_max;
 use std::io::Write as _;
@@ -9,19 +10,19 @@ use std::path::{Path, PathBuf};
 pub enum Kind {
     /// The bare epoll loop.
     Floor,
-    /// Ours.
+    /// Copal.
     Copal,
-    /// Another build of ours.
+    /// Another build of Copal.
     Build(Build),
     /// Debian's varnishd.
     Varnish,
-    /// Debian's nginx with proxy_cache, whose files lie in `folder`.
+    /// Debian's nginx with proxy_cache, whose files are in `folder`.
     Nginx,
     /// Debian's haproxy with its small-object cache.
     Haproxy,
 }
 
-/// A build of Copal that does not lie beside this program.
+/// A build of Copal in another directory than this program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Build {
     /// Name in tables.
@@ -31,12 +32,12 @@ pub struct Build {
 }
 
 impl Build {
-    /// Of a name and a program; both stay for as long as this process.
+    /// A build of a name and a program; both are stored as long as this process lives.
     pub fn new(name: &str, program: &Path) -> Build {
         Build { name: name.to_owned().leak(), program: Box::leak(program.into()) }
     }
 
-    /// Of a list as typed: `NAME=FILE,…`.
+    /// Builds of a list as typed: `NAME=FILE,…`.
     pub fn listed(text: &str) -> Result<Vec<Build>, String> {
         let one = |word: &str| {
             let (name, file) = word.split_once('=').ok_or_else(|| format!("--builds: '{word}' is not NAME=FILE"))?;
@@ -48,10 +49,10 @@ impl Build {
     }
 }
 
-/// All kinds; the floor comes first, since the others are divided by it.
+/// All kinds; the floor comes first, since the results of the others are divided by its own.
 pub const ALL: [Kind; 5] = [Kind::Floor, Kind::Copal, Kind::Varnish, Kind::Nginx, Kind::Haproxy];
 
-/// How to start a server.
+/// Parameters for starting a server.
 pub struct Launch {
     /// Program.
     pub program: PathBuf,
@@ -72,7 +73,7 @@ impl Kind {
         }
     }
 
-    /// Path of the program; `None` when it is not installed.
+    /// Path of the program; `None` if it is not installed.
     pub fn program(self) -> Option<PathBuf> {
         match self {
             Kind::Floor => std::env::current_exe().ok(),
@@ -84,12 +85,13 @@ impl Kind {
         }
     }
 
-    /// How to start it on a port, in front of the origin's port, with `folder` for its files.
+    /// Parameters for starting it on a port, in front of the origin's port, with `folder` for its
+    /// files.
     pub fn launch(self, port: u16, origin: u16, folder: &Path, cache_mebibytes: u32) -> Result<Launch, String> {
         self.launch_with(port, origin, folder, &Setting { cache_mebibytes, ..Setting::default() })
     }
 
-    /// The same, with a setting of one's own.
+    /// Like [`Kind::launch`], with a different setting.
     pub fn launch_with(self, port: u16, origin: u16, folder: &Path, setting: &Setting) -> Result<Launch, String> {
         let program = self.program().ok_or_else(|| format!("{} is not installed", self.name()))?;
         let words = |text: String| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
@@ -130,18 +132,18 @@ impl Kind {
     }
 }
 
-/// What differs from one measurement to another.
+/// Differences between measurements.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
-    /// The cache.
+    /// Size of the cache, in MiB.
     pub cache_mebibytes: u32,
-    /// Event loops, worker processes, threads.
+    /// Number of event loops, worker processes or threads.
     pub loops: usize,
     /// VCL without its first line and its backend; for Copal and varnishd.
     pub vcl: Option<String>,
-    /// Requests with a cookie go past the cache; for nginx and HAProxy.
+    /// Requests with a cookie bypass the cache; for nginx and HAProxy.
     pub passes_cookies: bool,
-    /// What has expired is served while it is fetched anew, as Copal and varnishd do anyway.
+    /// Stale objects are served during a refresh, as Copal and varnishd do anyway.
     pub refreshes: bool,
 }
 
@@ -160,12 +162,12 @@ impl Launch {
     }
 }
 
-/// One CLI command to Copal or varnishd with that work directory, through our own `varnishadm`.
+/// One CLI command to Copal or varnishd with that work directory, through Copal's `varnishadm`.
 pub fn administer(state: &Path, words: &[&str]) -> Result<(), String> {
     administer_by(&beside().ok_or("copal is not built")?, state, words)
 }
 
-/// The same through another build's `varnishadm`.
+/// Like [`administer`], through another build's `varnishadm`.
 pub fn administer_by(program: &Path, state: &Path, words: &[&str]) -> Result<(), String> {
     let output = std::process::Command::new(program)
         .args(["adm", "-t", "300", "-n"])
@@ -179,7 +181,7 @@ pub fn administer_by(program: &Path, state: &Path, words: &[&str]) -> Result<(),
     Err(format!("{}: {}", words.join(" "), String::from_utf8_lossy(&output.stdout).trim()))
 }
 
-/// Copal, as it was built beside this program.
+/// Copal, as built next to this program.
 pub fn beside() -> Option<PathBuf> {
     let path = std::env::current_exe().ok()?.with_file_name("copal");
     path.exists().then_some(path)

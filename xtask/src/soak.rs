@@ -1,9 +1,10 @@
-//! `cargo xtask soak`: a mixed load for minutes or days, over every transport at once, while VCLs are exchanged, bans come, the origin fails
-//! and the worker is killed now and then.
+//! `cargo xtask soak`: a mixed load for minutes or days, over every transport at once, while VCLs
+//! are exchanged, bans are added, the origin fails and the worker is killed now and then.
 //!
-//! Every body is a function of its path and is checked byte by byte (`soak/clients.rs`). Memory, descriptors, threads, latency
-//! and the length of the daemon's own messages are sampled (`soak/samples.rs`), drawn into `docs/plots` and judged at the end. The clock
-//! of the machine is left alone: jumps of it are a matter of the engine's simulation.
+//! Every body is a function of its path and is checked byte by byte (`soak/clients.rs`). Memory,
+//! descriptors, threads, latency and the length of the daemon's own messages are sampled
+//! (`soak/samples.rs`), drawn into `docs/plots` and judged at the end. The clock of the machine is
+//! not changed: clock jumps are tested in the engine's simulation.
 
 mod clients;
 mod samples;
@@ -22,21 +23,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// What the daemon runs besides the built-in VCL; the number makes each text another one.
+/// VCL of the daemon besides the built-in one; the number makes each text different.
 const VCL: &str = "sub vcl_recv {\n    if (req.url ~ \"^/film/\") { set req.slice_bytes = 64KB; }\n    \
                    if (req.http.X-Pass) { return (pass); }\n}\nsub vcl_backend_response {\n    if (bereq.url ~ \"^/page-\") { set beresp.do_esi = true; }\n    \
                    if (bereq.url ~ \"^/text/\") { set beresp.do_gzip = true; }\n    if (bereq.url ~ \"^/film/|[0-9]{5}$\") { set beresp.storage = storage.disk; }\n    set beresp.grace = 5s;\n}\n";
 /// Samples of a run.
 const SAMPLES: f64 = 400.0;
-/// Pauses between what an operator does.
+/// Pauses between an operator's commands.
 const OPERATIONS: Duration = Duration::from_secs(3);
 /// The part of a run in which workers are killed.
 const KILLING_SHARE: f64 = 0.5;
 /// Loops of the daemon.
 const LOOPS: usize = 2;
-/// The cache: small, so that much is evicted.
+/// Size of the cache: small, so that much is evicted.
 const CACHE_MEBIBYTES: u32 = 64;
-/// The storage whose bodies lie in a file: what is longer than 10 kB, and all that is asked for in slices.
+/// Size of the storage with bodies in a file: bodies longer than 10 kB, and everything requested in
+/// slices.
 const FILE_MEBIBYTES: u32 = 96;
 
 /// Runs the task.
@@ -77,7 +79,7 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
                 account.say(&error);
             }
         }
-        // In the second half one worker lives on, so that what grows is seen.
+        // In the second half one worker is not killed, so that growth is visible.
         if now >= next_kill && start.elapsed().as_secs_f64() < seconds * KILLING_SHARE {
             next_kill += Duration::from_secs_f64(kill_every);
             if daemon.kill_worker() {
@@ -94,8 +96,8 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
     samples.judge(&account)
 }
 
-/// A short one, in which nothing goes wrong but the origin: over every transport for some seconds. Returns the number of answers that
-/// were checked; the daemon has `patience` to end.
+/// A short run without faults other than the origin's: over every transport for some seconds.
+/// Returns the number of answers that were checked; the daemon has `patience` to end.
 ///
 /// # Errors
 /// An answer was wrong, or a transport had none.
@@ -119,7 +121,7 @@ pub fn exercise(kind: Kind, seconds: f64, patience: Duration) -> Result<u64, Str
     silent.map_or(Ok(answers), |(transport, _)| Err(format!("nothing was answered over {}", transport.name)))
 }
 
-/// Threads that ask.
+/// Client threads.
 type Asking = Vec<std::thread::JoinHandle<Result<(), String>>>;
 
 fn send_home(clients: Asking, account: &Account) -> Result<(), String> {
@@ -127,7 +129,7 @@ fn send_home(clients: Asking, account: &Account) -> Result<(), String> {
     clients.into_iter().try_for_each(|client| client.join().map_err(|_| "a client panicked")?)
 }
 
-/// The daemon that is soaked.
+/// The daemon under load.
 struct Daemon {
     server: Server,
     program: PathBuf,
@@ -165,7 +167,7 @@ impl Daemon {
         Ok(Daemon { server, program: launch.program, log, state, folder, origin, clear, secured })
     }
 
-    /// Has every transport ask from now on, each on a thread of its own.
+    /// Starts the load of every transport, each on a thread of its own.
     fn ask(&self, connections: usize, pace: Duration, account: &Arc<Account>) -> Asking {
         let transports = TRANSPORTS.iter().zip(1..);
         let one = |(transport, seed): (&'static Transport, u64)| {
@@ -176,7 +178,7 @@ impl Daemon {
         transports.map(one).collect()
     }
 
-    /// What an operator does, one thing after the other: another VCL, bans of several kinds.
+    /// Commands of an operator, one after the other: another VCL, bans of several kinds.
     fn operate(&self, number: u64) -> Result<(), String> {
         let command = |words: &[&str]| crate::servers::administer_by(&self.program, &self.state, words);
         match number % 4 {
@@ -191,7 +193,7 @@ impl Daemon {
                 let name = format!("soak-{number}");
                 command(&["vcl.load", &name, &path.display().to_string()])?;
                 command(&["vcl.use", &name])?;
-                // The one before goes when nobody uses it any more.
+                // The previous one is discarded when it is no longer in use.
                 let before = number.checked_sub(4).filter(|before| *before > 0).map(|before| format!("soak-{before}"));
                 before.map_or(Ok(()), |before| command(&["vcl.discard", &before]))
             }

@@ -1,18 +1,17 @@
-//! `cargo xtask sound`: Miri over the crates with unsafe code that it can run, and ThreadSanitizer over those whose threads share
-//! memory.
-//!
-//! Both need a nightly toolchain with the components `miri` and `rust-src`. The models of the protocols (`tests/models.rs` of `store` and
-//! `cache`) are ordinary tests. What Miri cannot run is listed here, with the reason.
+//! `cargo xtask sound`: Miri over the crates with unsafe code that it can run, and ThreadSanitizer
+//! over those whose threads share memory. Both need a nightly toolchain with the components `miri`
+//! and `rust-src`. The models of the protocols (`tests/models.rs` of `store` and `cache`) are
+//! ordinary tests. Tests that Miri cannot run are listed here, with the reason.
 
 use std::process::Command;
 
-/// What Miri runs: a crate, the words by which its tests are chosen to be left out, and why.
+/// Targets of Miri: a crate, the filters of skipped tests, and the reason.
 const UNDER_MIRI: &[(&str, &[&str], &str)] = &[
     ("store", &[], ""),
     ("shm", &["vsm::", "place::", "read::vsm"], "mappings of files, and owners of files, which Miri does not have"),
 ];
 
-/// What ThreadSanitizer runs.
+/// Targets of ThreadSanitizer.
 const UNDER_TSAN: &[&str] = &["store", "cache"];
 
 /// Runs the task.
@@ -32,12 +31,12 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
     }
     if both || has("--tsan") {
         for name in UNDER_TSAN {
-            // The standard library is built along, or its own synchronisation would not be seen.
+            // The standard library is built too, or its own synchronisation would not be seen.
             let target = "x86_64-unknown-linux-gnu";
             let mut command =
                 nightly(&["test", "-Zbuild-std", "--target", target, "-p", name, "--lib", "--tests", "--"]);
             command.args(filter);
-            // Models make threads of their own kind, which the sanitizer does not know.
+            // Models create threads of their own kind, which the sanitizer does not support.
             command.args(["--skip", "is_found_out", "--skip", "models::"]);
             command.env("RUSTFLAGS", "-Zsanitizer=thread").env("CARGO_TARGET_DIR", "target/tsan");
             run(&mut command, &format!("ThreadSanitizer over {name}"))?;
@@ -48,7 +47,7 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
 
 fn nightly(arguments: &[&str]) -> Command {
     let mut command = Command::new("cargo");
-    // The one that runs this has named its own toolchain.
+    // The calling process has named its own toolchain.
     command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO").arg("+nightly").args(arguments);
     command
 }

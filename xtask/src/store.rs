@@ -1,9 +1,11 @@
-//! `cargo xtask store`: how a storage behaves when it is large, full or begun again, beside varnishd where it is installed.
+//! `cargo xtask store`: behaviour of a storage that is large, full or restarted, compared with
+//! varnishd if installed.
 //!
-//! The store is filled through the front door with small objects. Lookups in a few and in all of them are compared; the
-//! worker is killed; all objects die at one moment while others are asked for; objects are purged one by one and by tag; and
-//! a full storage gets objects of other sizes and back, and of a hundred sizes again and again. Each server runs alone; times are wall-clock unless CPU is said. `--kills N` kills at random moments and checks every
-//! answer.
+//! The store is filled through the network with small objects. Lookups in a few and in all of them
+//! are compared; the worker is killed; all objects expire at one moment while others are requested;
+//! objects are purged one by one and by tag; and a full storage gets objects of other sizes and
+//! back, and of a hundred sizes again and again. Each server runs alone; times are wall-clock
+//! unless CPU is mentioned. `--kills N` kills at random moments and checks every answer.
 
 mod client;
 mod files;
@@ -19,13 +21,13 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Body of a small object, in bytes, unless told otherwise.
+/// Default body of a small object, in bytes.
 const SMALL_BYTES: u64 = 100;
-/// How many objects are few.
+/// Number of objects in the small set.
 const FEW: u64 = 10_000;
-/// How many lookups are timed.
+/// Number of lookups that are timed.
 const LOOKUPS: u64 = 200_000;
-/// How often a storage is filled with objects of a hundred sizes, unless told otherwise.
+/// Default number of times a storage is filled with objects of a hundred sizes.
 const TURNS: u64 = 6;
 
 /// Runs the task.
@@ -45,7 +47,7 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
     {
         return Err(format!("there is no '{only}' to measure"));
     }
-    // The first one fills an empty storage; the others are what is measured.
+    // The first one fills an empty storage; the others are measured.
     let turns = crate::number(arguments, "--turns", TURNS)?.max(2);
     let loops = usize::try_from(crate::number(arguments, "--loops", 1)?.max(1)).unwrap_or(1);
     let (folder, origin) = (folder()?, sized_origin()?);
@@ -58,7 +60,7 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
         let scene = Scene { kind, origin, folder: folder.path().to_owned(), loops, objects, bytes, turns };
         let what = if has("--files") { "files".to_owned() } else { format!("{objects} objects of {bytes} bytes") };
         let _ = writeln!(report, "\n{}, {what}", kind.name());
-        // What a peer cannot do is told, and the rest measured.
+        // A failed scene of a peer is reported, and the rest measured.
         let told = |what: &str, result: Result<String, String>| {
             result.unwrap_or_else(|error| format!("{what}: failed: {error}\n"))
         };
@@ -76,8 +78,8 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Kills the worker, or everything, at random moments under load: for storages in memory and for files. It is an integration test
-/// (`kills.rs`), in which the same is done a few times.
+/// Kills the worker, or everything, at random moments under load: for storages in memory and for
+/// files. It is an integration test (`kills.rs`), which does the same a few times.
 fn kill(times: u64) -> Result<(), String> {
     let status = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["test", "--package", "copal", "--test", "integration", "--"])
@@ -90,7 +92,7 @@ fn kill(times: u64) -> Result<(), String> {
 
 type Measure = fn(&Scene) -> Result<String, String>;
 
-/// What is measured of a storage in memory, in this order.
+/// Measurements of a storage in memory, in this order.
 const SCENES: [(&str, Measure); 5] = [
     ("size", Scene::size),
     ("death", Scene::death),
@@ -103,13 +105,13 @@ struct Scene {
     kind: Kind,
     origin: u16,
     folder: PathBuf,
-    /// How many event loops it has, each with a core; the last one is also that of the load.
+    /// Number of event loops, each with a core; the last one is also that of the load.
     loops: usize,
-    /// How many small objects.
+    /// Number of small objects.
     objects: u64,
     /// Body of each, in bytes.
     bytes: u64,
-    /// How often a storage is filled with objects of a hundred sizes.
+    /// Number of times a storage is filled with objects of a hundred sizes.
     turns: u64,
 }
 
@@ -135,13 +137,13 @@ impl Scene {
         Ok((server, port))
     }
 
-    /// A limit, in MiB, that holds so many objects.
+    /// A limit, in MiB, with room for `objects` objects.
     fn roomy(&self, objects: u64) -> u32 {
         let overhead = if self.kind == Kind::Copal { 600 } else { 2_500 };
         u32::try_from(64 + objects * (self.bytes + overhead) / (1 << 20)).unwrap_or(u32::MAX)
     }
 
-    /// Filling, memory, lookups, and what is left when the worker is killed.
+    /// Filling, memory, lookups, and the objects that survive a kill of the worker.
     fn size(&self) -> Result<String, String> {
         let (server, port) = self.start("size", self.roomy(self.objects), None)?;
         let small = |number: u64| self.small(number);

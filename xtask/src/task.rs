@@ -1,12 +1,14 @@
-//! The tasks in one table: what is typed, what it does, what it takes, and what runs it. Help and the check of arguments follow from it.
+//! The tasks in one table: name, description, options, function. Help and the check of arguments
+//! derive from it.
 
 /// A task.
 pub struct Task {
-    /// As typed.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it does.
+    /// Description.
     pub what: &'static str,
-    /// Options as they are shown: with a blank and a value, or alone, or in brackets a word without a name.
+    /// Options as shown in the help: with a blank and a value, or alone, or in brackets a word
+    /// without a name.
     pub options: &'static [&'static str],
     /// Runs it with arguments that are in the table.
     pub run: fn(&[String]) -> Result<(), String>,
@@ -14,7 +16,7 @@ pub struct Task {
 
 /// Widest line of the help, in characters.
 const WIDTH: usize = 140;
-/// Where the text of a task begins.
+/// Column at which the text of a task begins.
 const INDENT: usize = 12;
 
 impl Task {
@@ -37,10 +39,10 @@ impl Task {
         lines.join("\n") + "\n"
     }
 
-    /// Whether it takes these arguments.
+    /// Checks that it takes these arguments.
     ///
     /// # Errors
-    /// An option that it has not, one without its value, or a word too many.
+    /// An unknown option, one without its value, or a superfluous word.
     pub fn check(&self, arguments: &[String]) -> Result<(), String> {
         let mut words = self.options.iter().filter(|option| !option.starts_with('-')).count();
         let mut rest = arguments.iter();
@@ -59,7 +61,7 @@ impl Task {
     }
 }
 
-/// Whether help is asked for.
+/// True if help is requested.
 pub fn is_help(argument: &str) -> bool {
     matches!(argument, "help" | "--help" | "-h")
 }

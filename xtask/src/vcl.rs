@@ -1,7 +1,9 @@
-//! VCL timings: how long a text takes from `vcl.load` to serving, and what a long vcl_recv costs a hit.
+//! VCL timings: time of a text from `vcl.load` to serving, and the cost of a long vcl_recv for a
+//! hit.
 //!
-//! Copal and, where installed, varnishd run side by side; texts are generated, so that both get the same. The cost for a
-//! request is the difference between two VCLs on one running server, switched with `vcl.use` from round to round.
+//! Copal and, if installed, varnishd run side by side; texts are generated, so that both get the
+//! same. The cost for a request is the difference between two VCLs on one running server, switched
+//! with `vcl.use` from round to round.
 
 use crate::measure::{hits, lasting, measure};
 use crate::place::{folder, free_port};
@@ -63,7 +65,7 @@ impl Running {
         Ok(Running { kind, port, origin, server, state: folder.join(kind.name()) })
     }
 
-    /// One CLI command, through our own `varnishadm`, which works with both.
+    /// One CLI command, through Copal's `varnishadm`, which works with both.
     fn command(&self, words: &[&str]) -> Result<(), String> {
         crate::servers::administer(&self.state, words).map_err(|error| format!("{}: {error}", self.kind.name()))
     }
@@ -73,7 +75,8 @@ fn backend(origin: &str) -> String {
     format!("vcl 4.1;\nbackend default {{ .host = \"127.0.0.1\"; .port = \"{origin}\"; }}\n")
 }
 
-/// A text of that many lines: subroutines with conditions, sets and replacements, all of them called.
+/// A text of that many lines: subroutines with conditions, sets and replacements, all of them
+/// called.
 fn long_text(lines: usize) -> String {
     let mut text = backend("1");
     let subs = lines / 20;
@@ -106,7 +109,8 @@ fn long_acl(entries: usize) -> String {
     text
 }
 
-/// vcl_recv with so many statements, a tenth of them with a regular expression that is tried for every request.
+/// vcl_recv with `statements` statements, a tenth of them with a regular expression that is tried
+/// for every request.
 pub fn receive_of(statements: usize) -> String {
     let (patterns, comparisons, sets) = (statements / 10, statements / 3, statements / 60);
     let mut text = String::from("sub vcl_recv {\n");

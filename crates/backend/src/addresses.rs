@@ -1,42 +1,43 @@
-//! The present addresses of a backend whose name is followed, each with its own idle connections.
+//! The present addresses of a backend whose name is looked up repeatedly, each with its own idle
+//! connections.
 //!
-//! The list is replaced as a whole when an answer differs; addresses that stay keep their place, with what is known about them. A
-//! connection to an address that has left is used to the end of its response and then closed: the key of its place has no users any more
-//! ([`PoolKey::is_used`]). Those of the preferred family take turns; the others are for when these cannot be reached. An address that
-//! could not be reached a moment ago comes last. Who looks up the name: `follow.rs`.
+//! The list is replaced as a whole when an answer differs; addresses that stay keep their position
+//! and state. A connection to an address that has left is used to the end of its response and then
+//! closed: the pool key of the address has no users any more ([`PoolKey::is_used`]). Addresses of
+//! the preferred family take turns; the others are used when these cannot be reached. An address
+//! that recently could not be reached comes last. The lookup itself: `follow.rs`.
 
 use crate::dial::DialTarget;
-use crate::hold::Hold;
+use crate::hold::{ADDRESS_FAILED, Hold};
 use crate::pool_key::{PoolKey, SharedKey};
-use crate::terms::TlsTerms;
+use crate::tls_settings::TlsSettings;
 use parking_lot::RwLock;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::Duration;
 use surface::limits::DYNAMIC_ADDRESSES_MAX;
 use vcl_run::program::{BackendDefinition, Endpoint};
-
-/// How long an address that could not be reached comes after the others.
-const ADDRESS_FAILED: Duration = Duration::from_secs(10);
 
 /// One address.
 struct Present {
     address: SocketAddr,
     key: SharedKey,
     /// It comes last for a while.
-    failed: Hold,
+    failed: Arc<Hold>,
 }
 
-/// A way to a backend: where to connect to, and where its idle connections are.
+/// A route to a backend: the connect target, and its idle connections.
 #[derive(Clone)]
 pub struct Route {
-    /// Where to connect to.
+    /// The connect target.
     pub target: DialTarget,
     /// The key of the idle connections.
     pub key: Arc<PoolKey>,
-    present: Option<Arc<Present>>,
+    /// Set after a failed connect: other addresses come first for a while.
+    failed: Option<Arc<Hold>>,
+    /// Keeps the pool key of a followed address in use, and with it the idle connections.
+    _present: Option<Arc<Present>>,
 }
 
 impl fmt::Debug for Route {
@@ -46,15 +47,34 @@ impl fmt::Debug for Route {
 }
 
 impl Route {
-    /// The only way to a backend that has one address of each family at most.
+    /// The only route to a backend that has one address.
     pub(crate) fn fixed(target: DialTarget, key: &Arc<PoolKey>) -> Route {
-        Route { target, key: Arc::clone(key), present: None }
+        Route { target, key: Arc::clone(key), failed: None, _present: None }
     }
 
-    /// It could not be taken: others come first for a while.
+    /// The routes to a backend with a fixed address of each family: the preferred family first,
+    /// unless its last connect failed and that of the other did not.
+    pub(crate) fn of_families(
+        (v4, v6): (SocketAddr, SocketAddr),
+        prefer_v6: bool,
+        key: &Arc<PoolKey>,
+        failed: &[Arc<Hold>; 2],
+    ) -> Vec<Route> {
+        let route = |is_v6: bool| Route {
+            target: DialTarget::Ip { v4: (!is_v6).then_some(v4), v6: is_v6.then_some(v6), prefer_v6 },
+            key: Arc::clone(key),
+            failed: Some(Arc::clone(&failed[usize::from(is_v6)])),
+            _present: None,
+        };
+        let [v4_failed, v6_failed] = failed.each_ref().map(|failed| failed.is_on());
+        let begins_with_v6 = if v4_failed == v6_failed { prefer_v6 } else { v4_failed };
+        vec![route(begins_with_v6), route(!begins_with_v6)]
+    }
+
+    /// Notes that a connect failed: other routes come first for a while.
     pub(crate) fn note_failure(&self) {
-        if let Some(present) = &self.present {
-            present.failed.set(ADDRESS_FAILED);
+        if let Some(failed) = &self.failed {
+            failed.set(ADDRESS_FAILED);
         }
     }
 }
@@ -66,8 +86,8 @@ pub(crate) struct Addresses {
 }
 
 impl Addresses {
-    /// Those that were found when the VCL was compiled.
-    pub(crate) fn new(definition: &BackendDefinition, tls: Option<&TlsTerms>) -> Addresses {
+    /// The addresses found when the VCL was compiled.
+    pub(crate) fn new(definition: &BackendDefinition, tls: Option<&TlsSettings>) -> Addresses {
         let addresses = Addresses { present: RwLock::new(Arc::from([])), turn: AtomicUsize::new(0) };
         if let Endpoint::Ip { v4, v6 } = definition.endpoint {
             addresses.set(&v4.into_iter().chain(v6).collect::<Vec<_>>(), definition, tls);
@@ -75,8 +95,9 @@ impl Addresses {
         addresses
     }
 
-    /// Replaces them; returns whether they differ from those before. Nothing happens if there are none.
-    pub(crate) fn set(&self, found: &[SocketAddr], definition: &BackendDefinition, tls: Option<&TlsTerms>) -> bool {
+    /// Replaces them; returns true if they differ from those before. Does nothing if there are
+    /// none.
+    pub(crate) fn set(&self, found: &[SocketAddr], definition: &BackendDefinition, tls: Option<&TlsSettings>) -> bool {
         let mut wanted: Vec<SocketAddr> = Vec::new();
         for address in found {
             if !wanted.contains(address) && wanted.len() < DYNAMIC_ADDRESSES_MAX {
@@ -93,19 +114,19 @@ impl Addresses {
             None => {
                 let (v4, v6) = if address.is_ipv4() { (Some(address), None) } else { (None, Some(address)) };
                 let key = SharedKey::at(Endpoint::Ip { v4, v6 }, definition, tls);
-                Arc::new(Present { address, key, failed: Hold::new() })
+                Arc::new(Present { address, key, failed: Arc::new(Hold::new()) })
             }
         };
         *self.present.write() = wanted.into_iter().map(place).collect();
         true
     }
 
-    /// The present ones, in order.
+    /// The present addresses, in order.
     pub(crate) fn list(&self) -> Vec<SocketAddr> {
         self.present.read().iter().map(|present| present.address).collect()
     }
 
-    /// All ways, the one whose turn it is first.
+    /// All routes, the one whose turn it is first.
     pub(crate) fn routes(&self, prefer_v6: bool) -> Vec<Route> {
         let present = Arc::clone(&self.present.read());
         let turn = self.turn.fetch_add(1, Relaxed);
@@ -115,7 +136,7 @@ impl Addresses {
             let start = turn.checked_rem(family().count()).unwrap_or(0);
             order.extend(family().skip(start).chain(family().take(start)));
         }
-        // Each is asked once: its time may be over meanwhile.
+        // Each hold is read once: it may expire during the sort.
         order.sort_by_cached_key(|present| present.failed.is_on());
         let route = |present: &Arc<Present>| Route {
             target: match present.address {
@@ -123,7 +144,8 @@ impl Addresses {
                 SocketAddr::V6(_) => DialTarget::Ip { v4: None, v6: Some(present.address), prefer_v6 },
             },
             key: Arc::clone(present.key.key()),
-            present: Some(Arc::clone(present)),
+            failed: Some(Arc::clone(&present.failed)),
+            _present: Some(Arc::clone(present)),
         };
         order.into_iter().map(route).collect()
     }
@@ -133,6 +155,7 @@ impl Addresses {
 mod tests {
     use super::*;
     use crate::memory::definition;
+    use std::time::Duration;
     use tokio::time::advance;
 
     fn addresses(list: &[&str]) -> Vec<SocketAddr> {
@@ -164,6 +187,27 @@ mod tests {
         assert_eq!(all.routes(false).len(), 3, "they are tried all the same if nothing else works");
         advance(Duration::from_secs(1)).await;
         assert!(first(&all).is_ipv4());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn unreachable_one_of_two_fixed_addresses_comes_last_for_a_while() {
+        let (v4, v6) = ("192.0.2.1:80".parse().unwrap(), "[2001:db8::1]:80".parse().unwrap());
+        let endpoint = Endpoint::Ip { v4: Some(v4), v6: Some(v6) };
+        let backend = crate::Backend::new("vcl1", BackendDefinition { endpoint, ..definition("b") }, None, 0.0);
+        let order = |prefer_v6| -> Vec<SocketAddr> {
+            let address = |route: &Route| match route.target {
+                DialTarget::Ip { v4, v6, .. } => v4.xor(v6).unwrap(),
+                DialTarget::Unix(_) => unreachable!(),
+            };
+            backend.routes(prefer_v6).iter().map(address).collect()
+        };
+        assert_eq!((order(false), order(true)), (vec![v4, v6], vec![v6, v4]));
+        backend.routes(true)[0].note_failure();
+        assert_eq!((order(false), order(true)), (vec![v4, v6], vec![v4, v6]));
+        backend.routes(false)[0].note_failure();
+        assert_eq!((order(false), order(true)), (vec![v4, v6], vec![v6, v4]), "both failed");
+        advance(Duration::from_secs(10)).await;
+        assert_eq!((order(false), order(true)), (vec![v4, v6], vec![v6, v4]));
     }
 
     #[test]

@@ -1,26 +1,30 @@
-//! One backend: its definition, counters, health, the connections in use, and the hold-down after failed connects.
+//! One backend: its definition, counters, health, the connections in use, and the hold-down after
+//! failed connects.
 //!
-//! Shared by all event loops in an `Arc`; everything that changes is atomic. A fetch keeps the `Arc` while it uses a
-//! connection, so discarding a VCL leaves no count wrong. Next file: `open.rs`.
+//! Shared by all event loops in an `Arc`; everything that changes is atomic. A fetch keeps the
+//! `Arc` while it uses a connection, so discarding a VCL leaves no count wrong. Next file:
+//! `open.rs`.
 
 use crate::addresses::{Addresses, Route};
+use crate::breaker::{Breaker, Permit, Transition};
 use crate::dial::{DialTarget, TlsFailure};
 use crate::health::Health;
-use crate::hold::Hold;
+use crate::hold::{ADDRESS_FAILED, Hold};
 use crate::pool_key::{PoolKey, SharedKey};
 use crate::probe::ProbeState;
 use crate::retry_budget::RetryBudget;
 use crate::saint_mode::TroubleList;
-use crate::terms::TlsTerms;
-use crate::trust::{Leave, Trust, Turn};
+use crate::tls_settings::TlsSettings;
 use shm::counters::SharedCounters;
+use shm::histogram::{Example, Histogram};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU32, fence};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use surface::counter::{VBE, Vbe};
+use surface::histogram::{FIRST_BYTE_CELLS, Scale, status_class};
 use surface::limits::SLOW_START_SHARE_MIN;
 use surface::parameter::Parameters;
 use tokio::sync::Notify;
@@ -35,32 +39,39 @@ pub struct Backend {
     definition: BackendDefinition,
     display_name: String,
     pool_key: SharedKey,
-    tls: Option<TlsTerms>,
+    tls: Option<TlsSettings>,
     probe: Option<ProbeState>,
     health: Health,
-    /// What its fetches say about it; `None` = they never set it aside.
-    trust: Option<Trust>,
+    /// The circuit breaker fed by its fetches; `None` = no circuit breaker.
+    breaker: Option<Breaker>,
     /// `None` = any number of fetches may be repeated.
     retries: Option<RetryBudget>,
-    /// `None` = its address stays as it is.
+    /// `None` = its address does not change.
     addresses: Option<Addresses>,
     counters: SharedCounters<VBE_COUNT>,
+    /// Times until the heads of responses, once there is one.
+    first_bytes: OnceLock<Box<[Histogram; FIRST_BYTE_CELLS]>>,
     connections: AtomicU32,
     /// Number of fetches that wait for a connection.
     waiting: AtomicU32,
     /// Notified when a connection becomes free while a fetch waits for one.
     freed: Notify,
-    /// No connects are tried for a while.
+    /// No connects are tried until this expires.
     held: Hold,
+    /// For a backend with a fixed address of each family: failed connects to each, IPv4 first.
+    families: [Arc<Hold>; 2],
+    /// Set after a failed connect: other addresses of the same name come first for a while.
+    unreachable: Hold,
     troubles: TroubleList,
 }
 
 impl Backend {
-    /// A backend of the VCL with this name. `probe` is the definition that `definition.probe` refers to.
+    /// A backend of the VCL with this name. `probe` is the definition that `definition.probe`
+    /// refers to.
     #[must_use]
     pub fn new(vcl: &str, definition: BackendDefinition, probe: Option<&ProbeDefinition>, now: f64) -> Arc<Backend> {
         let health = Health::new(now);
-        let tls = definition.tls.as_deref().cloned().map(TlsTerms::new);
+        let tls = definition.tls.as_deref().cloned().map(TlsSettings::new);
         let counters = SharedCounters::new();
         let probe = probe.map(|probe| ProbeState::new(probe.clone()));
         if let Some(probe) = &probe {
@@ -75,29 +86,32 @@ impl Backend {
         Arc::new(Backend {
             display_name: format!("{vcl}.{}", definition.name),
             pool_key: SharedKey::new(&definition, tls.as_ref()),
-            trust: definition.trust.as_deref().cloned().map(Trust::new),
+            breaker: definition.breaker.as_deref().cloned().map(Breaker::new),
             retries: definition.retry_budget.map(RetryBudget::new),
             addresses,
             tls,
             probe,
             health,
             counters,
+            first_bytes: OnceLock::new(),
             connections: AtomicU32::new(0),
             waiting: AtomicU32::new(0),
             freed: Notify::new(),
             held: Hold::new(),
+            families: [(); 2].map(|()| Arc::new(Hold::new())),
+            unreachable: Hold::new(),
             troubles: TroubleList::default(),
             definition,
         })
     }
 
-    /// The VCL name, as the log shows it.
+    /// The VCL name, as in the log.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.definition.name
     }
 
-    /// `vcl.name`, as counters and `backend.list` show it.
+    /// `vcl.name`, as in counters and `backend.list`.
     #[must_use]
     pub fn display_name(&self) -> &str {
         &self.display_name
@@ -115,14 +129,14 @@ impl Backend {
         self.pool_key.key()
     }
 
-    /// How its connections speak TLS; `None` in clear.
+    /// The TLS settings of its connections; `None` in clear.
     #[must_use]
-    pub fn tls(&self) -> Option<&TlsTerms> {
+    pub fn tls(&self) -> Option<&TlsSettings> {
         self.tls.as_ref()
     }
 
-    /// The protocols to offer in a TLS handshake (ALPN), the preferred one first; HTTP/2 only if VCL wants it and whoever
-    /// asks can speak it.
+    /// The protocols to offer in a TLS handshake (ALPN), the preferred one first; HTTP/2 only if
+    /// VCL requests it and the caller supports it.
     #[must_use]
     pub fn protocols(&self, offers_http2: bool) -> &'static [&'static [u8]] {
         if self.definition.http2 && offers_http2 { &[b"h2", b"http/1.1"] } else { &[b"http/1.1"] }
@@ -140,57 +154,61 @@ impl Backend {
         &self.health
     }
 
-    /// Whether it may be used: the operator's word if there is one, else its probe's and that of its fetches.
+    /// True if it may be used: the operator's setting if there is one, else the results of its
+    /// probe and of its circuit breaker.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.health.overridden().unwrap_or_else(|| self.is_good())
     }
 
-    /// The same, whatever the operator says.
+    /// The same, without the operator's setting.
     #[must_use]
     pub fn is_good(&self) -> bool {
-        self.health.probed() && self.trust.as_ref().is_none_or(Trust::is_usable)
+        self.health.probed() && self.breaker.as_ref().is_none_or(Breaker::is_usable)
     }
 
-    /// What its fetches say about it; `None` if they never set it aside.
+    /// Its circuit breaker; `None` if it has none.
     #[must_use]
-    pub fn trust(&self) -> Option<&Trust> {
-        self.trust.as_ref()
+    pub fn breaker(&self) -> Option<&Breaker> {
+        self.breaker.as_ref()
     }
 
-    /// Leave for one fetch, from those before it; the operator's word is above theirs.
-    pub(crate) fn ask(&self) -> Leave {
-        match &self.trust {
-            Some(trust) if self.health.overridden().is_none() => trust.ask(),
-            _ => Leave::Granted,
+    /// Asks the circuit breaker for permission for one fetch; the operator's setting takes
+    /// precedence.
+    pub(crate) fn ask(&self) -> Permit {
+        match &self.breaker {
+            Some(breaker) if self.health.overridden().is_none() => breaker.ask(),
+            _ => Permit::Granted,
         }
     }
 
-    /// The origin has begun to answer a fetch, which is this trial if it is one. `now`: seconds since 1970.
-    pub fn note_answer(&self, trial: Option<u64>, now: f64) -> Option<Turn> {
-        let is_back = self.trust.as_ref()?.answered(trial);
-        is_back.then(|| {
-            self.health.note_trust(true, now);
-            Turn::Back
+    /// Notes that the origin has begun to answer a fetch, which is this trial if it is one. `now`:
+    /// seconds since 1970.
+    pub fn note_answer(&self, trial: Option<u64>, now: f64) -> Option<Transition> {
+        let is_closed = self.breaker.as_ref()?.answered(trial);
+        is_closed.then(|| {
+            self.health.note_breaker(true, now);
+            Transition::Closed
         })
     }
 
-    /// A fetch was answered completely.
+    /// Notes that a fetch was answered completely.
     pub fn note_success(&self) {
-        if let Some(trust) = &self.trust {
-            trust.succeeded();
+        if let Some(breaker) = &self.breaker {
+            breaker.succeeded();
         }
     }
 
-    /// A fetch, which is this trial if it is one, has failed by the origin's fault. `now`: seconds since 1970.
-    pub fn note_fault(&self, trial: Option<u64>, now: f64) -> Option<Turn> {
-        let turn = self.trust.as_ref()?.failed(trial)?;
+    /// Notes that a fetch, which is this trial if it is one, has failed by the origin's fault.
+    /// `now`: seconds since 1970.
+    pub fn note_fault(&self, trial: Option<u64>, now: f64) -> Option<Transition> {
+        let transition = self.breaker.as_ref()?.failed(trial)?;
         self.count(Vbe::Aside, 1);
-        self.health.note_trust(false, now);
-        Some(turn)
+        self.health.note_breaker(false, now);
+        Some(transition)
     }
 
-    /// Whether a fetch may be repeated; if so, that is counted.
+    /// Returns true if a fetch may be repeated, and counts that.
     #[must_use]
     pub fn may_repeat(&self) -> bool {
         let may = self.retries.as_ref().is_none_or(RetryBudget::spend);
@@ -198,7 +216,8 @@ impl Backend {
         may
     }
 
-    /// The share of its load that it gets: less than 1 for a while after it has recovered. `now`: seconds since 1970.
+    /// The share of its load that it gets: less than 1 for a while after it has recovered. `now`:
+    /// seconds since 1970.
     #[must_use]
     pub fn warmth(&self, now: f64) -> f64 {
         let time = self.definition.slow_start;
@@ -206,13 +225,13 @@ impl Backend {
         if (0.0..time).contains(&since) { (since / time).max(SLOW_START_SHARE_MIN) } else { 1.0 }
     }
 
-    /// The addresses that are used, if its name is followed.
+    /// The addresses in use, if its name is looked up repeatedly.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.addresses.as_ref().map(Addresses::list).unwrap_or_default()
     }
 
-    /// Replaces them; returns whether they differ from those before. An empty list changes nothing.
+    /// Replaces them; returns true if they differ from those before. An empty list changes nothing.
     pub fn set_addresses(&self, found: &[SocketAddr]) -> bool {
         let Some(addresses) = &self.addresses else { return false };
         let is_news = addresses.set(found, &self.definition, self.tls.as_ref());
@@ -220,17 +239,21 @@ impl Backend {
         is_news
     }
 
-    /// All ways to it, the one to take first first; none for `backend x none`.
+    /// All routes to it, the one to use first first; none for `backend x none`.
     pub(crate) fn routes(&self, prefer_v6: bool) -> Vec<Route> {
         match &self.addresses {
             Some(addresses) => addresses.routes(prefer_v6),
-            None => {
-                self.fixed_target(prefer_v6).map(|target| Route::fixed(target, self.pool_key())).into_iter().collect()
-            }
+            None => match self.fixed_target(prefer_v6) {
+                Some(DialTarget::Ip { v4: Some(v4), v6: Some(v6), prefer_v6 }) => {
+                    Route::of_families((v4, v6), prefer_v6, self.pool_key(), &self.families)
+                }
+                Some(target) => vec![Route::fixed(target, self.pool_key())],
+                None => Vec::new(),
+            },
         }
     }
 
-    /// The requests for which it counts as sick, for code that respects saint mode.
+    /// The requests for which it counts as sick, in VCL that uses saint mode.
     #[must_use]
     pub fn troubles(&self) -> &TroubleList {
         &self.troubles
@@ -240,6 +263,20 @@ impl Backend {
     #[must_use]
     pub fn counters(&self) -> &SharedCounters<VBE_COUNT> {
         &self.counters
+    }
+
+    /// Times until the heads of responses by class of status; `None` if there was none.
+    #[must_use]
+    pub fn first_bytes(&self) -> Option<&[Histogram; FIRST_BYTE_CELLS]> {
+        self.first_bytes.get().map(|cells| &**cells)
+    }
+
+    /// Counts the time until the head of a response with this status.
+    pub fn count_first_byte(&self, status: u16, example: Example) {
+        let cells = self.first_bytes.get_or_init(Box::default);
+        if let Some(histogram) = cells.get(status_class(status)) {
+            histogram.count(Scale::Seconds.bucket(example.value), example);
+        }
     }
 
     /// Adds `amount` to one of its counters.
@@ -256,18 +293,18 @@ impl Backend {
         self.connections.load(Relaxed)
     }
 
-    /// Whether requests wait for one of its connections to become free.
+    /// True if requests wait for one of its connections to become free.
     #[must_use]
     pub fn is_waited_for(&self) -> bool {
         self.waiting.load(Relaxed) > 0
     }
 
-    /// Whether it leads anywhere: `backend x none` does not.
+    /// True if it has an address: `backend x none` has not.
     pub(crate) fn has_address(&self) -> bool {
         !matches!(self.endpoint(), Endpoint::None)
     }
 
-    /// Where connections go: to the proxy of `.via`, if there is one.
+    /// The endpoint of its connections: the proxy of `.via`, if there is one.
     fn endpoint(&self) -> &Endpoint {
         self.definition.via.as_ref().map_or(&self.definition.endpoint, |via| &via.endpoint)
     }
@@ -280,7 +317,8 @@ impl Backend {
         }
     }
 
-    /// Writes the start of a new connection: the header that tells the proxy of `.via` where to connect, then the preamble.
+    /// Writes the start of a new connection: the header with the destination for the proxy of
+    /// `.via`, then the preamble.
     pub(crate) fn write_opening(&self, prefer_v6: bool, out: &mut Vec<u8>) {
         if let (Some(via), Endpoint::Ip { v4, v6 }) = (&self.definition.via, &self.definition.endpoint) {
             let (first, second) = if prefer_v6 { (v6, v4) } else { (v4, v6) };
@@ -294,12 +332,13 @@ impl Backend {
         out.extend_from_slice(&self.definition.preamble);
     }
 
-    /// Takes one of the `max_connections` places, waiting for one if that is allowed. `clock`: seconds since 1970.
+    /// Takes one of the `max_connections` slots, waiting for one if that is allowed. `clock`:
+    /// seconds since 1970.
     ///
     /// # Errors
-    /// Why it got none.
+    /// [`NoPlace`].
     pub(crate) async fn enter_or_wait(&self, parameters: &Parameters, clock: &dyn Fn() -> f64) -> Result<(), NoPlace> {
-        // Whoever waits already comes first.
+        // Fetches that already wait come first.
         let mut is_turn = self.waiting.load(Relaxed) == 0;
         if is_turn && self.enter(clock()) {
             return Ok(());
@@ -311,7 +350,8 @@ impl Backend {
             return Err(NoPlace::Busy);
         }
         let Some(waiter) = Waiter::enter(self, limit) else { return Err(NoPlace::QueueFull) };
-        // Those that were there a moment ago may have gone, and a place become free for which nobody was told.
+        // The fetches that waited a moment ago may have left, and a slot become free without a
+        // notification.
         is_turn |= waiter.is_first;
         let due = Instant::now() + patience;
         loop {
@@ -323,7 +363,7 @@ impl Backend {
             changed.as_mut().enable();
             if !self.is_healthy() {
                 if is_turn {
-                    // The place stays free for others, should it recover at once.
+                    // The slot stays free for others, should the backend recover at once.
                     self.freed.notify_one();
                 }
                 return Err(NoPlace::Sick);
@@ -331,7 +371,8 @@ impl Backend {
             if is_turn && self.enter(clock()) {
                 return Ok(());
             }
-            // While the limit rises after a recovery, nobody need leave for a place to become free.
+            // While the limit rises after a recovery, a slot can become free without any fetch
+            // ending.
             let rising = if self.warmth(clock()) < 1.0 { Instant::now() + RISING_INTERVAL } else { due };
             tokio::select! {
                 () = freed => is_turn = true,
@@ -346,8 +387,8 @@ impl Backend {
         }
     }
 
-    /// Takes one of the `max_connections` places; false if there is none. There are fewer of them while it starts slowly. `now`:
-    /// seconds since 1970.
+    /// Takes one of the `max_connections` slots; returns false if there is none. There are fewer of
+    /// them during a slow start. `now`: seconds since 1970.
     pub(crate) fn enter(&self, now: f64) -> bool {
         let limit = match self.definition.max_connections {
             0 => u32::MAX,
@@ -367,23 +408,25 @@ impl Backend {
         entered
     }
 
-    /// Releases the place.
+    /// Releases the slot.
     pub(crate) fn leave(&self) {
         let _ = self.connections.fetch_update(Relaxed, Relaxed, |used| used.checked_sub(1));
         self.counters.sub(Vbe::Conn as usize, 1);
-        // Pairs with the fence in `Waiter::enter`: either the waiter sees the free place, or this code sees the waiter.
+        // Pairs with the fence in `Waiter::enter`: either the waiter sees the free slot, or this
+        // code sees the waiter.
         fence(SeqCst);
         if self.waiting.load(Relaxed) > 0 {
             self.freed.notify_one();
         }
     }
 
-    /// Whether a connect failed so recently that no other is tried.
+    /// True if a connect failed so recently that no other is tried.
     pub(crate) fn is_held_down(&self) -> bool {
         self.held.is_on()
     }
 
-    /// Counts a failed connect. After an error that is likely to last, no connects are tried for a while.
+    /// Counts a failed connect. After an error that is likely to last, no connects are tried for a
+    /// while.
     pub(crate) fn note_failure(&self, errno: i32, parameters: &Parameters) {
         let (counter, hold_seconds) = match errno {
             EACCES | EPERM => (Vbe::FailEacces, parameters.backend_local_error_holddown),
@@ -406,6 +449,16 @@ impl Backend {
         self.hold_down(if why.is_refusal { parameters.backend_remote_error_holddown } else { 0.0 });
     }
 
+    /// Notes that a connect failed. Other addresses of the same name come first for a while.
+    pub(crate) fn note_unreachable(&self) {
+        self.unreachable.set(ADDRESS_FAILED);
+    }
+
+    /// True if a connect failed recently.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        self.unreachable.is_on()
+    }
+
     fn hold_down(&self, seconds: f64) {
         if seconds > 0.0 {
             self.held.set(Duration::try_from_secs_f64(seconds).unwrap_or(HOLD_MAX).min(HOLD_MAX));
@@ -413,32 +466,32 @@ impl Backend {
     }
 }
 
-/// The longest time for which no connects are tried.
+/// Longest time for which no connects are tried.
 const HOLD_MAX: Duration = Duration::from_secs(366 * 86_400);
 
-/// The longest time that a fetch may wait for a connection.
+/// Longest time that a fetch may wait for a connection.
 const WAIT_MAX: Duration = Duration::from_secs(86_400);
 
-/// How often a fetch that waits looks whether the limit has risen.
+/// Interval at which a waiting fetch checks if the limit has risen.
 const RISING_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Why a fetch got no place among the connections.
+/// The reason why a fetch got no connection slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NoPlace {
-    /// All are in use, and nobody may wait.
+    /// All are in use, and no fetch may wait.
     Busy,
-    /// All are in use, and as many wait as may.
+    /// All are in use, and the maximum number of fetches waits.
     QueueFull,
     /// None became free in time.
     TimedOut,
-    /// The backend has become sick meanwhile.
+    /// The backend has become sick while the fetch waited.
     Sick,
 }
 
 /// A place among the fetches that wait for a connection, released when dropped.
 struct Waiter<'a> {
     backend: &'a Backend,
-    /// Nobody else waited when it came.
+    /// No other fetch waited when it came.
     is_first: bool,
 }
 
@@ -476,14 +529,14 @@ const ENOBUFS: i32 = 105;
 pub(crate) const ETIMEDOUT: i32 = 110;
 const ECONNREFUSED: i32 = 111;
 
-/// Whether a connect that fails with this number says something about this machine, and nothing about the origin.
+/// True if a connect failure with this number is caused by this machine rather than by the origin.
 #[must_use]
 pub fn is_local(errno: i32) -> bool {
     matches!(errno, EPERM | ENOMEM | EACCES | ENFILE | EMFILE | EAFNOSUPPORT | EADDRNOTAVAIL | ENOBUFS)
 }
 
-/// The error number of an I/O error. Errors without one (from memory, in tests) get the number for their kind, or 0 if
-/// there is none.
+/// The error number of an I/O error. Errors without one (from memory, in tests) get the number for
+/// their kind, or 0 if there is none.
 #[must_use]
 pub fn error_number(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or_else(|| match error.kind() {
@@ -524,7 +577,7 @@ mod tests {
     use crate::memory::definition;
 
     #[test]
-    fn who_finds_nobody_else_waiting_knows_that_it_is_its_turn() {
+    fn only_the_first_waiter_is_next_in_turn() {
         let backend = Backend::new("vcl1", definition("b"), None, 0.0);
         let first = Waiter::enter(&backend, 2).unwrap();
         let second = Waiter::enter(&backend, 2).unwrap();

@@ -1,9 +1,9 @@
-//! How a connection to an origin is opened, without sockets: [`Dial`] and [`Stream`] are implemented by `net` over TCP and
-//! Unix-domain sockets, and by tests over memory.
+//! Opening of connections to an origin, without sockets: [`Dial`] and [`Stream`] are implemented by
+//! `net` over TCP and Unix-domain sockets, and by tests over memory.
 //!
-//! Neither is `Send`: a connection lives and dies on one event loop. Next file: `open.rs`.
+//! Neither is `Send`: a connection belongs to one event loop. Next file: `open.rs`.
 
-use crate::terms::TlsTerms;
+use crate::tls_settings::TlsSettings;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -19,7 +19,7 @@ use vcl_run::tls::TlsFacts;
 pub struct Ends {
     /// The origin's address; `None` for a Unix-domain socket.
     pub remote: Option<SocketAddr>,
-    /// Our address; `None` for a Unix-domain socket.
+    /// The local address; `None` for a Unix-domain socket.
     pub local: Option<SocketAddr>,
     /// Descriptor number for the log; −1 in memory.
     pub fd: i32,
@@ -30,19 +30,19 @@ pub trait Stream: AsyncRead + AsyncWrite + Unpin {
     /// Its addresses and descriptor number.
     fn ends(&self) -> Ends;
 
-    /// What was agreed in its TLS handshake; `None` in clear.
+    /// The results of its TLS handshake; `None` in clear.
     fn tls(&self) -> Option<&TlsFacts> {
         None
     }
 
-    /// Whether it ended without the origin's word that this is the end (close_notify), so that something may be missing; in
-    /// clear nobody can know.
+    /// True if it ended without the origin's close_notify, so that something may be missing; in
+    /// clear this cannot be detected.
     fn was_cut_off(&self) -> bool {
         false
     }
 }
 
-/// Where to connect to.
+/// The target of a connect.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum DialTarget {
     /// A TCP address, or one of each family; the second is tried when the first fails.
@@ -51,7 +51,7 @@ pub enum DialTarget {
         v4: Option<SocketAddr>,
         /// IPv6 address and port.
         v6: Option<SocketAddr>,
-        /// Which of two comes first (parameter `prefer_ipv6`).
+        /// The family that comes first of the two (parameter `prefer_ipv6`).
         prefer_v6: bool,
     },
     /// A Unix-domain socket.
@@ -63,35 +63,37 @@ pub type Dialling<'a> = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>>
 
 /// Opens connections on the event loop on which it is called.
 pub trait Dial {
-    /// Opens a connection; all attempts together take at most `timeout`. A connect that takes longer fails with ETIMEDOUT.
+    /// Opens a connection; all attempts together take at most `timeout`. A connect that takes
+    /// longer fails with ETIMEDOUT.
     ///
     /// # Errors
     /// The operating system's error, with its number if there is one.
     fn dial<'a>(&'a self, target: &'a DialTarget, timeout: Duration) -> Dialling<'a>;
 
-    /// Shakes hands over a connection: what it returns is encrypted. `protocols` are offered (ALPN), the preferred one first.
+    /// Performs a TLS handshake over a connection: the returned stream is encrypted. `protocols`
+    /// are offered (ALPN), the preferred one first.
     ///
     /// # Errors
     /// A [`TlsFailure`] inside the error, or else the operating system's error.
     fn secure<'a>(
         &'a self,
         stream: Box<dyn Stream>,
-        terms: &'a TlsTerms,
+        settings: &'a TlsSettings,
         protocols: &'a [&'static [u8]],
         timeout: Duration,
     ) -> Dialling<'a> {
-        let _ = (stream, terms, protocols, timeout);
+        let _ = (stream, settings, protocols, timeout);
         Box::pin(async { Err(io::ErrorKind::Unsupported.into()) })
     }
 }
 
-/// Why a handshake with an origin failed.
+/// The reason why a handshake with an origin failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TlsFailure {
-    /// In words for the log: which check failed.
+    /// Text for the log: the check that failed.
     pub text: String,
-    /// One side refused the other, which will hardly be otherwise at once; rather than that the connection broke or
-    /// took too long.
+    /// One side refused the other, which an immediate retry will hardly change; as opposed to a
+    /// broken connection or a timeout.
     pub is_refusal: bool,
 }
 

@@ -1,18 +1,20 @@
 //! Directors: sets of backends and other directors that choose a member for each fetch.
 //!
-//! The layers; each knows only those above it in this table:
+//! The layers; each depends only on those above it in this table:
 //!
-//! | module | what |
+//! | module | content |
 //! | --- | --- |
-//! | [`choice`] | the input of a choice: request, members, and what can be learnt about them |
+//! | [`choice`] | the input of a choice: request, members, and their properties |
+//! | [`interface`] | the interface of a kind of director |
 //! | [`kind`] | the kinds of directors, one file each |
 //! | [`table`] | all backends and directors of one loaded VCL |
-//! | [`trail`] | which backends one fetch of an old dialect tries, one after the other |
+//! | [`trail`] | the backends that one fetch of an old dialect tries, in order |
 //!
-//! A director knows its members by [`vcl_run::value::DirectorId`] and asks [`choice::Candidates`] about their health, so
-//! directors nest.
+//! A director refers to its members by [`vcl_run::value::DirectorId`] and queries
+//! [`choice::Candidates`] for their health, so directors nest.
 
 pub mod choice;
+mod interface;
 pub mod kind;
 pub mod table;
 pub mod trail;

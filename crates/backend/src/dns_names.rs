@@ -1,21 +1,23 @@
-//! Backends by name: hosts that are looked up again and again, and the backends at their present addresses.
+//! Backends by name: hosts that are looked up repeatedly, and the backends at their present
+//! addresses.
 //!
 //! ```text
 //! Maker (one `dynamic.director` object) ─┬▶ Domain (host:port) ─▶ backends, one for each address
 //!                                        └▶ Service (SRV name) ─▶ domains, by priority and weight
 //! ```
 //!
-//! [`DnsNames`] is the table of a loaded VCL: it gives domains, services and backends ids above those of the VCL's own, and
-//! never uses an id twice, so an id that a request holds leads to the same item or to nothing. VCL makes domains and services
-//! on any event loop; [`run`] looks them up, in one task of the main thread while the VCL is warm, and drops those that are
-//! no longer used. A request that needs a domain before its first lookup is done waits ([`Domain::ready`]).
+//! [`DnsNames`] is the table of a loaded VCL: it gives domains, services and backends ids above
+//! those of the VCL's own, and never uses an id twice, so an id that a request holds leads to the
+//! same item or to nothing. VCL makes domains and services on any event loop; [`run`] looks them
+//! up, in one task of the main thread while the VCL is warm, and drops those that are no longer
+//! used. A request that needs a domain before its first lookup is done waits ([`Domain::ready`]).
 //!
-//! *Locks*: a maker's state → a domain's state → the table, each for a few instructions.
-//! *Limits*: [`DYNAMIC_DOMAINS_MAX`] domains and services per VCL (the least recently used one makes room),
-//! [`DYNAMIC_ADDRESSES_MAX`] addresses per domain. Reading order: `resolve`, `settings`, `domain`, `service`, `item`,
-//! `table`, `maker`, `run`.
-//! Compat: libvmod-dynamic.
+//! *Locks*: a maker's state → a domain's state → the table, each for a few instructions. *Limits*:
+//! [`DYNAMIC_DOMAINS_MAX`] domains and services per VCL (the least recently used one makes room),
+//! [`DYNAMIC_ADDRESSES_MAX`] addresses per domain. Reading order: `resolve`, `settings`, `domain`,
+//! `attempts`, `service`, `item`, `table`, `maker`, `run`. Compat: libvmod-dynamic.
 
+pub mod attempts;
 pub mod domain;
 pub mod item;
 pub mod maker;
@@ -93,7 +95,7 @@ impl DnsNames {
         self.makers.read().values().map(Arc::clone).collect()
     }
 
-    /// Whether the VCL has any such object, so that [`run`] has something to do.
+    /// True if the VCL has any such object, so that [`run`] has work.
     #[must_use]
     pub fn has_makers(&self) -> bool {
         !self.makers.read().is_empty()
@@ -123,8 +125,8 @@ impl DnsNames {
         self.table.backends()
     }
 
-    /// The domain of a host, made by `maker` if there is none; `port` and `authority` default to the maker's. `None` if the
-    /// host or port is empty or too long. `now`: seconds since 1970.
+    /// The domain of a host, made by `maker` if there is none; `port` and `authority` default to
+    /// the maker's. `None` if the host or port is empty or too long. `now`: seconds since 1970.
     #[must_use]
     pub fn domain(
         &self,
@@ -142,7 +144,8 @@ impl DnsNames {
         maker.make_domain(&self.table, wanted, now)
     }
 
-    /// The service with that name, made by `maker` if there is none. `None` if the name is empty or too long.
+    /// The service with that name, made by `maker` if there is none. `None` if the name is empty or
+    /// too long.
     #[must_use]
     pub fn service(&self, maker: &Maker, name: &str, now: f64) -> Option<Arc<Service>> {
         if !maker::is_bounded(name) {
@@ -155,7 +158,8 @@ impl DnsNames {
         maker.make_service(&self.table, name, now)
     }
 
-    /// Sets the targets of a service: each gets a domain, which counts as used whenever the service is.
+    /// Sets the targets of a service: each gets a domain, which counts as used whenever the service
+    /// is.
     pub(crate) fn set_targets(&self, maker: &Maker, service: &Service, found: &[Target]) {
         let mut targets = Vec::new();
         for target in found.iter().take(DYNAMIC_ADDRESSES_MAX) {
@@ -167,7 +171,7 @@ impl DnsNames {
         service.set_targets(targets);
     }
 
-    /// If there are too many names, gives up the least recently used one.
+    /// Drops the least recently used name if there are too many.
     fn make_room(&self) {
         match self.table.longest_unused(DYNAMIC_DOMAINS_MAX) {
             Some(Item::Domain(domain)) => {

@@ -1,21 +1,21 @@
-//! What the probe of a backend has found, for another backend that is the same to it: one of a VCL that is loaded beside it, or of
-//! the next worker.
-//!
-//! A backend that has a probe counts as sick until a check was good. Where the same check of the same address has just been good, that is
-//! known already, and misses need not fail until it has been made once more. Compat: Varnish begins anew with every load, and with every
+//! Probe results of a backend, reused for an equivalent backend of another VCL or of the next
 //! worker.
+//!
+//! A backend that has a probe counts as sick until a check was good. Where the same check of the
+//! same address has just been good, that result is reused, and misses need not fail until the check
+//! has been repeated. Compat: Varnish begins anew with every load, and with every worker.
 
 use crate::backend::Backend;
 use crate::probe::ProbeState;
 use crate::probe::window::Window;
-use crate::terms::TlsTerms;
+use crate::tls_settings::TlsSettings;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use surface::counter::Vbe;
 use vcl_run::program::BackendDefinition;
 
-/// What is known of backends that are healthy by their probes, by a number that is the same for all that are checked in the same way, in
-/// one version of the program.
+/// Results for backends that are healthy by their probes, by a number that is the same for all
+/// backends that are checked in the same way, in one version of the program.
 pub type Findings = HashMap<u64, Finding>;
 
 /// The checks of a backend that is healthy by its probe.
@@ -28,7 +28,7 @@ pub struct Finding {
 }
 
 impl Backend {
-    /// What is known of it; `None` without a probe, and unless it is healthy by it.
+    /// Its result; `None` without a probe, and unless it is healthy by it.
     #[must_use]
     pub fn finding(&self) -> Option<(u64, Finding)> {
         let window = self.probe()?.window();
@@ -38,14 +38,14 @@ impl Backend {
         Some((self.check_key()?, Finding { happy: window.happy(), average_seconds: window.average_seconds() }))
     }
 
-    /// Whether its probe has made a check in this process.
+    /// True if its probe has made a check in this process.
     #[must_use]
     pub fn is_checked(&self) -> bool {
         self.probe().is_some_and(ProbeState::is_checked)
     }
 
-    /// Lets it begin with what is known of one that is the same to a probe, unless it begins as healthy by itself. `now` is in seconds
-    /// since 1970. Returns whether anything was known.
+    /// Starts its probe with the results of an equivalent backend, unless it begins as healthy by
+    /// itself. `now` is in seconds since 1970. Returns true if there were any.
     pub fn begin_with(&self, known: &Findings, now: f64) -> bool {
         let Some(probe) = self.probe() else { return false };
         if known.is_empty() || probe.window().is_healthy() {
@@ -62,16 +62,16 @@ impl Backend {
         true
     }
 
-    /// All that may make a difference to a check, as a number; `None` without a probe.
+    /// A number for everything that may make a difference to a check; `None` without a probe.
     #[must_use]
     pub fn check_key(&self) -> Option<u64> {
         let probe = self.probe()?;
         Some(probe.key(|| {
-            // Of TLS there is a digest.
+            // TLS settings have a digest.
             let definition = BackendDefinition { probe: None, tls: None, ..self.definition().clone() };
             let mut hasher = DefaultHasher::new();
             format!("{definition:?} {:?}", probe.definition()).hash(&mut hasher);
-            self.tls().map(TlsTerms::identity).hash(&mut hasher);
+            self.tls().map(TlsSettings::identity).hash(&mut hasher);
             hasher.finish()
         }))
     }

@@ -1,8 +1,10 @@
-//! Looks up the name of a backend again and again, so that the backend follows it: [`follow_name`].
+//! Repeated lookup of the name of a backend, so that the backend follows it: [`follow_name`].
 //!
-//! The process runs one task for each such backend while its VCL is warm. An answer counts for as long as it says, within bounds, or
-//! else for the time of the parameter `backend_dns_ttl`. When a lookup fails, the addresses stay as they are and it is tried again
-//! after that time; so it is with those of one family, if only its half of the lookup fails. Changes and failures leave log records outside transactions. Next file: `addresses.rs`.
+//! The process runs one task for each such backend while its VCL is warm. An answer is valid for
+//! its time to live, within bounds, or else for the time of the parameter `backend_dns_ttl`. When a
+//! lookup fails, the addresses are unchanged and it is repeated after that time; the same holds for
+//! those of one family, if only its half of the lookup fails. Changes and failures leave log
+//! records outside transactions. Next file: `addresses.rs`.
 
 use crate::backend::Backend;
 use crate::dns_names::resolve::{Resolve, ResolveError, Source};
@@ -15,24 +17,24 @@ use surface::parameter::{NAMES_BY_DNS, Parameters};
 use surface::tag::Tag;
 use vcl_run::program::FollowedName;
 
-/// The number of a lookup that takes too long, as getaddrinfo has it for a temporary failure.
+/// The error number of a lookup that takes too long: that of getaddrinfo for a temporary failure.
 const EAI_AGAIN: i32 = -3;
 
-/// How the parameters want names to be looked up.
+/// The parameters of lookups.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct FollowTerms {
-    /// Who is asked.
+pub struct FollowSettings {
+    /// The service that resolves names.
     pub source: Source,
-    /// How long an answer without a time to live is good, seconds.
+    /// Time for which an answer without a time to live is valid, seconds.
     pub ttl: f64,
 }
 
-impl FollowTerms {
-    /// The present ones.
+impl FollowSettings {
+    /// The present values.
     #[must_use]
-    pub fn of(parameters: &Parameters) -> FollowTerms {
+    pub fn of(parameters: &Parameters) -> FollowSettings {
         let source = if parameters.backend_follow_dns == NAMES_BY_DNS { Source::Dns } else { Source::System };
-        FollowTerms { source, ttl: parameters.backend_dns_ttl }
+        FollowSettings { source, ttl: parameters.backend_dns_ttl }
     }
 }
 
@@ -40,13 +42,13 @@ impl FollowTerms {
 pub async fn follow_name(
     backend: Arc<Backend>,
     resolver: Rc<dyn Resolve>,
-    terms: impl Fn() -> FollowTerms,
+    settings: impl Fn() -> FollowSettings,
     ring: LogRing,
 ) {
     let Some(name) = backend.definition().follows.clone() else { return };
     let port = name.port.to_string();
     loop {
-        let FollowTerms { source, ttl } = terms();
+        let FollowSettings { source, ttl } = settings();
         let limit = Duration::from_secs(FOLLOWED_LOOKUP_SECONDS_MAX);
         let lookup = resolver.addresses(source, &name.host, &port);
         let answer = tokio::time::timeout(limit, lookup)

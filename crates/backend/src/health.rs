@@ -1,7 +1,9 @@
-//! Whether a backend or director may be used: the operator's setting takes precedence over the probe's result.
+//! The health of a backend or director: the operator's setting takes precedence over the probe's
+//! result.
 //!
-//! [`Health`] is shared by all event loops and read by every fetch, so it uses atomics and no lock. It also keeps the time of
-//! the last change, for `backend.list` and for the ramp-up of shard directors.
+//! [`Health`] is shared by all event loops and read by every fetch, so it uses atomics and no lock.
+//! It also keeps the time of the last change, for `backend.list` and for the ramp-up of shard
+//! directors.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 use tokio::sync::Notify;
@@ -11,14 +13,15 @@ use tokio::sync::Notify;
 pub enum AdminHealth {
     /// No setting: the probe or the members decide.
     Auto,
-    /// Use it whatever the probe finds.
+    /// Use it regardless of the probe.
     Healthy,
     /// Don't use it.
     Sick,
 }
 
 impl AdminHealth {
-    /// Reads the word of `backend.set_health`, in upper or lower case; abbreviations are not accepted.
+    /// Reads the word of `backend.set_health`, in upper or lower case; abbreviations are not
+    /// accepted.
     #[must_use]
     pub fn parse(word: &str) -> Option<AdminHealth> {
         match word.to_ascii_lowercase().as_str() {
@@ -40,7 +43,7 @@ impl AdminHealth {
     }
 }
 
-/// A state of health as the lists and logs name it.
+/// The word for a state of health in lists and logs.
 #[must_use]
 pub fn health_word(healthy: bool) -> &'static str {
     if healthy { "healthy" } else { "sick" }
@@ -53,7 +56,7 @@ pub struct Health {
     probed: AtomicBool,
     /// Seconds since 1970, as bits.
     changed: AtomicU64,
-    /// When it last recovered after having been good and then sick, seconds since 1970, as bits; 0 = never.
+    /// Time of its last recovery (it was good, then sick), seconds since 1970, as bits; 0 = never.
     recovered: AtomicU64,
     has_been_good: AtomicBool,
     /// Notified whenever `changed` moves.
@@ -84,7 +87,8 @@ impl Health {
         }
     }
 
-    /// Stores the operator's setting; if it differs from the last one, the time of change is updated.
+    /// Stores the operator's setting; if it differs from the last one, the time of change is
+    /// updated.
     pub fn set_admin(&self, admin: AdminHealth, now: f64) {
         let code = match admin {
             AdminHealth::Auto => 0,
@@ -96,34 +100,35 @@ impl Health {
         }
     }
 
-    /// What the probe found last; true if there is no probe.
+    /// The last result of the probe; true if there is no probe.
     #[must_use]
     pub fn probed(&self) -> bool {
         self.probed.load(Relaxed)
     }
 
-    /// Stores what the probe found; if it differs from the last result, updates the time of change and returns true.
+    /// Stores the result of the probe; if it differs from the last result, updates the time of
+    /// change and returns true.
     pub fn set_probed(&self, healthy: bool, now: f64) -> bool {
         let is_news = self.probed.swap(healthy, Relaxed) != healthy;
         if is_news {
             self.note_change(now);
         }
-        // What was sick from the beginning has nothing to recover from.
+        // A backend that was sick from the beginning has nothing to recover from.
         if healthy && self.has_been_good.swap(true, Relaxed) && is_news {
             self.recovered.store(now.to_bits(), Relaxed);
         }
         is_news
     }
 
-    /// Fetches have set it aside, or found that it has recovered.
-    pub(crate) fn note_trust(&self, is_back: bool, now: f64) {
+    /// Notes that the circuit breaker has opened, or has closed again.
+    pub(crate) fn note_breaker(&self, is_closed: bool, now: f64) {
         self.note_change(now);
-        if is_back {
+        if is_closed {
             self.recovered.store(now.to_bits(), Relaxed);
         }
     }
 
-    /// When it last recovered, seconds since 1970; 0 = never.
+    /// Time of its last recovery, seconds since 1970; 0 = never.
     pub(crate) fn recovered(&self) -> f64 {
         f64::from_bits(self.recovered.load(Relaxed))
     }
@@ -138,7 +143,8 @@ impl Health {
         &self.changes
     }
 
-    /// Whether to use a backend: the operator's setting if there is one, else the probe's result.
+    /// True if the backend is to be used: the operator's setting if there is one, else the probe's
+    /// result.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.overridden().unwrap_or_else(|| self.probed())
@@ -154,7 +160,7 @@ impl Health {
         }
     }
 
-    /// When it changed last, seconds since 1970.
+    /// Time of its last change, seconds since 1970.
     #[must_use]
     pub fn changed(&self) -> f64 {
         f64::from_bits(self.changed.load(Relaxed))

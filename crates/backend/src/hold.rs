@@ -1,15 +1,20 @@
-//! A time during which something is not done, such as connecting to where that has just failed. Shared by all event loops.
+//! A time during which an action is suspended, such as connecting to an address that has just
+//! failed. Shared by all event loops.
 //!
-//! It is not a time of day: that may be set back, and what is held for a second would be held for an hour.
+//! It does not use the time of day: that may be set back, and a hold of a second would last an
+//! hour.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Nothing is held at first.
+/// Time for which an address that could not be reached comes after the others of its name.
+pub(crate) const ADDRESS_FAILED: Duration = Duration::from_secs(10);
+
+/// A hold, initially off.
 pub(crate) struct Hold {
     began: Instant,
-    /// Seconds since then, as the bits of an `f64`; 0 = nothing was ever held.
+    /// Seconds since the start, as the bits of an `f64`; 0 = never held.
     until: AtomicU64,
 }
 
@@ -23,7 +28,7 @@ impl Hold {
         self.until.store((self.began.elapsed() + time).as_secs_f64().to_bits(), Relaxed);
     }
 
-    /// Whether the time is not over.
+    /// True if the time has not passed.
     pub(crate) fn is_on(&self) -> bool {
         let until = f64::from_bits(self.until.load(Relaxed));
         until > 0.0 && self.began.elapsed().as_secs_f64() < until

@@ -1,14 +1,13 @@
 //! For tests: a [`Dial`] in memory. Each connect gets the next answer of the script.
 
+use crate::connected::Connected;
 use crate::dial::{Dial, DialTarget, Dialling, Ends, Stream, TlsFailure};
-use crate::terms::TlsTerms;
+use crate::tls_settings::TlsSettings;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
+use tokio::io::DuplexStream;
 use vcl_run::program::{BackendDefinition, Endpoint, ProbeDefinition, TlsDefinition};
 
 /// The outcome of a connect.
@@ -27,7 +26,7 @@ pub(crate) struct MemoryDial {
     script: RefCell<VecDeque<Answer>>,
     accepted: RefCell<VecDeque<DuplexStream>>,
     pub(crate) targets: RefCell<Vec<DialTarget>>,
-    /// Why every handshake fails; `None` = the connection breaks.
+    /// The reason why every handshake fails; `None` = the connection breaks.
     pub(crate) refusal: RefCell<Option<TlsFailure>>,
 }
 
@@ -47,8 +46,14 @@ impl MemoryDial {
 }
 
 impl Dial for MemoryDial {
-    /// Shakes no hands.
-    fn secure<'a>(&'a self, _: Box<dyn Stream>, _: &'a TlsTerms, _: &'a [&'static [u8]], _: Duration) -> Dialling<'a> {
+    /// Performs no handshake.
+    fn secure<'a>(
+        &'a self,
+        _: Box<dyn Stream>,
+        _: &'a TlsSettings,
+        _: &'a [&'static [u8]],
+        _: Duration,
+    ) -> Dialling<'a> {
         let refusal = self.refusal.borrow().clone();
         let broken = || io::ErrorKind::ConnectionReset.into();
         Box::pin(async move { Err(refusal.map_or_else(broken, io::Error::other)) })
@@ -73,7 +78,7 @@ impl Dial for MemoryDial {
                         DialTarget::Unix(_) => None,
                     };
                     let local = remote.map(|remote| (remote.ip(), 40_000).into());
-                    Ok(Box::new(MemoryStream { stream: ours, ends: Ends { remote, local, fd: 7 } }) as Box<dyn Stream>)
+                    Ok(Box::new(Connected { stream: ours, ends: Ends { remote, local, fd: 7 } }) as Box<dyn Stream>)
                 }
                 Answer::Fail(kind) => Err(kind.into()),
                 Answer::Hang => {
@@ -82,37 +87,6 @@ impl Dial for MemoryDial {
                 }
             }
         })
-    }
-}
-
-struct MemoryStream {
-    stream: DuplexStream,
-    ends: Ends,
-}
-
-impl Stream for MemoryStream {
-    fn ends(&self) -> Ends {
-        self.ends
-    }
-}
-
-impl AsyncRead for MemoryStream {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, into)
-    }
-}
-
-impl AsyncWrite for MemoryStream {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 
@@ -142,7 +116,7 @@ pub(crate) fn probe(initial: u32, window: u32, threshold: u32) -> ProbeDefinitio
     }
 }
 
-/// Terms of TLS with everything verified.
+/// TLS settings with full verification.
 pub(crate) fn tls(host: &str) -> TlsDefinition {
     TlsDefinition {
         server_name: Some(host.to_owned()),

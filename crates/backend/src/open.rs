@@ -1,18 +1,20 @@
-//! From a backend to a connection on which a request can be sent, or to the reason why there is none.
+//! Opening of a connection from a backend definition, or the reason why there is none.
 //!
-//! The checks come in the order sick, busy, held down, failed. An idle connection is preferred, unless the caller wants a
-//! new one (a second try after a reused one broke) or the backend learns about clients from a PROXY header, whose
-//! connections serve only one request. A new connection starts with the header for the proxy that it goes through (`.via`),
-//! the preamble and the PROXY header; only then hands are shaken, if the backend speaks TLS ([`secured`]). If all of a backend's connections are in use, some fetches may wait (`.wait_limit`).
-//! Compat: FetchError texts of Varnish 7.1.1. Next file: `pool.rs`.
+//! The checks are made in the order sick, busy, held down, failed. An idle connection is preferred,
+//! unless the caller requests a new one (a second try after a reused one broke) or the backend
+//! receives client addresses in a PROXY header, whose connections serve only one request. A new
+//! connection starts with the header for the proxy that it passes through (`.via`), the preamble
+//! and the PROXY header; only then follows the TLS handshake, if the backend uses TLS
+//! ([`secured`]). If all of a backend's connections are in use, some fetches may wait
+//! (`.wait_limit`). Compat: FetchError texts of Varnish 7.1.1. Next file: `pool.rs`.
 
 use crate::addresses::Route;
-use crate::backend::{Backend, NoPlace, error_number, error_text};
+use crate::backend::{Backend, NoPlace, error_number, error_text, is_local};
+use crate::breaker::Permit;
 use crate::dial::{Dial, Ends, Stream, TlsFailure};
 use crate::pool::Pool;
 use crate::pool_key::PoolKey;
-use crate::terms::TlsTerms;
-use crate::trust::Leave;
+use crate::tls_settings::TlsSettings;
 use shm::counters::MainCounters;
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -25,7 +27,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
 use vcl_run::tls::TlsFacts;
 
-/// The timeout that stands for "no limit".
+/// The timeout that means "no limit".
 const UNLIMITED: Duration = Duration::from_secs(366 * 86_400);
 
 /// A request for a connection.
@@ -42,7 +44,8 @@ pub struct OpenRequest<'a> {
     pub counters: &'a MainCounters,
     /// The clock, in seconds since 1970.
     pub clock: &'a dyn Fn() -> f64,
-    /// `bereq.connect_timeout` if VCL set it, in seconds; `None` and 0: the backend's own or the parameter applies.
+    /// `bereq.connect_timeout` if VCL set it, in seconds; `None` and 0: the backend's own or the
+    /// parameter applies.
     pub connect_timeout: Option<f64>,
     /// Don't use an idle connection.
     pub fresh: bool,
@@ -50,36 +53,53 @@ pub struct OpenRequest<'a> {
     pub client: Option<(SocketAddr, SocketAddr)>,
     /// HTTP/2 may be agreed on in a TLS handshake.
     pub offers_http2: bool,
-    /// The place of a request that is sent once more; `None` = it takes one.
+    /// The connection slot of a request that is sent once more; `None` = it takes one.
     pub held: Cell<Option<Place>>,
-    /// Which trial of the backend this is, once it is admitted; stays, whatever becomes of it. `None` = it is none.
+    /// The number of the circuit breaker's trial that this fetch is, once it is admitted; kept
+    /// whatever the outcome. `None` = not a trial.
     pub trial: Cell<Option<u64>>,
 }
 
-/// Why there is no connection.
+/// The reason why there is no connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum OpenError {
     /// The definition has no address.
     None,
     /// The backend is sick.
     Unhealthy(String),
-    /// Its last fetches failed, so it was set aside.
-    Aside(String),
+    /// Its circuit breaker is open.
+    BreakerOpen(String),
     /// `max_connections` are in use.
     Busy(String),
-    /// … and as many fetches wait as may.
+    /// All connections are in use, and the maximum number of fetches waits.
     QueueFull(String),
-    /// … and none became free in time.
+    /// All connections are in use, and none became free in time.
     WaitTimeout(String),
-    /// The connect failed, with this error number; 0 = not tried, because another one failed recently.
+    /// The connect failed, with this error number; 0 = not tried, because another one failed
+    /// recently.
     Failed(String, i32),
     /// The PROXY header could not be sent.
     ProxyWrite(String, i32),
-    /// The TLS handshake failed; why.
+    /// The TLS handshake failed, for this reason.
     Tls(String, String),
 }
 
 impl OpenError {
+    /// True if the connect failed, so that another address of the same name may be reachable.
+    /// Nothing of the request was sent.
+    #[must_use]
+    pub fn is_of_address(&self) -> bool {
+        match self {
+            OpenError::Failed(..) | OpenError::ProxyWrite(..) | OpenError::Tls(..) => true,
+            OpenError::None
+            | OpenError::Unhealthy(_)
+            | OpenError::BreakerOpen(_)
+            | OpenError::Busy(_)
+            | OpenError::QueueFull(_)
+            | OpenError::WaitTimeout(_) => false,
+        }
+    }
+
     /// The text of the `FetchError` record.
     #[must_use]
     pub fn text(&self) -> String {
@@ -101,7 +121,7 @@ impl fmt::Display for OpenError {
         match self {
             OpenError::None => f.write_str("No backend"),
             OpenError::Unhealthy(name) => write!(f, "backend {name}: unhealthy"),
-            OpenError::Aside(name) => write!(f, "backend {name}: set aside"),
+            OpenError::BreakerOpen(name) => write!(f, "backend {name}: set aside"),
             OpenError::Busy(name) => write!(f, "backend {name}: busy"),
             OpenError::QueueFull(name) => write!(f, "backend {name}: busy (queue full)"),
             OpenError::WaitTimeout(name) => write!(f, "backend {name}: busy (waited too long)"),
@@ -116,13 +136,14 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// A place among the backend's connections in use, released when dropped. A request on a connection that others share holds one
-/// too, so `max_connections` bounds the requests in flight.
+/// A slot among the backend's connections in use, released when dropped. A request on a connection
+/// shared with others holds one too, so `max_connections` bounds the requests in flight.
 #[derive(Debug)]
 pub struct Place {
     backend: Arc<Backend>,
-    leave: Leave,
-    /// The ways to it, the one whose turn it is first; empty once one was taken, so that nobody keeps an address that leaves.
+    permit: Permit,
+    /// The routes to it, the one whose turn it is first; empty once one was taken, so that an
+    /// address that leaves is not kept.
     routes: Vec<Route>,
 }
 
@@ -133,22 +154,22 @@ impl Place {
         &self.backend
     }
 
-    /// Which trial of the backend its holder is; `None` = it is none.
+    /// The number of the circuit breaker's trial that its holder is; `None` = not a trial.
     #[must_use]
     pub fn trial(&self) -> Option<u64> {
-        match self.leave {
-            Leave::Trial(number) => Some(number),
-            Leave::Granted | Leave::Refused => None,
+        match self.permit {
+            Permit::Trial(number) => Some(number),
+            Permit::Granted | Permit::Refused => None,
         }
     }
 
-    /// The key of the way whose turn it is.
+    /// The key of the route whose turn it is.
     #[must_use]
     pub fn key(&self) -> Arc<PoolKey> {
         Arc::clone(self.routes.first().map_or_else(|| self.backend.pool_key(), |route| &route.key))
     }
 
-    /// Asks anew whose turn it is: what was known when it waited may have changed.
+    /// Reads the routes anew: they may have changed while it waited.
     pub fn turn_anew(&mut self, parameters: &Parameters) {
         self.routes = self.backend.routes(parameters.prefer_ipv6);
     }
@@ -164,8 +185,8 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.backend.leave();
-        if let (Some(number), Some(trust)) = (self.trial(), self.backend.trust()) {
-            trust.end_trial(number);
+        if let (Some(number), Some(breaker)) = (self.trial(), self.backend.breaker()) {
+            breaker.end_trial(number);
         }
     }
 }
@@ -174,30 +195,33 @@ impl Drop for Place {
 pub struct BackendConnection {
     /// The bytes.
     pub stream: Box<dyn Stream>,
-    /// It served a request before.
+    /// It has served a request before.
     pub reused: bool,
+    /// Time for which the origin keeps it open when idle, in seconds; infinite if that is not
+    /// known.
+    pub kept_seconds: f64,
     /// Length of the PROXY header that was sent, which counts as request header bytes.
     pub proxy_header_bytes: u64,
     recyclable: bool,
-    /// Where it leads to.
+    /// The key of its destination.
     key: Arc<PoolKey>,
     place: Place,
 }
 
 impl BackendConnection {
-    /// The backend it leads to.
+    /// The backend it is connected to.
     #[must_use]
     pub fn backend(&self) -> &Arc<Backend> {
         &self.place.backend
     }
 
-    /// Which trial of the backend its holder is; `None` = it is none.
+    /// The number of the circuit breaker's trial that its holder is; `None` = not a trial.
     #[must_use]
     pub fn trial(&self) -> Option<u64> {
         self.place.trial()
     }
 
-    /// The key of where it leads to.
+    /// The pool key of its destination.
     #[must_use]
     pub fn key(&self) -> &Arc<PoolKey> {
         &self.key
@@ -215,56 +239,60 @@ impl BackendConnection {
         OpenRecord { backend: self.backend(), ends: self.ends(), reused: self.reused }
     }
 
-    /// What was agreed in its handshake; `None` in clear.
+    /// The results of its handshake; `None` in clear.
     #[must_use]
     pub fn tls(&self) -> Option<&TlsFacts> {
         self.stream.tls()
     }
 
-    /// The payload of its `BackendSSL` record; `None` in clear, and for later requests on the connection.
+    /// The payload of its `BackendSSL` record; `None` in clear, and for later requests on the
+    /// connection.
     #[must_use]
     pub fn tls_record(&self) -> Option<String> {
         self.stream.tls().filter(|_| !self.reused).map(|facts| facts.record(false))
     }
 
-    /// The payload of its `BackendClose` record. `reason` is the reason of the close, if it is to be logged.
+    /// The payload of its `BackendClose` record. `reason` is the reason of the close, if it is to
+    /// be logged.
     #[must_use]
     pub fn close_record<'a>(&'a self, recycled: bool, reason: Option<&'a str>) -> CloseRecord<'a> {
         CloseRecord { backend: self.backend(), ends: self.ends(), recycled, reason }
     }
 
-    /// The bytes and the place, for a connection that several requests share.
+    /// The byte stream and the slot, for a connection that several requests share.
     #[must_use]
     pub fn into_parts(self) -> (Box<dyn Stream>, Place) {
         (self.stream, self.place)
     }
 
-    /// Whether [`BackendConnection::recycle`] would keep it; a connection that began with a PROXY header is closed, and one to an
-    /// address that the backend no longer has.
+    /// True if [`BackendConnection::recycle`] would keep it; a connection that began with a PROXY
+    /// header is closed, and one to an address that the backend no longer has.
     #[must_use]
     pub fn is_recyclable(&self) -> bool {
         self.recyclable && self.key.is_used()
     }
 
-    /// Returns it to the pool for the next request. Call this only when both messages are complete and neither side asked to
-    /// close. Returns whether it was kept.
+    /// Returns it to the pool for the next request. Call this only when both messages are complete
+    /// and neither side asked to close. Returns true if it was kept.
     pub fn recycle(self, pool: &Pool, counters: &MainCounters, now: f64) -> bool {
         if !self.is_recyclable() {
             return false;
         }
         counters.add(Main::BackendRecycle, 1);
-        pool.put(&self.key, self.stream, now, self.place.backend.definition().idle_timeout);
+        let own_timeout = self.place.backend.definition().idle_timeout;
+        pool.put(&self.key, self.stream, now, own_timeout, self.kept_seconds);
         true
     }
 }
 
-/// The payload of a `BackendOpen` record: a connection was opened, or one that was open is used for another request.
+/// The payload of a `BackendOpen` record: a connection was opened, or one that was open is used for
+/// another request.
 pub struct OpenRecord<'a> {
-    /// Whose connection it is.
+    /// The backend it belongs to.
     pub backend: &'a Backend,
     /// Its addresses and its descriptor.
     pub ends: Ends,
-    /// Whether it was open before.
+    /// True if it was open before.
     pub reused: bool,
 }
 
@@ -280,11 +308,11 @@ impl fmt::Display for OpenRecord<'_> {
 
 /// The payload of a `BackendClose` record.
 pub struct CloseRecord<'a> {
-    /// Whose connection it is.
+    /// The backend it belongs to.
     pub backend: &'a Backend,
     /// Its addresses and its descriptor.
     pub ends: Ends,
-    /// Whether it is kept for other requests.
+    /// True if it is kept for other requests.
     pub recycled: bool,
     /// The reason of the close, if it is to be logged.
     pub reason: Option<&'a str>,
@@ -301,7 +329,8 @@ impl fmt::Display for CloseRecord<'_> {
     }
 }
 
-/// How both records begin. There is one for each fetch, so nothing here is formatted that can be written as it is.
+/// Writes the common start of both records. There is one for each fetch, so nothing here is
+/// formatted that can be copied.
 fn put_start(f: &mut fmt::Formatter<'_>, ends: &Ends, backend: &Backend) -> fmt::Result {
     f.write_str(itoa::Buffer::new().format(ends.fd))?;
     f.write_str(" ")?;
@@ -309,7 +338,7 @@ fn put_start(f: &mut fmt::Formatter<'_>, ends: &Ends, backend: &Backend) -> fmt:
     f.write_str(" ")
 }
 
-/// Address and port as records have them, and a blank.
+/// Address and port in the form of records, and a blank.
 fn put_address(f: &mut fmt::Formatter<'_>, address: Option<SocketAddr>) -> fmt::Result {
     let mut number = itoa::Buffer::new();
     match address {
@@ -327,8 +356,8 @@ fn put_address(f: &mut fmt::Formatter<'_>, address: Option<SocketAddr>) -> fmt::
     f.write_str(" ")
 }
 
-/// Gets a connection that nobody else uses. Counts it as in use, and counts the request that will be sent (`VBE.*.req`,
-/// `MAIN.backend_req`).
+/// Gets a connection for exclusive use. Counts it as in use, and counts the request that will be
+/// sent (`VBE.*.req`, `MAIN.backend_req`).
 ///
 /// # Errors
 /// See [`OpenError`]; the failure is already counted.
@@ -340,8 +369,16 @@ pub async fn open(request: &OpenRequest<'_>) -> Result<BackendConnection, OpenEr
     }
 }
 
-/// Takes a place among the backend's connections in use, if it is healthy; waits for one if that is allowed. One that is held stays
-/// held: a request that is sent once more has waited already.
+/// Notes that a new connection failed, if the cause is the address and not this machine.
+fn note_unreachable(backend: &Backend, error: &OpenError) {
+    let is_own = matches!(error, OpenError::Failed(_, errno) if *errno == 0 || is_local(*errno));
+    if error.is_of_address() && !is_own {
+        backend.note_unreachable();
+    }
+}
+
+/// Takes a slot among the backend's connections in use, if it is healthy; waits for one if that is
+/// allowed. A slot already held is kept: a request that is sent once more has waited already.
 ///
 /// # Errors
 /// See [`OpenError`]; the failure is already counted.
@@ -354,8 +391,8 @@ pub async fn admit(request: &OpenRequest<'_>) -> Result<Place, OpenError> {
         error
     };
     let unhealthy = || match backend.health().is_healthy() {
-        // Its fetches say so, rather than its probe or the operator.
-        true => refused(Vbe::AsideRefused, Main::BackendAside, OpenError::Aside(name())),
+        // The cause is its circuit breaker, rather than its probe or the operator.
+        true => refused(Vbe::AsideRefused, Main::BackendAside, OpenError::BreakerOpen(name())),
         false => refused(Vbe::Unhealthy, Main::BackendUnhealthy, OpenError::Unhealthy(name())),
     };
     if !backend.has_address() {
@@ -379,12 +416,12 @@ pub async fn admit(request: &OpenRequest<'_>) -> Result<Place, OpenError> {
             NoPlace::QueueFull => refused(Vbe::QueueFull, Main::BackendQueueFull, OpenError::QueueFull(name())),
             NoPlace::TimedOut => refused(Vbe::WaitTimeout, Main::BackendWaitTimeout, OpenError::WaitTimeout(name())),
         };
-        // Compat: that counts all of them.
+        // Compat: all of these are counted there.
         refused(Vbe::Busy, Main::BackendBusy, error)
     })?;
     let routes = backend.routes(request.parameters.prefer_ipv6);
-    let place = Place { backend: Arc::clone(backend), leave: backend.ask(), routes };
-    if place.leave == Leave::Refused {
+    let place = Place { backend: Arc::clone(backend), permit: backend.ask(), routes };
+    if place.permit == Permit::Refused {
         return Err(unhealthy());
     }
     request.trial.set(place.trial());
@@ -394,7 +431,7 @@ pub async fn admit(request: &OpenRequest<'_>) -> Result<Place, OpenError> {
 /// Takes an idle connection, if the request allows that and there is one.
 ///
 /// # Errors
-/// The place: there is none.
+/// The slot, if there is no such connection.
 pub fn reuse(request: &OpenRequest<'_>, mut place: Place) -> Result<BackendConnection, Place> {
     let backend = request.backend;
     if request.fresh || backend.definition().proxy_header != 0 {
@@ -402,20 +439,25 @@ pub fn reuse(request: &OpenRequest<'_>, mut place: Place) -> Result<BackendConne
     }
     let now = (request.clock)();
     let idle_timeout = request.parameters.backend_idle_timeout;
-    // Only where it would connect to: all addresses of a name get their share.
+    // Only for the route that a connect would use: all addresses of a name get their share.
     let Some(key) = place.routes.first().map(|route| Arc::clone(&route.key)) else { return Err(place) };
     let Some(stream) = request.pool.take(&key, now, idle_timeout) else { return Err(place) };
     place.routes = Vec::new();
     request.counters.add(Main::BackendReuse, 1);
     count_request(request);
-    Ok(BackendConnection { stream, reused: true, proxy_header_bytes: 0, recyclable: true, key, place })
+    let kept_seconds = f64::INFINITY;
+    Ok(BackendConnection { stream, reused: true, proxy_header_bytes: 0, recyclable: true, kept_seconds, key, place })
 }
 
 /// Opens a new connection.
 ///
 /// # Errors
 /// See [`OpenError`]; the failure is already counted.
-pub async fn connect(request: &OpenRequest<'_>, mut place: Place) -> Result<BackendConnection, OpenError> {
+pub async fn connect(request: &OpenRequest<'_>, place: Place) -> Result<BackendConnection, OpenError> {
+    connect_once(request, place).await.inspect_err(|error| note_unreachable(request.backend, error))
+}
+
+async fn connect_once(request: &OpenRequest<'_>, mut place: Place) -> Result<BackendConnection, OpenError> {
     let backend = request.backend;
     let parameters = request.parameters;
     let name = || backend.name().to_owned();
@@ -453,8 +495,8 @@ pub async fn connect(request: &OpenRequest<'_>, mut place: Place) -> Result<Back
             OpenError::ProxyWrite(name(), errno)
         })?;
     }
-    if let Some(terms) = backend.tls() {
-        stream = secured(request.dial, stream, (terms, backend.protocols(request.offers_http2)), deadline)
+    if let Some(settings) = backend.tls() {
+        stream = secured(request.dial, stream, (settings, backend.protocols(request.offers_http2)), deadline)
             .await
             .map_err(|why| {
                 backend.note_no_handshake(&why, parameters);
@@ -470,6 +512,7 @@ pub async fn connect(request: &OpenRequest<'_>, mut place: Place) -> Result<Back
     Ok(BackendConnection {
         stream,
         reused: false,
+        kept_seconds: f64::INFINITY,
         proxy_header_bytes: header.len() as u64,
         recyclable: !is_proxied,
         key,
@@ -477,10 +520,10 @@ pub async fn connect(request: &OpenRequest<'_>, mut place: Place) -> Result<Back
     })
 }
 
-/// Connects along the first way that can be taken before the deadline, and returns it, too.
+/// Connects by the first route that works before the deadline, and returns that route too.
 ///
 /// # Errors
-/// That of the last attempt.
+/// The error of the last attempt.
 pub(crate) async fn dial<'a>(
     dial: &dyn Dial,
     routes: &'a [Route],
@@ -492,7 +535,7 @@ pub(crate) async fn dial<'a>(
         if left.is_zero() && index > 0 {
             break;
         }
-        // One that does not answer must leave time for the others.
+        // An address that does not answer must leave time for the others.
         let limit = left / (routes.len() - index) as u32;
         match dial.dial(&route.target, limit).await {
             Ok(stream) => return Ok((stream, route)),
@@ -505,18 +548,18 @@ pub(crate) async fn dial<'a>(
     Err(last)
 }
 
-/// Shakes hands over a new connection before the deadline, offering these protocols.
+/// Performs a TLS handshake over a new connection before the deadline, offering these protocols.
 ///
 /// # Errors
-/// Why that failed, for the log.
+/// The reason of the failure, for the log.
 pub(crate) async fn secured(
     dial: &dyn Dial,
     stream: Box<dyn Stream>,
-    (terms, protocols): (&TlsTerms, &[&'static [u8]]),
+    (settings, protocols): (&TlsSettings, &[&'static [u8]]),
     deadline: Instant,
 ) -> Result<Box<dyn Stream>, TlsFailure> {
     let left = deadline.saturating_duration_since(Instant::now());
-    dial.secure(stream, terms, protocols, left).await.map_err(|error| {
+    dial.secure(stream, settings, protocols, left).await.map_err(|error| {
         let own = error.get_ref().and_then(|inner| inner.downcast_ref::<TlsFailure>());
         own.cloned().unwrap_or_else(|| TlsFailure { text: error_text(error_number(&error)), is_refusal: false })
     })
@@ -526,10 +569,10 @@ fn count_request(request: &OpenRequest<'_>) {
     request.backend.count(Vbe::Req, 1);
 }
 
-/// How long a connect may take.
+/// Time limit of a connect.
 #[must_use]
 pub fn connect_limit(request: &OpenRequest<'_>) -> Duration {
-    // Compat: 0 says nothing (FIND_TMO), and the parameter counts.
+    // Compat: 0 means not set (FIND_TMO), and the parameter counts.
     let own = [request.connect_timeout, request.backend.definition().connect_timeout];
     let own = own.into_iter().flatten().find(|seconds| *seconds > 0.0);
     let seconds = own.unwrap_or(request.parameters.connect_timeout);

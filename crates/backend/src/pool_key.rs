@@ -1,10 +1,14 @@
-//! Where connections lead, and which of these places are in use: each place in use has its pools of idle connections.
+//! Destinations of connections: each destination in use has its pools of idle connections.
 //!
-//! Backends that lead to the same place share one key. The table of keys belongs to the process: a newly loaded VCL finds
-//! the connections of its predecessors. When the last backend of a place is gone, its key is removed and the connections
-//! kept under it are closed ([`PoolKey::is_used`]). Section `LCK.conn_pool` counts the keys as they come and go.
+//! Backends with the same destination share one key. The table of keys belongs to the process: a
+//! newly loaded VCL finds the connections of its predecessors. When the last backend of a
+//! destination is gone, its key is removed and the connections kept under it are closed
+//! ([`PoolKey::is_used`]). Section `LCK.conn_pool` counts the keys as they are added and removed.
+//!
+//! *Invariant:* connections and sessions towards origins are shared only under the same TLS
+//! settings.
 
-use crate::terms::TlsTerms;
+use crate::tls_settings::TlsSettings;
 use parking_lot::{Mutex, MutexGuard};
 use shm::locks;
 use std::collections::HashMap;
@@ -13,26 +17,27 @@ use std::sync::{Arc, LazyLock};
 use surface::counter::LockClass;
 use vcl_run::program::{BackendDefinition, Endpoint, ViaDefinition};
 
-/// Where connections lead, what is sent first on them, and how they speak TLS.
+/// A destination: address, bytes sent first, and TLS settings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
     endpoint: Endpoint,
-    /// The name that connections follow; where they lead changes with its addresses.
+    /// The name that connections follow; their destination changes with its addresses.
     follows: Option<(String, u16)>,
     preamble: Vec<u8>,
-    /// The proxy that the connections go through.
+    /// The proxy that the connections pass through.
     via: Option<ViaDefinition>,
-    /// Stands for the terms of TLS; `None` in clear.
+    /// Digest of the TLS settings; `None` in clear.
     tls: Option<[u8; 32]>,
 }
 
-/// What a group of idle connections has in common: their place, for as long as a backend leads there.
+/// The common identity of a group of idle connections: their destination, for as long as a backend
+/// uses it.
 #[derive(Debug)]
 pub struct PoolKey {
     place: Place,
     /// No other key of this process has or had it.
     number: u64,
-    /// Number of backends that lead there; changed under the table's lock.
+    /// Number of backends that use it; changed under the table's lock.
     users: AtomicUsize,
 }
 
@@ -42,13 +47,13 @@ impl PoolKey {
         PoolKey { place, number: NUMBERS.fetch_add(1, Ordering::Relaxed), users: AtomicUsize::new(1) }
     }
 
-    /// Whether a backend still leads there.
+    /// True if a backend still uses it.
     #[must_use]
     pub fn is_used(&self) -> bool {
         self.users.load(Ordering::Acquire) > 0
     }
 
-    /// What tells it from all others.
+    /// Its unique number.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
@@ -66,14 +71,14 @@ fn keys() -> MutexGuard<'static, HashMap<Place, Arc<PoolKey>>> {
 pub(crate) struct SharedKey(Arc<PoolKey>);
 
 impl SharedKey {
-    /// The key of this backend. `tls` are its terms.
-    pub(crate) fn new(definition: &BackendDefinition, tls: Option<&TlsTerms>) -> SharedKey {
+    /// The key of this backend. `tls` are its TLS settings.
+    pub(crate) fn new(definition: &BackendDefinition, tls: Option<&TlsSettings>) -> SharedKey {
         let follows = definition.follows.as_ref().map(|name| (name.host.clone(), name.port));
         SharedKey::of(definition.endpoint.clone(), follows, definition, tls)
     }
 
     /// The key of one of the addresses of a backend.
-    pub(crate) fn at(endpoint: Endpoint, definition: &BackendDefinition, tls: Option<&TlsTerms>) -> SharedKey {
+    pub(crate) fn at(endpoint: Endpoint, definition: &BackendDefinition, tls: Option<&TlsSettings>) -> SharedKey {
         SharedKey::of(endpoint, None, definition, tls)
     }
 
@@ -81,17 +86,17 @@ impl SharedKey {
         endpoint: Endpoint,
         follows: Option<(String, u16)>,
         definition: &BackendDefinition,
-        tls: Option<&TlsTerms>,
+        tls: Option<&TlsSettings>,
     ) -> SharedKey {
         let place = Place {
             endpoint,
             follows,
             preamble: definition.preamble.clone(),
             via: definition.via.clone(),
-            tls: tls.map(TlsTerms::identity),
+            tls: tls.map(TlsSettings::identity),
         };
         if place.endpoint == Endpoint::None {
-            // It leads nowhere, so there is nothing to keep.
+            // It has no destination, so there is nothing to keep.
             return SharedKey(Arc::new(PoolKey::new(place)));
         }
         let mut keys = keys();
@@ -148,9 +153,10 @@ mod tests {
     }
 
     #[test]
-    fn connections_are_shared_only_under_the_same_terms_of_tls() {
+    fn connections_are_shared_only_under_equal_tls_settings() {
         let definition = BackendDefinition::new("b", Endpoint::Unix("/of/another/test".into()));
-        let key = |host: Option<&str>| SharedKey::new(&definition, host.map(|host| TlsTerms::new(tls(host))).as_ref());
+        let key =
+            |host: Option<&str>| SharedKey::new(&definition, host.map(|host| TlsSettings::new(tls(host))).as_ref());
         let keys = [key(None), key(Some("a.example")), key(Some("b.example"))];
         assert!(!Arc::ptr_eq(keys[0].key(), keys[1].key()) && !Arc::ptr_eq(keys[1].key(), keys[2].key()));
         assert!(Arc::ptr_eq(keys[1].key(), key(Some("a.example")).key()));

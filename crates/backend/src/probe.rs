@@ -1,5 +1,5 @@
-//! What a backend knows about its probe: the definition, and the results of the checks so far. Nothing runs here; the task
-//! that does the checks is in `probing.rs`.
+//! The state of a backend's probe: the definition, and the results of the checks so far. Nothing
+//! runs here; the task that does the checks is in `probing.rs`.
 
 pub mod outcome;
 pub mod window;
@@ -13,7 +13,7 @@ use surface::counter::LockClass;
 use vcl_run::program::ProbeDefinition;
 use window::Window;
 
-/// The shortest interval and timeout, whatever the definition says.
+/// The shortest interval and timeout, regardless of the definition.
 pub(crate) const DURATION_MIN: Duration = Duration::from_millis(1);
 /// The longest interval and timeout.
 pub(crate) const DURATION_MAX: Duration = Duration::from_secs(366 * 86_400);
@@ -61,29 +61,29 @@ impl ProbeState {
         *window
     }
 
-    /// Forgets all results; returns the new window.
+    /// Discards all results; returns the new window.
     pub(crate) fn restart(&self) -> Window {
         let mut window = self.window.lock();
         *window = Window::new(&self.definition);
         *window
     }
 
-    /// Goes on from those results.
+    /// Continues from those results.
     pub(crate) fn resume(&self, window: Window) {
         *self.window.lock() = window;
     }
 
-    /// Whether there was a check in this process.
+    /// True if there was a check in this process.
     pub(crate) fn is_checked(&self) -> bool {
         self.is_checked.load(Relaxed)
     }
 
-    /// A number for what is checked, made when it is asked for.
+    /// A number for the checked properties, made on first use.
     pub(crate) fn key(&self, make: impl FnOnce() -> u64) -> u64 {
         *self.key.get_or_init(make)
     }
 
-    /// Marks the probe as known to the log; returns true the first time.
+    /// Marks the probe as logged; returns true the first time.
     pub(crate) fn announce(&self) -> bool {
         !self.is_announced.swap(true, Relaxed)
     }

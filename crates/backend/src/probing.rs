@@ -1,12 +1,13 @@
-//! Running health probes: regular requests, and a window of the last results that decides.
+//! Health probes: regular requests, and a window of the last results that decides.
 //!
-//! [`crate::probe`] keeps the results, [`check`] does one check over a [`Dial`], and [`run_probe`] here is the task that
-//! repeats it for as long as the VCL is warm. Dropping the task stops the probe; a later task begins with an empty window.
-//! What is known of a backend that is the same to the probe counts from the beginning ([`crate::finding`]).
-//! Every check leaves a `Backend_health` record outside any transaction.
+//! [`crate::probe`] keeps the results, [`check`] does one check over a [`Dial`], and [`run_probe`]
+//! here is the task that repeats it for as long as the VCL is warm. Dropping the task stops the
+//! probe; a later task begins with an empty window. The results of an equivalent backend count from
+//! the beginning ([`crate::finding`]). Every check leaves a `Backend_health` record outside any
+//! transaction.
 //!
-//! The next check starts one interval after the start of the last, but never before that one is done.
-//! Compat: record and rules as observed in Varnish 7.1.1.
+//! The next check starts one interval after the start of the last, but never before that one is
+//! done. Compat: record and rules as observed in Varnish 7.1.1.
 
 pub mod check;
 mod http2;
@@ -25,38 +26,49 @@ use surface::counter::Vbe;
 use surface::tag::Tag;
 use tokio::time::Instant;
 
-/// Runs the probe of a backend until dropped; returns at once if it has none. `clock` returns seconds since 1970,
-/// `prefer_v6` the parameter `prefer_ipv6`; `known` was found by others.
-pub async fn run_probe(
+/// Runs the probe of a backend until dropped; returns at once if it has none. `clock` returns
+/// seconds since 1970, `prefer_v6` the parameter `prefer_ipv6`; `known` are the results of other
+/// probes. These count from the call on, before the future is polled: a worker accepts clients
+/// right after it has loaded its VCLs.
+pub fn run_probe<C: Fn() -> f64, P: Fn() -> bool>(
     backend: Arc<Backend>,
     dial: Rc<dyn Dial>,
-    known: Rc<Findings>,
-    clock: impl Fn() -> f64,
-    prefer_v6: impl Fn() -> bool,
+    known: &Findings,
+    clock: C,
+    prefer_v6: P,
     ring: LogRing,
-) {
-    let Some(probe) = backend.probe() else { return };
-    let is_news = if probe.announce() {
-        backend.begin_with(&known, clock());
-        // A backend counts as healthy until something else is known.
-        log(&backend, probe, !backend.health().probed(), "", &ring);
-        false
-    } else {
-        restart(&backend, probe, clock()) | backend.begin_with(&known, clock())
-    };
-    drop(known);
-    log(&backend, probe, is_news, "", &ring);
-    let interval = bounded(probe.definition().interval);
-    loop {
-        let start = Instant::now();
-        let outcome = check::check(&backend, probe.definition(), dial.as_ref(), prefer_v6()).await;
-        note(&backend, probe, &outcome, clock(), &ring);
-        tokio::time::sleep_until(start + interval).await;
+) -> impl Future<Output = ()> + use<C, P> {
+    if let Some(probe) = backend.probe() {
+        begin(&backend, probe, known, clock(), &ring);
+    }
+    async move {
+        let Some(probe) = backend.probe() else { return };
+        let interval = bounded(probe.definition().interval);
+        loop {
+            let start = Instant::now();
+            let outcome = check::check(&backend, probe.definition(), dial.as_ref(), prefer_v6()).await;
+            note(&backend, probe, &outcome, clock(), &ring);
+            tokio::time::sleep_until(start + interval).await;
+        }
     }
 }
 
-/// The probe of a backend has ended, since its VCL went cold: what it found is out of date by the time the VCL is used again, so
-/// that the window begins anew. Compat: Varnish 7.1 does so when the VCL goes cold.
+/// Begins with the results of an equivalent backend, if there are any, and logs the state.
+fn begin(backend: &Backend, probe: &ProbeState, known: &Findings, now: f64, ring: &LogRing) {
+    let is_news = if probe.announce() {
+        backend.begin_with(known, now);
+        // A backend counts as healthy until there is a result.
+        log(backend, probe, !backend.health().probed(), "", ring);
+        false
+    } else {
+        restart(backend, probe, now) | backend.begin_with(known, now)
+    };
+    log(backend, probe, is_news, "", ring);
+}
+
+/// Ends the probe of a backend when its VCL becomes cold: its results are out of date by the time
+/// the VCL is used again, so that the window begins anew. Compat: Varnish 7.1 does so when the VCL
+/// goes cold.
 pub fn rest_probe(backend: &Backend, now: f64, ring: &LogRing) {
     if let Some(probe) = backend.probe() {
         let is_news = restart(backend, probe, now);
@@ -64,8 +76,8 @@ pub fn rest_probe(backend: &Backend, now: f64, ring: &LogRing) {
     }
 }
 
-/// Forgets all results. The checks that are pretended at the beginning decide on the health at once; without any it stays until the
-/// next check. Returns whether the health changed.
+/// Discards all results. The assumed initial checks decide on the health at once; without any it is
+/// unchanged until the next check. Returns true if the health changed.
 fn restart(backend: &Backend, probe: &ProbeState, now: f64) -> bool {
     let window = probe.restart();
     backend.counters().set(Vbe::Happy as usize, window.happy());

@@ -1,8 +1,9 @@
-//! The generator behind directors.random and std.random: predictable after `debug.srandom` has seeded it, as tests need.
+//! The generator behind directors.random and std.random: predictable after `debug.srandom` has
+//! seeded it, as tests need.
 //!
-//! Additive feedback over 31 words, seeded by Lehmer's generator. Don't use it for secrets. Shared by all event loops under
-//! one lock, held for a few instructions.
-//! Compat: the sequences of Varnish 7.1.1 after `debug.srandom`, which are those of FreeBSD's random(3), not glibc's.
+//! Additive feedback over 31 words, seeded by Lehmer's generator. Don't use it for secrets. Shared
+//! by all event loops under one lock, held for a few instructions. Compat: the sequences of Varnish
+//! 7.1.1 after `debug.srandom`, which are those of FreeBSD's random(3), not glibc's.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ pub const DEFAULT_SEED: u32 = 1;
 
 struct State {
     words: [u32; DEGREE],
-    /// Where the next value is written: the place of the value 31 steps back.
+    /// Index of the next value to write: that of the value 31 steps back.
     next: usize,
 }
 

@@ -1,13 +1,14 @@
-//! How many fetches from a backend may be repeated: a share of all fetches, so that an origin in trouble does not get more
-//! requests for it.
+//! Budget of repeated fetches from a backend: a share of all fetches, so that an origin in trouble
+//! does not get more requests for it.
 //!
-//! Each fetch adds its share to a balance, a repeated one costs one; the balance is bounded, so that a long calm allows no storm.
-//! It begins full. *Limit:* [`RETRY_RESERVE`].
+//! Each fetch adds its share to a balance, a repeated one costs one; the balance is bounded, so
+//! that a long period without retries does not permit a burst. It begins full. *Limit:*
+//! [`RETRY_RESERVE`].
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use surface::limits::RETRY_RESERVE;
 
-/// What a repeated fetch costs: with a share in percent, a fetch adds as much as that percentage.
+/// Cost of a repeated fetch: with a share in percent, a fetch adds that percentage.
 const COST: u64 = 100;
 const BALANCE_MAX: u64 = RETRY_RESERVE * COST;
 
@@ -23,13 +24,13 @@ impl RetryBudget {
         RetryBudget { percent: percent.into(), balance: AtomicU64::new(BALANCE_MAX) }
     }
 
-    /// A fetch begins.
+    /// Adds the share of a fetch that begins.
     pub(crate) fn earn(&self) {
         let add = |balance: u64| Some((balance + self.percent).min(BALANCE_MAX));
         let _ = self.balance.fetch_update(Relaxed, Relaxed, add);
     }
 
-    /// Whether a fetch may be repeated.
+    /// Returns true if a fetch may be repeated, and deducts its cost.
     pub(crate) fn spend(&self) -> bool {
         self.balance.fetch_update(Relaxed, Relaxed, |balance| balance.checked_sub(COST)).is_ok()
     }

@@ -1,8 +1,10 @@
-//! Saint mode: the requests for which a backend counts as sick for a while, because VCL rejected its response.
+//! Saint mode: the requests for which a backend temporarily counts as sick, because VCL rejected
+//! its response.
 //!
-//! One short list per backend, shared by all event loops. While it is empty (always, unless VCL adds to it), a check costs
-//! one relaxed load and no lock. The list is bounded: when it is full, the entry that would expire first makes room.
-//! It is used by `beresp.saintmode` of the old dialects (`Directors::is_healthy_for`) and by the saintmode VMOD.
+//! One short list per backend, shared by all event loops. While it is empty (always, unless VCL
+//! adds to it), a check costs one relaxed load and no lock. The list is bounded: when it is full,
+//! the entry that would expire first makes room. It is used by `beresp.saintmode` of the old
+//! dialects (`Directors::is_healthy_for`) and by the saintmode VMOD.
 
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -16,9 +18,9 @@ pub struct TroubleList {
     count: AtomicUsize,
 }
 
-/// Why a backend must not be used.
+/// The reason why a backend must not be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Concern {
+pub enum AvoidReason {
     /// There is trouble over this digest.
     Digest,
     /// There is trouble over too many digests.
@@ -33,7 +35,8 @@ struct Trouble {
 }
 
 impl TroubleList {
-    /// Records trouble over a digest until `until` (seconds since 1970); of two ends for a digest the later one counts.
+    /// Records trouble over a digest until `until` (seconds since 1970); of two ends for a digest
+    /// the later one counts.
     pub fn add(&self, digest: &[u8; 32], until: f64, now: f64) {
         let mut list = self.list.lock();
         list.retain(|trouble| trouble.until > now);
@@ -52,10 +55,11 @@ impl TroubleList {
         self.count.store(list.len(), Relaxed);
     }
 
-    /// Why the backend must not be used for this digest (`None` = any): there is trouble over it, or over at least `threshold`
-    /// digests (0 = saint mode is off, the result is always `None`).
+    /// The reason why the backend must not be used for this digest (`None` = any): there is trouble
+    /// over it, or over at least `threshold` digests (0 = saint mode is off, the result is always
+    /// `None`).
     #[must_use]
-    pub fn concern(&self, digest: Option<&[u8; 32]>, now: f64, threshold: usize) -> Option<Concern> {
+    pub fn concern(&self, digest: Option<&[u8; 32]>, now: f64, threshold: usize) -> Option<AvoidReason> {
         if threshold == 0 || self.count.load(Relaxed) == 0 {
             return None;
         }
@@ -63,9 +67,9 @@ impl TroubleList {
         list.retain(|trouble| trouble.until > now);
         self.count.store(list.len(), Relaxed);
         if digest.is_some_and(|digest| list.iter().any(|trouble| trouble.digest == *digest)) {
-            return Some(Concern::Digest);
+            return Some(AvoidReason::Digest);
         }
-        (list.len() >= threshold).then_some(Concern::Threshold)
+        (list.len() >= threshold).then_some(AvoidReason::Threshold)
     }
 
     /// Number of digests that there is trouble over at present.
@@ -92,7 +96,7 @@ mod tests {
     fn trouble_concerns_its_digest_until_it_ends() {
         let troubles = TroubleList::default();
         troubles.add(&[1; 32], 20.0, 10.0);
-        assert_eq!(troubles.concern(Some(&[1; 32]), 19.0, 10), Some(Concern::Digest));
+        assert_eq!(troubles.concern(Some(&[1; 32]), 19.0, 10), Some(AvoidReason::Digest));
         assert_eq!(troubles.concern(Some(&[2; 32]), 19.0, 10), None, "other digests are not concerned");
         assert_eq!(troubles.concern(None, 19.0, 10), None);
         assert_eq!(troubles.concern(Some(&[1; 32]), 20.0, 10), None, "it has ended");
@@ -104,8 +108,8 @@ mod tests {
         let troubles = TroubleList::default();
         troubles.add(&[1; 32], 20.0, 10.0);
         troubles.add(&[2; 32], 30.0, 10.0);
-        assert_eq!(troubles.concern(Some(&[3; 32]), 15.0, 2), Some(Concern::Threshold));
-        assert_eq!(troubles.concern(None, 15.0, 2), Some(Concern::Threshold));
+        assert_eq!(troubles.concern(Some(&[3; 32]), 15.0, 2), Some(AvoidReason::Threshold));
+        assert_eq!(troubles.concern(None, 15.0, 2), Some(AvoidReason::Threshold));
         assert_eq!(troubles.concern(Some(&[3; 32]), 25.0, 2), None, "one of the two has ended");
         assert_eq!(troubles.concern(Some(&[2; 32]), 15.0, 0), None, "0 turns it off");
     }

@@ -1,18 +1,21 @@
-//! Edge Side Includes: a page is parsed while it is stored, and put together from its pieces while it is sent.
+//! Edge Side Includes: a page is parsed while it is stored, and assembled from its pieces while it
+//! is sent.
 //!
 //! ```text
-//! page ─▶ machine (filters `esi`, `esi_gzip`) ─▶ stored body, unchanged or packed
-//!             └ parser ─▶ runs ─▶ plan, stored beside the body      notes ─▶ log
+//! page ─▶ machine (filters `esi`, `esi_gzip`) ─▶ stored body, unchanged or compressed
+//!             └ parser ─▶ runs ─▶ plan, stored with the body        notes ─▶ log
 //!
 //! stored body + plan ─▶ verbatim pieces ─┐
-//! fragments, plain or gzip ─▶ joining ───┴─▶ what the client gets
+//! fragments, plain or gzip ─▶ joining ───┴─▶ response to the client
 //! ```
 //!
-//! Nothing here fetches or sends: the parser and the joining of gzip streams are machines without I/O; who includes what is
-//! the engine's business. *Invariants:* the stored body is the whole page, so that it can be sent as it came; a plan covers it
-//! exactly; the plan does not depend on the pieces in which the page came.
+//! Nothing here fetches or sends: the parser and the joining of gzip streams are machines without
+//! I/O; the inclusion of fragments is done by the engine. *Invariants:* the stored body is the
+//! whole page, so that it can also be sent unchanged; a plan covers it exactly; the plan does not
+//! depend on the pieces in which the page was received.
 //!
-//! Reading order: `plan`, `note`, `machine` (the filters), `parser`, `runs` (its marks become the plan), `join`.
+//! Reading order: `plan`, `note`, `machine` (the filters), `parser`, `runs` (its marks become the
+//! plan), `join`.
 
 mod address;
 mod deflate;

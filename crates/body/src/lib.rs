@@ -1,14 +1,15 @@
-//! What changes a body on its way: gzip, brotli and Zstandard in both directions, the check of a gzipped body, cutting out
-//! a range, and reading pages that include fragments (ESI).
+//! Filters that change a body while it is stored or sent: gzip, brotli and Zstandard in both
+//! directions, the check of a gzipped body, ranges, and pages that include fragments (ESI).
 //!
-//! Machines without I/O that are pulled: the caller gives a [`Chain`] some input and asks for one step, which does a bounded
-//! amount of work and returns a bounded number of bytes; the caller uses those before it asks for the next step. Memory use
-//! does not depend on the input (but for the plan of a page with ESI, which has a limit), and nothing here knows of tasks,
-//! logs or the cache. *Invariant:* the output of a step is in a [`Staging`], whose size is fixed
-//! ([`surface::limits::FILTER_STEP_BYTES_MAX`]), so no filter can put out more at once.
+//! Machines without I/O, driven by pulling: the caller gives a [`Chain`] some input and asks for
+//! one step, which does a bounded amount of work and returns a bounded number of bytes; the caller
+//! uses those before it asks for the next step. Memory use does not depend on the input (except for
+//! the plan of a page with ESI, which has a limit), and nothing here depends on tasks, logs or the
+//! cache. *Invariant:* the output of a step is in a [`Staging`], whose size is fixed
+//! ([`surface::limits::FILTER_STEP_BYTES_MAX`]), so no filter can output more at once.
 //!
-//! Reading order: `chain`, `machine`, `staging`, then `filter`, which has the table of filters, and `filter/`, with a file
-//! for each; `esi` for pages and for joining gzip streams.
+//! Reading order: `chain`, `machine`, `staging`, then `filter`, which has the table of filters, and
+//! `filter/`, with a file for each; `esi` for pages and for joining gzip streams.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,4 +1,4 @@
-//! A running filter: a machine that is given parts of a body and puts out the result, step by step.
+//! A running filter: a machine that is given parts of a body and outputs the result, step by step.
 //!
 //! Most methods have a default. A complete machine that changes every byte in place:
 //!
@@ -16,8 +16,8 @@
 //! }
 //! ```
 //!
-//! Machines do no I/O and wait for nothing but input: when one has taken all of its input and puts nothing out, the chain
-//! returns [`crate::Flow::Hungry`]. Next file: `staging.rs`.
+//! Machines do no I/O and wait only for input: when one has taken all of its input and outputs
+//! nothing, the chain returns [`crate::Flow::Hungry`]. Next file: `staging.rs`.
 
 use crate::esi::note::Note;
 use crate::esi::sum::GzipSum;
@@ -25,70 +25,100 @@ use crate::staging::Staging;
 
 /// A running filter.
 pub trait Machine {
-    /// Takes some of the input (`None` = the input has ended) and puts out the result: into `out`, which is empty, as far as
-    /// it fits, or as a part of the input ([`Progress::passed`]). It is called until it reports [`Progress::has_ended`];
-    /// input that it did not take comes first in the next call.
+    /// Takes some of the input (`None` = the input has ended) and outputs the result: into `out`,
+    /// which is empty, as far as it fits, or as a part of the input ([`Progress::passed`]). It is
+    /// called until it reports [`Progress::has_ended`]; input that it did not take comes first in
+    /// the next call.
     ///
     /// # Errors
     /// The body is not of the expected kind, or ended too early. There are no further steps then.
     fn step(&mut self, input: Option<&[u8]>, out: &mut Staging) -> Result<Progress, FilterError>;
+
+    /// Outputs what it holds back of its input, as far as there is room in `out`, which is empty:
+    /// the source pauses, and readers wait for the bytes received so far. Called between steps
+    /// while [`Machine::holds_back`] is true. Output that does not fit comes first in the next
+    /// call, so a call that leaves room has completed the flush.
+    ///
+    /// # Errors
+    /// As [`Machine::step`].
+    fn flush(&mut self, _out: &mut Staging) -> Result<(), FilterError> {
+        Ok(())
+    }
+
+    /// True if it has consumed input that [`Machine::flush`] has not output yet.
+    fn holds_back(&self) -> bool {
+        false
+    }
 
     /// Length of the output, if it is known before the first step: a short output needs less room.
     fn output_bytes(&self) -> Option<u64> {
         None
     }
 
-    /// The most memory that it uses, apart from its output, in bytes.
+    /// Maximum memory that it uses, apart from its output, in bytes.
     fn state_bytes(&self) -> usize {
         0
     }
 
-    /// Whether its output is always a part of its input. At the end of a chain such output is not copied and needs no room;
-    /// the machine then gets all of the input at once and must bound the work of a step itself.
+    /// Memory that it holds now or certainly will, apart from its output, in bytes. It may grow to
+    /// [`Machine::state_bytes`].
+    fn held_bytes(&self) -> usize {
+        self.state_bytes()
+    }
+
+    /// Notes that memory is short, or no longer: memory that is not yet taken should be less, or
+    /// the body is refused.
+    fn spare_memory(&mut self, _is_short: bool) {}
+
+    /// True if its output is always a part of its input. At the end of a chain such output is not
+    /// copied and needs no room; the machine then gets all of the input at once and must bound the
+    /// work of a step itself.
     fn passes_parts(&self) -> bool {
         false
     }
 
-    /// Whether there will be no output, whatever the input: asked before the first step.
+    /// True if there will be no output, for any input; called before the first step.
     fn is_done(&self) -> bool {
         false
     }
 
-    /// Bytes that were announced and have not come out yet.
+    /// Bytes that were announced and have not been output yet.
     fn missing_bytes(&self) -> u64 {
         0
     }
 
-    /// How many bytes of the input to come are of no use: whoever can leave them out does so, and tells it with
-    /// [`Machine::skip`]. 0 where that is not known.
+    /// Number of bytes of the following input that are not needed: a caller that can leave them out
+    /// does so, and calls [`Machine::skip`]. 0 if that is not known.
     fn unwanted_bytes(&self) -> u64 {
         0
     }
 
-    /// That many of the unwanted bytes have been left out.
+    /// Notes that this many of the unneeded bytes have been left out.
     fn skip(&mut self, _bytes: u64) {}
 
-    /// Whether one step may take milliseconds, so that others should have their turn after each.
+    /// True if one step may take milliseconds, so that other tasks should run after each.
     fn is_slow(&self) -> bool {
         false
     }
 
-    /// The totals of a machine that packs, unpacks or checks gzip.
+    /// The totals of a machine that compresses, decompresses or checks gzip.
     fn totals(&self) -> Option<GzipTotals> {
         None
     }
 
-    /// The next thing that it has to say about the body; ask after each step until there is nothing more.
+    /// The next note about the body; call after each step until there are no more.
     fn note(&mut self) -> Option<Note> {
         None
     }
 
-    /// What is to be stored beside the body, once its input has ended: the plan of a page ([`crate::esi::Plan`]).
+    /// The annex to be stored with the body, once its input has ended: the plan of a page
+    /// ([`crate::esi::Plan`]).
     fn annex(&mut self) -> Option<Vec<u8>> {
         None
     }
 
-    /// Checksum and length of what has passed, from a machine that makes a part of a joined gzip stream; right once it has ended.
+    /// Checksum and length of the plain bytes, from a machine that makes a part of a joined gzip
+    /// stream; valid once it has ended.
     fn gzip_sum(&self) -> Option<GzipSum> {
         None
     }
@@ -103,17 +133,22 @@ pub struct Progress {
     pub is_pending: bool,
     /// There will be no more output: the input has ended, or the rest of it does not matter.
     pub has_ended: bool,
-    /// Start and end of the part of the input that passes unchanged; `None` when the output is in the staging.
+    /// Start and end of the part of the input that passes unchanged; `None` if the output is in the
+    /// staging.
     pub passed: Option<(usize, usize)>,
 }
 
-/// Why a filter refused a body.
+/// The reason why a filter refused a body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FilterError {
     text: &'static str,
     fetch_detail: Option<&'static str>,
     delivery_detail: Option<&'static str>,
 }
+
+/// Memory for requests is short, and the body would take much.
+pub(crate) const MEMORY_SHORT: FilterError =
+    FilterError::new("Out of memory for requests (parameter requests_memory_max)");
 
 impl FilterError {
     /// With the text that the log shows as the reason.
@@ -128,7 +163,7 @@ impl FilterError {
         FilterError { fetch_detail: Some(record), ..self }
     }
 
-    /// With a `Gzip` record that replaces the reason when the body goes to a client.
+    /// With a `Gzip` record that replaces the reason when the body is sent to a client.
     #[must_use]
     pub const fn with_delivery_detail(self, record: &'static str) -> FilterError {
         FilterError { delivery_detail: Some(record), ..self }
@@ -153,12 +188,12 @@ impl FilterError {
     }
 }
 
-/// What went in and out, for the `Gzip` record.
+/// Counts of input and output, for the `Gzip` record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GzipTotals {
-    /// What was done, as in the record: `G` packed, `U` unpacked, `u` checked.
+    /// The operation, as in the record: `G` compressed, `U` decompressed, `u` checked.
     pub work: char,
-    /// A page with ESI was packed.
+    /// A page with ESI was compressed.
     pub is_esi: bool,
     /// Bytes in.
     pub input_bytes: u64,
@@ -173,7 +208,7 @@ pub struct GzipTotals {
 }
 
 impl GzipTotals {
-    /// The totals of a machine that does not know the positions of deflate blocks.
+    /// The totals of a machine that does not have the positions of deflate blocks.
     pub(crate) fn of_bytes(work: char, input_bytes: u64, output_bytes: u64) -> GzipTotals {
         GzipTotals { work, is_esi: false, input_bytes, output_bytes, start_bit: 0, last_bit: 0, stop_bit: 0 }
     }

@@ -1,7 +1,7 @@
-//! Where a filter puts its output: a buffer of a fixed size, so that a step cannot yield more than that.
+//! The output buffer of a filter: of a fixed size, so that a step cannot yield more than that.
 //!
-//! *Invariant:* `start <= end <= room.len() <= FILTER_STEP_BYTES_MAX`; the bytes between `start` and `end` were made and
-//! not taken yet.
+//! *Invariant:* `start <= end <= room.len() <= FILTER_STEP_BYTES_MAX`; the bytes between `start`
+//! and `end` were output and not taken yet.
 
 use surface::limits::{FILTER_STEP_BYTES_MAX, FILTER_STEP_BYTES_MIN};
 
@@ -16,34 +16,35 @@ pub struct Staging {
 }
 
 impl Staging {
-    /// Room for an output of that length, or for as much of it as one step may yield. It is allocated when first needed.
+    /// Room for an output of that length, or for as much of it as one step may yield. It is
+    /// allocated when first needed.
     pub(crate) fn for_output(bytes: Option<u64>) -> Staging {
         let most = FILTER_STEP_BYTES_MAX;
         let wanted = bytes.map_or(most, |bytes| usize::try_from(bytes).unwrap_or(most));
         Staging { wanted_bytes: wanted.clamp(FILTER_STEP_BYTES_MIN, most), ..Staging::default() }
     }
 
-    /// The most memory that this uses, in bytes.
+    /// Maximum memory that this uses, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.wanted_bytes
     }
 
-    /// The bytes that were made and not taken.
+    /// The bytes that were output and not taken.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.room[self.start..self.end]
     }
 
-    /// The bytes that were made and not taken, for a filter that changes them in place.
+    /// The bytes that were output and not taken, for a filter that changes them in place.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.room[self.start..self.end]
     }
 
-    /// Whether all bytes were taken.
+    /// True if all bytes were taken.
     pub(crate) fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// Whether there is no more room after the bytes that are there.
+    /// True if there is no more room after the present bytes.
     #[must_use]
     pub fn is_full(&self) -> bool {
         !self.room.is_empty() && self.end == self.room.len()
@@ -79,7 +80,7 @@ impl Staging {
         self.end = (self.end + count).min(self.room.len());
     }
 
-    /// Copies as many bytes as fit; returns how many.
+    /// Copies as many bytes as fit; returns their number.
     pub fn copy_from(&mut self, bytes: &[u8]) -> usize {
         let spare = self.spare();
         let count = spare.len().min(bytes.len());

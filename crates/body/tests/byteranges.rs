@@ -1,4 +1,4 @@
-//! Several ranges of a stream, however it comes.
+//! Several ranges of a stream, received in any pieces.
 
 use body::{ByteRanges, Chain, Flow};
 use semantics::ranges::Span;
@@ -9,7 +9,7 @@ fn machine(spans: &[(u64, u64)], base: u64) -> ByteRanges {
     ByteRanges::new(spans, base, Some(100), 0xabc, Some(b"text/plain"))
 }
 
-/// Pulls a body that comes in pieces; returns what came out and what is missing.
+/// Pulls a body in pieces; returns the output and the number of missing bytes.
 fn pulled(machine: ByteRanges, body: &[u8], piece: usize) -> (String, u64) {
     let mut chain = Chain::default();
     assert!(chain.push(Box::new(machine)));
@@ -73,7 +73,7 @@ fn as_many_parts_as_may_be_need_little_memory() {
 }
 
 #[test]
-fn what_lies_between_the_parts_may_be_left_out() {
+fn bytes_between_the_parts_may_be_skipped() {
     let spans = [(2, 4), (10, 10), (17, 19)];
     let expect = pulled(machine(&spans, 0), BODY, 3).0;
     let mut chain = Chain::default();

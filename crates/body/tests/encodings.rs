@@ -1,12 +1,14 @@
-//! Brotli and Zstandard in both directions, against the libraries' own readers and writers, in pieces of every size.
+//! Brotli and Zstandard in both directions, against the libraries' own readers and writers, in
+//! pieces of every size.
 
-use body::{Brotli, Chain, FilterError, Flow, Machine, RangeCut, Unbrotli, Unzstd, Zstd};
+use body::{Brotli, Chain, FilterError, Flow, Gunzip, Gzip, Machine, RangeCut, TestGunzip, Unbrotli, Unzstd, Zstd};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::io::{Read, Write};
 use surface::limits::FILTER_STEP_BYTES_MAX;
 
-/// A filter that packs, the one that unpacks, and the library's own writer and reader of whole bodies.
+/// A filter that compresses, the one that decompresses, and the library's own writer and reader of
+/// complete bodies.
 struct Codec {
     name: &'static str,
     pack: fn(u64) -> Box<dyn Machine>,
@@ -42,7 +44,7 @@ const CODECS: [Codec; 2] = [
     },
 ];
 
-/// Pulls a body that comes in pieces, and checks the bound of every step.
+/// Pulls a body in pieces, and checks the bound of every step.
 fn pull(
     body: &[u8],
     mut piece: impl FnMut() -> usize,
@@ -86,7 +88,7 @@ fn sample(random: &mut SmallRng, len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_packed_in_any_pieces_is_read_by_others() {
+fn output_compressed_in_any_pieces_is_read_by_other_decoders() {
     let mut random = SmallRng::seed_from_u64(5);
     for Codec { name, pack, levels, unpack, read, .. } in CODECS {
         for len in [0, 1, 100, 65_536, 65_537, 300_000] {
@@ -103,7 +105,7 @@ fn what_is_packed_in_any_pieces_is_read_by_others() {
 }
 
 #[test]
-fn what_others_pack_is_unpacked_in_any_pieces() {
+fn output_of_other_encoders_is_decompressed_in_any_pieces() {
     let mut random = SmallRng::seed_from_u64(6);
     for Codec { name, unpack, write, .. } in CODECS {
         for len in [0, 1, 4096, 500_000] {
@@ -118,7 +120,7 @@ fn what_others_pack_is_unpacked_in_any_pieces() {
 }
 
 #[test]
-fn a_bomb_comes_out_in_bounded_steps_and_only_as_far_as_somebody_pulls() {
+fn bomb_is_decompressed_in_bounded_steps_and_only_as_far_as_pulled() {
     for Codec { name, unpack, write, .. } in CODECS {
         let packed = write(&vec![0; 50_000_000]);
         assert!(packed.len() < 10_000, "{name}: {}", packed.len());
@@ -143,7 +145,7 @@ fn bad_bodies_are_refused_with_a_reason() {
         let mut random = SmallRng::seed_from_u64(7);
         let packed = write(&sample(&mut random, 20_000));
         let cases = [
-            ("nothing", Vec::new(), true),
+            ("a single byte", packed[..1].to_vec(), true),
             ("cut short", packed[..packed.len() - 1].to_vec(), true),
             ("cut in the middle", packed[..packed.len() / 2].to_vec(), true),
             ("plain text", b"hello world, this is no coding at all".to_vec(), false),
@@ -154,6 +156,74 @@ fn bad_bodies_are_refused_with_a_reason() {
                 let error = pull(&bytes, || most, vec![unpack()]).unwrap_err();
                 assert_eq!(error.text().contains("too early"), is_short, "{name}, {what}: {}", error.text());
             }
+        }
+    }
+}
+
+#[test]
+fn an_empty_body_stays_empty() {
+    for Codec { name, unpack, .. } in CODECS {
+        assert_eq!(pull(b"", || 1, vec![unpack()]), Ok(Vec::new()), "{name}");
+    }
+    for machine in [Box::new(Gunzip::new(None)) as Box<dyn Machine>, Box::new(TestGunzip::new())] {
+        assert_eq!(pull(b"", || 1, vec![machine]), Ok(Vec::new()));
+    }
+}
+
+/// Flushes the chain and returns the output.
+fn flushed(chain: &mut Chain) -> Vec<u8> {
+    let mut out = Vec::new();
+    while chain.holds_back() {
+        let step = chain.flush().unwrap();
+        assert!(step.bytes.len() <= FILTER_STEP_BYTES_MAX);
+        out.extend_from_slice(step.bytes);
+    }
+    out
+}
+
+/// Returns the output of a chain for some input, without a flush.
+fn given(chain: &mut Chain, mut input: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    loop {
+        let step = chain.step(Some(input)).unwrap();
+        out.extend_from_slice(step.bytes);
+        input = &input[step.taken..];
+        if step.flow != Flow::More {
+            return out;
+        }
+    }
+}
+
+#[test]
+fn flush_outputs_all_input_consumed_so_far_and_the_body_goes_on() {
+    type Codec = fn() -> [Box<dyn Machine>; 2];
+    let mut random = SmallRng::seed_from_u64(11);
+    let codecs: [(&str, Codec); 3] = [
+        ("gzip", || [Box::new(Gzip::new(6)), Box::new(Gunzip::new(None))]),
+        ("brotli", || [Box::new(Brotli::new(5, None)), Box::new(Unbrotli::default())]),
+        ("zstd", || [Box::new(Zstd::new(3, None)), Box::new(Unzstd::default())]),
+    ];
+    for (name, codec) in codecs {
+        let [encoder, decoder] = codec();
+        let (mut encoding, mut decoding) = (Chain::default(), Chain::default());
+        assert!(encoding.push(encoder) && decoding.push(decoder) && !encoding.holds_back());
+        assert_eq!(flushed(&mut encoding), b"", "nothing was consumed");
+        // Noise does not compress: its flush takes several steps.
+        let noise: Vec<u8> = (0..300_000).map(|_| random.random()).collect();
+        for piece in [b"a line\n".to_vec(), b"another\n".to_vec(), sample(&mut random, 100_000), noise] {
+            let mut encoded = given(&mut encoding, &piece);
+            encoded.extend(flushed(&mut encoding));
+            assert_eq!(flushed(&mut encoding), b"", "a second flush outputs nothing");
+            let got = given(&mut decoding, &encoded);
+            assert!(got == piece, "{name}: {} of {} bytes", got.len(), piece.len());
+        }
+        let mut end = Vec::new();
+        while !encoding.has_ended() {
+            end.extend_from_slice(encoding.step(None).unwrap().bytes);
+        }
+        assert_eq!(given(&mut decoding, &end), b"");
+        while !decoding.has_ended() {
+            assert_eq!(decoding.step(None).unwrap().bytes, b"");
         }
     }
 }

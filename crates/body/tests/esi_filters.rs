@@ -1,4 +1,5 @@
-//! `esi` and `esi_gzip` as VCL names them: what they change in the head, and what they take from their surroundings.
+//! `esi` and `esi_gzip` by their VCL names: their changes of the head, and the values they take
+//! from their context.
 
 use body::esi::{Instruction, Plan};
 use body::{Chain, Coding, Effect, Head, Opening, Side, filter};

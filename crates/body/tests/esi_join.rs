@@ -1,4 +1,5 @@
-//! Gzip streams made of pieces are one valid stream, whatever the fragments and the pieces in which they come.
+//! Gzip streams made of pieces are one valid stream, for any fragments and any division into
+//! pieces.
 
 use body::esi::join::{GzipFragment, GzipSum, JOINED_HEADER, PlainFragment};
 use body::{Chain, FilterError, Flow, Gunzip, JUNK_AFTER_END, Machine, TRUNCATED, whole};
@@ -8,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use std::io::Write;
 use surface::limits::FILTER_STEP_BYTES_MAX;
 
-/// What a machine makes of a fragment that comes in pieces.
+/// The output of a machine for a fragment in pieces.
 fn piece_of(machine: impl Machine + 'static, fragment: &[u8], piece: usize) -> Result<(Vec<u8>, GzipSum), FilterError> {
     let (mut chain, mut out) = (Chain::default(), Vec::new());
     assert!(chain.push(Box::new(machine)));
@@ -47,7 +48,7 @@ fn gzipped(plain: &[u8], level: u32) -> Vec<u8> {
     writer.finish().unwrap()
 }
 
-/// Text that packs well, noise that does not, and both in turn.
+/// Text that compresses well, noise that does not, and both in turn.
 fn texts() -> Vec<Vec<u8>> {
     let mut random = StdRng::seed_from_u64(7);
     let mut noise = |length: usize| (0..length).map(|_| random.random::<u8>()).collect::<Vec<u8>>();
@@ -154,7 +155,8 @@ fn every_kind_of_header_is_passed_over() {
 
 #[test]
 fn a_step_sees_few_blocks_however_short_they_are() {
-    // Four empty blocks with fixed codes are five bytes; the last one, in a byte and a half, ends the stream.
+    // Four empty blocks with fixed codes are five bytes; the last one, in a byte and a half, ends
+    // the stream.
     let four = [0b0000_0010_u8, 0b0000_1000, 0b0010_0000, 0b1000_0000, 0];
     let blocks = 100_000;
     let mut stream = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
@@ -180,7 +182,8 @@ fn a_step_sees_few_blocks_however_short_they_are() {
 #[test]
 fn a_fragment_that_is_cut_off_or_too_long_is_refused() {
     let stream = gzipped(&texts()[5][..3000], 6);
-    for length in 0..stream.len() {
+    assert_eq!(piece_of(GzipFragment::default(), b"", 100).map(|(made, _)| made), Ok(Vec::new()), "it may be empty");
+    for length in 1..stream.len() {
         let made = piece_of(GzipFragment::default(), &stream[..length], 100);
         assert_eq!(made.map_err(FilterError::text).err(), Some(TRUNCATED.text()), "{length} bytes");
     }
@@ -193,7 +196,8 @@ fn a_fragment_that_is_cut_off_or_too_long_is_refused() {
     assert!(piece_of(GzipFragment::default(), b"plain text", 4).is_err());
 }
 
-/// What is let through unpacks, and what unpacks is let through; the checksum alone is taken on trust.
+/// A fragment that passes can be decompressed, and one that can be decompressed passes; only the
+/// checksum is not verified.
 #[test]
 fn a_damaged_fragment_is_refused_where_unpacking_it_would_fail() {
     let mut random = StdRng::seed_from_u64(11);

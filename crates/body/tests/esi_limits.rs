@@ -1,4 +1,5 @@
-//! No page, however bad, takes more than its share of memory or of the plan; what goes beyond is told, and sent as it stands.
+//! No page takes more than its share of memory or of the plan; anything beyond is reported, and
+//! sent unchanged.
 
 use body::esi::{Esi, EsiGzip, Instruction, Leniency, NoteLevel, Page, Plan, PlanWriter};
 use body::{Chain, Flow, Gunzip, Machine, whole};
@@ -11,7 +12,7 @@ fn page() -> Page {
     Page { target: b"/".to_vec(), leniency: Leniency::default(), is_chopped: false }
 }
 
-/// What came out, the plan, the notes, and the most memory that was held.
+/// The output, the plan, the notes, and the maximum memory used.
 struct Pulled {
     body: Vec<u8>,
     plan: Option<Vec<u8>>,
@@ -41,7 +42,7 @@ fn pulled(machine: impl Machine + 'static, text: &[u8]) -> Pulled {
     pulled
 }
 
-/// The bytes that a plan sends, and how many fragments there are.
+/// The bytes that a plan sends, and the number of fragments.
 fn sent(pulled: &Pulled) -> (Vec<u8>, usize) {
     let (mut sent, mut at, mut includes) = (Vec::new(), 0, 0);
     for instruction in Plan::decode(pulled.plan.as_deref().unwrap()).unwrap().instructions() {
@@ -104,7 +105,7 @@ fn a_plan_has_a_length_and_the_rest_of_the_page_is_sent_as_it_stands() {
 }
 
 #[test]
-fn a_source_that_is_too_long_is_not_included_and_the_page_goes_on() {
+fn overlong_src_is_not_included_and_the_page_continues() {
     let longest = "x".repeat(ESI_SRC_BYTES_MAX - 1);
     let text = format!("1<esi:include src=\"/{longest}\"/>2<esi:include src=\"/{longest}y\"/>3");
     let text = "<p>".to_owned() + &text;
@@ -138,7 +139,7 @@ fn a_tag_of_megabytes_takes_no_memory() {
 }
 
 #[test]
-fn a_page_of_nothing_but_errors_is_read_to_its_end_and_every_error_is_told() {
+fn page_of_errors_is_read_to_its_end_and_every_error_reported() {
     let text = "<esi:>".repeat(100_000);
     let plain = pulled(Esi::new(&page()), text.as_bytes());
     assert_eq!(plain.notes.len(), 100_000);
@@ -149,7 +150,7 @@ fn a_page_of_nothing_but_errors_is_read_to_its_end_and_every_error_is_told() {
 }
 
 #[test]
-fn notes_that_nobody_takes_don_t_pile_up() {
+fn untaken_notes_are_bounded() {
     let mut chain = Chain::default();
     assert!(chain.push(Box::new(Esi::new(&page()))));
     let text = "<esi:>".repeat(100_000);
@@ -162,7 +163,7 @@ fn notes_that_nobody_takes_don_t_pile_up() {
 }
 
 #[test]
-fn what_a_packed_page_holds_is_bounded_whatever_the_page() {
+fn memory_of_a_compressed_page_is_bounded_for_any_page() {
     let noise: Vec<u8> = (0..200_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     let dense = b"a<esi:>".repeat(5_000);
     for text in [&noise, &dense, &vec![b'<'; 400_000]] {
@@ -220,7 +221,7 @@ fn a_plan_that_was_not_written_like_this_is_none() {
 }
 
 #[test]
-fn a_plan_says_what_to_do_when_a_fragment_fails() {
+fn plan_contains_the_reaction_to_a_failed_fragment() {
     let text = "<esi:include src='/a' onerror='continue'/><esi:include src='/b'/>";
     let pulled = pulled(Esi::new(&page()), text.as_bytes());
     let plan = Plan::decode(pulled.plan.as_deref().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! The parser of pages beside varnishd 7.1.1, and whatever the pieces in which a page comes.
+//! The parser of pages compared with varnishd 7.1.1, for any division of a page into pieces.
 
 #[path = "esi_stock/pages.rs"]
 mod stock;
@@ -19,7 +19,7 @@ fn page(features: &str) -> Page {
     Page { target: b"/p/1".to_vec(), leniency, is_chopped: false }
 }
 
-/// What a filter makes of a page.
+/// Result of a filter for a page.
 #[derive(PartialEq, Debug)]
 struct Parsed {
     body: Vec<u8>,
@@ -48,7 +48,8 @@ fn parsed(machine: impl Machine + 'static, page: &[u8], piece: usize) -> Parsed 
     Parsed { body, plan: chain.annex(), notes }
 }
 
-/// What a client gets: the verbatim pieces, and fragments that are their own addresses; joined if the page is gzipped.
+/// The client's view: the verbatim pieces, and fragments that are their own addresses; joined if
+/// the page is gzipped.
 fn delivered(body: &[u8], plan: Option<&[u8]>) -> Vec<u8> {
     let Some(plan) = plan else { return body.to_vec() };
     let plan = Plan::decode(plan).expect("a plan that was written is a plan");
@@ -92,13 +93,15 @@ fn gunzipped(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Where a page is not what Varnish makes of it, and why that is right.
+/// Pages with a different result than in Varnish, and the reasons why that is right.
 #[rustfmt::skip]
 static DIFFERENT: &[stock::Row] = &[
-    // This is the mark; what Varnish takes for one is not. Without a better word its operators have no hint.
+    // This is the mark; the bytes that Varnish takes for one are not. Without a better word its
+    // operators have no hint.
     ("", b"\xef\xbb\xbf<p><esi:include src=\"/a\"/>", b"\xef\xbb\xbf<p><esi:include src=\"/a\"/>", false,
         &["No ESI processing, first char not '<' but BOM. (See feature esi_remove_bom)"]),
-    // Varnish leaves out a tag between the characters of an end mark, or not, after the pieces in which the page comes.
+    // Varnish leaves out a tag between the characters of an end mark, or not, depending on the
+    // pieces in which the page is received.
     ("", b"<p>1<!--esi <b> 2--<b>>3-->4", b"<p>1 <b> 2--<b>3-->4", true, &[]),
     ("", b"<p>1<!--esi <b> 2-<b>->3-->4", b"<p>1 <b> 2-<b>3-->4", true, &[]),
     ("", b"<p>1<!--esi 2--<!---->>3-->4", b"<p>1 2--<!---->3-->4", true, &[]),
@@ -115,7 +118,7 @@ fn where_varnish_differs_is_among_its_pages() {
 }
 
 #[test]
-fn a_page_becomes_what_varnish_makes_of_it_and_the_log_says_the_same() {
+fn esi_pages_and_their_log_match_varnish() {
     for (features, text, sent, has_plan, notes) in expected() {
         let parsed = parsed(Esi::new(&page(features)), text, usize::MAX);
         assert_eq!(parsed.body, text, "the stored body is the page");

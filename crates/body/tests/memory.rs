@@ -1,10 +1,11 @@
-//! What filters take of memory is what the limits say: measured on the process, so in a binary with nothing else in it.
+//! The memory of filters equals the documented limits: measured on the process, so in a binary with
+//! nothing else in it.
 
 use body::esi::{EsiGzip, Page};
 use body::{Brotli, Chain, Gunzip, Gzip, Machine, Unbrotli, Unzstd, Zstd};
 use surface::limits::{ESI_GZIP_QUEUE_BYTES, FILTER_STEP_BYTES_MAX, GUNZIP_STATE_BYTES, GZIP_STATE_BYTES};
 
-/// Many, so that what the process takes by the way does not count.
+/// Many, so that other memory of the process does not matter.
 const CHAINS: usize = 200;
 /// Fewer, of filters that take megabytes.
 const LARGE_CHAINS: usize = 4;
@@ -67,7 +68,7 @@ fn a_filter_takes_no_more_memory_than_the_limits_say() {
 
 /// One test after the other: both measure the process.
 fn larger_windows_are_counted_too() {
-    // Text with little in common from one place to another, so that every window fills up.
+    // Text with little repetition, so that every window fills up.
     let mut state = 1_u32;
     let mut letter = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -1,4 +1,4 @@
-//! A range cut out of a stream is the same however the stream comes.
+//! A range cut out of a stream is the same for any division of the stream into pieces.
 
 use body::{Chain, Machine, RangeCut};
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
@@ -41,7 +41,7 @@ fn extreme_ranges_do_not_overflow() {
 }
 
 #[test]
-fn what_comes_before_the_range_may_be_left_out() {
+fn bytes_before_the_range_may_be_skipped() {
     let mut chain = Chain::default();
     assert!(chain.push(Box::new(RangeCut::new(1 << 50, (1 << 50) + 3))));
     assert_eq!(chain.unwanted_bytes(), 1 << 50);

@@ -1,9 +1,9 @@
-//! A filter that this crate does not know: what one needs is public, and a chain is open for it.
+//! A filter outside this crate: everything that it needs is public, and a chain accepts it.
 
 use body::{Chain, FILTERS, FilterError, Flow, Gunzip, Gzip, Machine, Progress, RangeCut, Staging};
 use surface::limits::FILTER_STEP_BYTES_MAX;
 
-/// Every letter stands for the one thirteen places on. Refuses what is no text.
+/// Replaces every letter with the one thirteen positions on. Refuses input that is not text.
 struct Rot13;
 
 impl Machine for Rot13 {
@@ -21,7 +21,7 @@ impl Machine for Rot13 {
     }
 }
 
-/// Says every byte twice: more comes out than fits into a step.
+/// Outputs every byte twice: the output does not fit into a step.
 struct Stammer;
 
 impl Machine for Stammer {
@@ -37,7 +37,7 @@ impl Machine for Stammer {
     }
 }
 
-/// Never says that it has ended, or never takes anything.
+/// Never reports its end, or never takes anything.
 struct Careless {
     takes: bool,
 }
@@ -57,7 +57,7 @@ fn a_careless_filter_ends_or_fails_but_does_not_go_on_for_ever() {
     assert_eq!(stuck.map_err(FilterError::text), Err("A filter makes no progress"));
 }
 
-/// Pulls a body that comes in pieces, and checks the bound of every step.
+/// Pulls a body in pieces, and checks the bound of every step.
 fn pulled(body: &[u8], piece: usize, machines: Vec<Box<dyn Machine>>) -> Result<Vec<u8>, FilterError> {
     let mut chain = Chain::default();
     for machine in machines {
@@ -93,7 +93,7 @@ fn a_filter_of_a_stranger_takes_its_place_among_the_others() {
 }
 
 #[test]
-fn what_a_stranger_does_not_say_is_filled_in() {
+fn methods_that_a_foreign_filter_omits_have_defaults() {
     let mut chain = Chain::default();
     assert!(chain.push(Box::new(Stammer)));
     assert_eq!((chain.memory_bytes(), chain.missing_bytes()), (FILTER_STEP_BYTES_MAX, 0));
@@ -104,7 +104,7 @@ fn what_a_stranger_does_not_say_is_filled_in() {
 }
 
 #[test]
-fn what_a_stranger_refuses_is_told_in_its_words() {
+fn error_of_a_foreign_filter_is_reported_verbatim() {
     assert_eq!(pulled(b"a\0b", 9, vec![Box::new(Rot13)]).map_err(FilterError::text), Err("no text"));
 }
 

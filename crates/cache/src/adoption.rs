@@ -1,12 +1,12 @@
-//! What an earlier process stored enters the index.
+//! Adoption: objects stored by an earlier process enter the index.
 //!
-//! There may be millions of objects, and requests wait meanwhile. Therefore several threads take a part each; a record is read
-//! once, in the order in which it lies in the arena and with many on their way from memory at a time; and a shard is locked once for
-//! many objects. They keep the time of their last use.
+//! There may be millions of objects, and requests wait until this is done. Therefore several
+//! threads take a part each; each record is read once, in arena order, with many prefetches in
+//! flight; and a shard is locked once for many objects. Objects keep the time of their last use.
 
-use crate::departure::Leaving;
 use crate::digest::Digest;
 use crate::removal::dies_at;
+use crate::removal_history::RemovalCause;
 use crate::slices::Families;
 use crate::{Cache, SHARDS};
 use parking_lot::Mutex;
@@ -15,12 +15,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::Builder;
 use store::Object;
-use surface::reason::Departure;
+use surface::reason::RemovalReason;
 
-/// How many objects are sorted by shard at a time: their records should still be near the processor when they go in.
+/// Number of objects sorted by shard at a time: their records should still be in the CPU cache when
+/// they are inserted.
 const BATCH: usize = 1 << 11;
 
-/// How many objects are on their way from memory while one is looked at.
+/// Number of objects prefetched ahead of the one being examined.
 const AHEAD: usize = 16;
 
 /// An object about to enter.
@@ -28,12 +29,13 @@ struct Arrival {
     object: Arc<Object>,
     digest: Digest,
     shard: usize,
-    /// The tick at which it dies.
+    /// The tick at which it expires.
     due: u32,
     is_tagged: bool,
 }
 
-/// How many objects have entered, by storage, and keys that were new: counted once, since several threads count.
+/// Number of objects that have entered, by storage, and number of new keys. Totalled once, since
+/// several threads count.
 struct Entered {
     objects: Box<[u64]>,
     keys: u64,
@@ -45,7 +47,7 @@ impl Entered {
     }
 }
 
-/// The objects in their order, each when it had time to come near the processor.
+/// The objects in their order, each after its prefetch had time to complete.
 fn fetched(objects: &[Arc<Object>]) -> impl Iterator<Item = &Arc<Object>> {
     objects.iter().take(AHEAD).for_each(|object| object.prefetch());
     objects.iter().enumerate().map(|(at, object)| {
@@ -56,7 +58,8 @@ fn fetched(objects: &[Arc<Object>]) -> impl Iterator<Item = &Arc<Object>> {
     })
 }
 
-/// Does the same with each part, with as many threads as there are parts, this one among them; with fewer where the system has no more.
+/// Processes each part with the same function, on as many threads as there are parts, including
+/// this one; on fewer if the system cannot start them.
 fn with_hands<T: Send, R: Send>(parts: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let hands = parts.len();
     let left = Mutex::new(parts);
@@ -82,8 +85,8 @@ fn divided(mut objects: Vec<Arc<Object>>, most: usize) -> Vec<Vec<Arc<Object>>> 
 }
 
 impl Cache {
-    /// Takes over the recovered objects of all storages, with so many threads (at least one); expired ones are removed. Returns how
-    /// many were kept.
+    /// Takes over the recovered objects of all storages with the given number of threads (at least
+    /// one); expired objects are removed. Returns the number of objects kept.
     pub fn adopt(&self, objects: Vec<Arc<Object>>, now: f64, hands: usize) -> usize {
         let inner = &*self.inner;
         inner.see(now);
@@ -105,7 +108,7 @@ impl Cache {
             kept += of_part;
             families.join(family);
         }
-        // All heads are there.
+        // All heads are in the index.
         kept += self.enter_all(families.slices_with_heads(), now, Some);
         with_hands(inner.shards.chunks(SHARDS.div_ceil(hands.max(1))).collect(), |shards| {
             for shard in shards {
@@ -122,7 +125,8 @@ impl Cache {
         kept
     }
 
-    /// Puts objects into the index, except those that `sort` keeps; returns how many entered.
+    /// Puts objects into the index, except those that `sort` keeps; returns the number that
+    /// entered.
     fn enter_all(
         &self,
         objects: Vec<Arc<Object>>,
@@ -155,27 +159,27 @@ impl Cache {
         objects as usize
     }
 
-    /// What has to be known of a recovered object; one whose life has ended meanwhile is removed.
+    /// The values needed to insert a recovered object; an object that has expired is removed.
     fn arrival(&self, object: Arc<Object>, now: f64) -> Option<Arrival> {
         let inner = &*self.inner;
         let (digest, dies_at) = (inner.digest_of_object(&object), dies_at(&object));
         if dies_at <= now {
             object.remove();
-            inner.lock(&digest).departures.note(&digest, Leaving::As(Departure::Expired), dies_at);
+            inner.lock(&digest).removal_history.note(&digest, RemovalCause::Other(RemovalReason::Expired), dies_at);
             return None;
         }
         let (shard, is_tagged) = (digest.shard(SHARDS), crate::tag::is_tagged(&object));
         Some(Arrival { object, digest, shard, due: inner.tick_of(dies_at), is_tagged })
     }
 
-    /// Puts objects of one shard into it.
+    /// Puts objects into their shard.
     fn enter(&self, arrivals: std::vec::Drain<'_, Arrival>, entered: &mut Entered) {
         let inner = &*self.inner;
         let Some(number) = arrivals.as_slice().first().map(|arrival| arrival.shard) else { return };
         let mut shard = inner.shards[number].lock();
         shard.fetch_places(arrivals.as_slice().iter().map(|arrival| &arrival.digest));
         for Arrival { object, digest, due, is_tagged, .. } in arrivals {
-            inner.log_arrival(&object);
+            inner.log_adoption(&object);
             entered.objects[usize::from(object.store_number().unwrap_or(0))] += 1;
             let tagged = is_tagged.then(|| Arc::clone(&object));
             entered.keys += u64::from(shard.insert(&digest, object, due));

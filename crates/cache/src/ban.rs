@@ -1,20 +1,25 @@
-//! The ban list: what must no longer be served. Listed newest first, kept in memory oldest first.
+//! The ban list: conditions under which objects must no longer be served. Listed newest first, kept
+//! in memory oldest first.
 //!
-//! A ban gets a sequence number from the journal and is durable before anybody is told about it. Each object records,
-//! durably, the newest ban it was tested against, and counts as a reference to that ban; bans older than the oldest
-//! reference are no longer needed and are dropped. A fetch under way refers to the ban that was newest when it began.
-//! After a restart objects are tested against the bans that are newer than their mark, so nothing banned comes back.
+//! A ban gets a sequence number from the journal and is durable before the command is answered.
+//! Each object records, durably, the newest ban it was tested against, and counts as a reference to
+//! that ban; bans older than the oldest reference are no longer needed and are dropped. A fetch
+//! under way refers to the ban that was newest when it began. After a restart objects are tested
+//! against the bans that are newer than their mark, so nothing banned comes back.
 //!
-//! A journal on a disk lies beside objects on a disk, and the two are written at different times. So an entry leaves it only when the
-//! disk knows what else is gone ([`Cache::trim_bans`]), and an object never has a mark newer than the journal ([`BanList::adopt`]).
+//! A journal on a disk and objects on a disk are written at different times. So an entry leaves the
+//! journal only when the removals that it caused are on the disk too ([`Cache::trim_bans`]), and an
+//! object never has a mark newer than the journal ([`BanList::adopt`]).
 //!
-//! *Lock*: one read-write lock around the list, taken inside a shard's; in it a short one around the fetches. The number of the newest ban is an atomic, so
-//! the lookup of an object that is already tested takes no lock. *Invariants*: adding or dropping a ban costs the same,
-//! however many there are; so does testing an object against those that are in the index. Next files:
-//! `ban/pattern.rs`, `ban/specification.rs`, `ban/table.rs`, `ban/index.rs`, `ban/catalogue.rs`, `ban/lurker.rs`.
+//! *Lock*: one read-write lock around the list, taken inside a shard's; in it a short one around
+//! the fetches. The number of the newest ban is an atomic, so the lookup of an object that is
+//! already tested takes no lock. *Invariants*: adding or dropping a ban costs the same, however
+//! many there are; so does testing an object against those that are in the index. Next files:
+//! `ban/pattern.rs`, `ban/specification.rs`, `ban/table.rs`, `ban/index.rs`, `ban/indexed_list.rs`,
+//! `ban/lurker.rs`.
 
-mod catalogue;
 mod index;
+mod indexed_list;
 pub(crate) mod listing;
 pub(crate) mod lurker;
 pub(crate) mod pattern;
@@ -22,11 +27,11 @@ pub(crate) mod specification;
 mod table;
 
 use crate::{Cache, Totals};
-use catalogue::{Catalogue, Scope, Tally};
+use indexed_list::{IndexedList, Scope, TestCounts};
 use message::Message;
 use parking_lot::Mutex;
 use shm::locks::ClassRwLock;
-use specification::{BanSpecification, Clue, ObjectView};
+use specification::{BanSpecification, IndexCondition, ObjectView};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -39,15 +44,15 @@ use surface::limits::BAN_LIST_STEP_MAX;
 /// One ban.
 pub(crate) struct Ban {
     pub(crate) sequence: u64,
-    /// When it was added, seconds since 1970.
+    /// Time at which it was added, seconds since 1970.
     pub(crate) time: f64,
     pub(crate) specification: BanSpecification,
     /// Objects and fetches whose newest tested ban is this one.
     pub(crate) references: AtomicU64,
-    /// All objects have been tested, or a newer ban says the same. Set by the catalogue.
+    /// All objects have been tested, or an equal newer ban replaces it. Set by the indexed list.
     completed: AtomicBool,
-    /// Which of its conditions it is filed under in the index.
-    clue: Option<u16>,
+    /// The number of the condition under which it is filed in the index.
+    index_condition: Option<u16>,
 }
 
 impl Ban {
@@ -60,13 +65,13 @@ impl Ban {
             specification,
             references: AtomicU64::new(0),
             completed: AtomicBool::new(completed),
-            clue: None,
+            index_condition: None,
         }
     }
 
-    /// By what the index finds it; `None` when it is not in the index.
-    fn clue(&self) -> Option<Clue<'_>> {
-        self.specification.clue(self.clue?)
+    /// The clue by which the index finds it; `None` when it is not in the index.
+    fn index_condition(&self) -> Option<IndexCondition<'_>> {
+        self.specification.index_condition(self.index_condition?)
     }
 
     pub(crate) fn is_completed(&self) -> bool {
@@ -74,31 +79,32 @@ impl Ban {
     }
 }
 
-/// See the module header.
+/// The ban list; see the module header.
 pub(crate) struct BanList {
     /// Never empty.
-    list: ClassRwLock<Catalogue>,
+    list: ClassRwLock<IndexedList>,
     newest: AtomicU64,
-    /// How many fetches under way began when a ban was the newest.
+    /// Number of fetches under way, by the ban that was newest when they began.
     fetches: Mutex<BTreeMap<u64, usize>>,
     journal: Journal,
-    /// Whether the journal lies on a disk.
+    /// True if the journal is on a disk.
     pub(crate) is_on_disk: bool,
-    /// A ban waits for [`Cache::sync_bans`], which somebody has taken on.
+    /// A ban waits for [`Cache::sync_bans`], and a caller has taken that on.
     is_sync_ordered: AtomicBool,
-    /// Up to here the journal has been cut.
+    /// The journal has been cut up to this sequence number.
     trimmed: AtomicU64,
     totals: Arc<Totals>,
 }
 
 impl BanList {
-    /// Reads the bans of a journal. A new journal starts with a ban that bans nothing, since the list is never empty.
+    /// Reads the bans of a journal. A new journal starts with a ban that bans nothing, since the
+    /// list is never empty.
     pub(crate) fn open(journal: Journal, now: f64, totals: Arc<Totals>) -> io::Result<BanList> {
         if journal.entries()?.is_empty() {
             journal.append(&BanSpecification::nothing().to_journal(now))?;
             totals.add(Main::BansAdded, 1);
         }
-        let mut list = Catalogue::default();
+        let mut list = IndexedList::default();
         for (sequence, entry) in journal.entries()? {
             let (time, specification) = BanSpecification::from_journal(&entry);
             let is_nothing = specification.is_nothing();
@@ -124,7 +130,7 @@ impl BanList {
         self.newest.load(Ordering::Acquire)
     }
 
-    fn publish_gauges(&self, list: &Catalogue) {
+    fn publish_gauges(&self, list: &IndexedList) {
         let gauges = list.gauges();
         self.totals.set(Main::Bans, gauges.bans);
         self.totals.set(Main::BansCompleted, gauges.completed);
@@ -154,8 +160,8 @@ impl BanList {
         }
     }
 
-    /// Drops some of them: readers wait meanwhile. The next call goes on.
-    fn cut_tail(&self, list: &mut Catalogue) {
+    /// Drops a bounded number of them, since readers wait for the lock. The next call continues.
+    fn cut_tail(&self, list: &mut IndexedList) {
         for _ in 0..BAN_LIST_STEP_MAX {
             if !list.has_unreferenced_tail() {
                 break;
@@ -170,8 +176,8 @@ impl BanList {
         self.publish_gauges(list);
     }
 
-    /// Makes the list begin no later than `sequence`, the mark of the oldest recovered object, so that references to it
-    /// have something to point at.
+    /// Makes the list begin no later than `sequence`, the mark of the oldest recovered object, so
+    /// that references to it have something to point at.
     pub(crate) fn reach_back_to(&self, sequence: u64) {
         let mut list = self.list.write();
         if let Some(oldest) = list.oldest().filter(|oldest| oldest.sequence > sequence) {
@@ -181,15 +187,16 @@ impl BanList {
         }
     }
 
-    /// Adds the references of so many objects that were tested up to `sequence`.
+    /// Adds the references of `count` objects that were tested up to `sequence`.
     fn refer(&self, sequence: u64, count: u64) {
         if let Some(ban) = self.list.read().at(sequence) {
             ban.references.fetch_add(count, Ordering::AcqRel);
         }
     }
 
-    /// Adds the references of objects that an earlier process stored. If the mark of one is newer than every ban, those were lost
-    /// with the power before the disk had them: their numbers will be used again, for bans that it has not been tested against.
+    /// Adds the references of objects that an earlier process stored. If the mark of one is newer
+    /// than every ban, those bans were lost in a power failure before they were on the disk: their
+    /// numbers will be used again, for bans that the object has not been tested against.
     pub(crate) fn adopt<'a>(&self, objects: impl Iterator<Item = &'a Object>) {
         let newest = self.newest();
         let mut references: HashMap<u64, u64> = HashMap::new();
@@ -216,7 +223,8 @@ impl BanList {
         Ok(())
     }
 
-    /// Adds the reference of a fetch that begins now; returns the number for [`BanList::release_fetch`].
+    /// Adds the reference of a fetch that begins now; returns the number for
+    /// [`BanList::release_fetch`].
     pub(crate) fn refer_to_newest(&self) -> u64 {
         let list = self.list.read();
         let Some(ban) = list.newest() else { return 0 };
@@ -227,7 +235,8 @@ impl BanList {
 
     /// Undoes [`BanList::refer_to_newest`].
     pub(crate) fn release_fetch(&self, sequence: u64) {
-        // The reference goes last: without it the ban may go, and a fetch that still counts holds back only others.
+        // The reference is released last: without it the ban may be dropped, and a fetch that still
+        // counts only delays the dropping of others.
         if let Entry::Occupied(mut count) = self.fetches.lock().entry(sequence) {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
@@ -253,7 +262,7 @@ impl BanList {
         }
     }
 
-    fn move_reference(list: &Catalogue, object: &Object, to: u64) {
+    fn move_reference(list: &IndexedList, object: &Object, to: u64) {
         if let (Some(from), Some(to)) = (list.at(object.ban()), list.at(to)) {
             to.references.fetch_add(1, Ordering::AcqRel);
             from.references.fetch_sub(1, Ordering::AcqRel);
@@ -261,8 +270,8 @@ impl BanList {
         }
     }
 
-    /// Marks an object of the index as tested against all bans: the caller knows that none can hit it. The lock of the
-    /// object's shard is held.
+    /// Marks an object of the index as tested against all bans: the caller has made sure that none
+    /// can hit it. The lock of the object's shard is held.
     pub(crate) fn pass(&self, object: &Object) {
         if object.ban() != self.newest() {
             let list = self.list.read();
@@ -272,15 +281,15 @@ impl BanList {
         }
     }
 
-    /// Tests an object of the index against the bans that it has not been tested against; returns the ban that hits it.
-    /// The lock of the object's shard is held.
+    /// Tests an object of the index against the bans that it has not been tested against; returns
+    /// the ban that hits it. The lock of the object's shard is held.
     pub(crate) fn check(&self, object: &Object, request: &Message, now: f64, idle_seconds: f64) -> Option<Arc<Ban>> {
         let list = self.list.read();
         let view = ObjectView::new(object, now, idle_seconds);
-        let mut tally = Tally::default();
-        let banned = list.hit((object.ban(), u64::MAX), Scope::Lookup(request), &view, &mut tally).cloned();
+        let mut counts = TestCounts::default();
+        let banned = list.hit((object.ban(), u64::MAX), Scope::Lookup(request), &view, &mut counts).cloned();
         self.totals.add(Main::BansTested, 1);
-        self.totals.add(Main::BansTestsTested, tally.tests);
+        self.totals.add(Main::BansTestsTested, counts.tests);
         if banned.is_some() {
             self.totals.add(Main::BansObjKilled, 1);
         } else if let Some(newest) = list.newest() {
@@ -289,13 +298,13 @@ impl BanList {
         banned
     }
 
-    /// Takes in a new object; `since` was the newest ban when its fetch began. `false` when a later ban on obj.* alone
-    /// hits it. Later bans on req.* are left to the lookups.
+    /// Takes in a new object; `since` was the newest ban when its fetch began. `false` when a later
+    /// ban on obj.* alone hits it. Later bans on req.* are left to the lookups.
     pub(crate) fn accept(&self, object: &Object, since: u64, now: f64) -> bool {
         let list = self.list.read();
         // The object has not been used yet.
         let view = ObjectView::new(object, now, 0.0);
-        if list.hit((since, u64::MAX), Scope::Arrival, &view, &mut Tally::default()).is_some() {
+        if list.hit((since, u64::MAX), Scope::Arrival, &view, &mut TestCounts::default()).is_some() {
             return false;
         }
         let newest = list.newest().map_or(since, |ban| ban.sequence);
@@ -308,8 +317,8 @@ impl BanList {
 }
 
 impl Cache {
-    /// Adds a ban. Durable on return in the sense of the worker's death; if the journal lies on a disk, a loss of power may
-    /// undo it until [`Cache::sync_bans`].
+    /// Adds a ban. On return it survives the worker's death; if the journal is on a disk, a power
+    /// failure may undo it until [`Cache::sync_bans`].
     ///
     /// # Errors
     /// The journal cannot be written; the text is for the CLI.
@@ -319,24 +328,25 @@ impl Cache {
         self.inner.bans.add(specification, now, drop_equal).map_err(|error| format!("Cannot record the ban: {error}"))
     }
 
-    /// Whether a ban has been added that the disk need not have yet, and nobody has taken that on: whoever gets `true` calls
-    /// [`Cache::sync_bans`] soon.
+    /// True if a ban has been added that may not be on the disk yet, and no other caller has taken
+    /// that on: the caller that gets `true` calls [`Cache::sync_bans`] soon.
     #[must_use]
     pub fn orders_sync(&self) -> bool {
         self.inner.bans.is_on_disk && !self.inner.bans.is_sync_ordered.swap(true, Ordering::AcqRel)
     }
 
-    /// Waits until no loss of power can undo the bans that were added before the call. Blocks.
+    /// Waits until no power failure can undo the bans that were added before the call. Blocks.
     ///
     /// # Errors
-    /// Whatever the disk reports.
+    /// Any error that the disk reports.
     pub fn sync_bans(&self) -> io::Result<()> {
         self.inner.bans.is_sync_ordered.store(false, Ordering::Release);
         self.inner.bans.journal.sync()
     }
 
-    /// Cuts off the bans that nobody needs any more, for a journal on a disk: what they removed has to be gone from the disk
-    /// first, or it would come back with nothing against it. Call it now and then.
+    /// Cuts off the bans that are no longer needed, for a journal on a disk: the objects that they
+    /// removed must be gone from the disk first, or they would come back with no ban against them.
+    /// Call it now and then.
     pub async fn trim_bans(&self) {
         let Some(oldest) = self.inner.bans.untrimmed() else { return };
         for store in self.stores() {

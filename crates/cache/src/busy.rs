@@ -1,18 +1,21 @@
-//! One fetch for many requests: the right to publish, and the list of those who wait for it.
+//! One fetch for many requests: the right to publish, and the waiting list.
 //!
 //! ```text
-//! Wait ──publish, or Busy dropped──▶ rush_exponent waiters woken ──each, when done──▶ rush_exponent more …
+//! Wait ──publish, or Busy dropped──▶ rush_exponent waiters woken ──each, when done──▶ as many more
 //! ```
 //!
-//! A waiter is parked, woken or gone, in one atomic; whoever wakes it pops it under the shard's lock. A woken [`Waiter`]
-//! passes the wake on when it is dropped, whether or not its task came back to look up again, so a cancelled request
-//! holds nobody up. It does not pass it on when that would be useless: when a new fetch is under way and nothing
-//! is stored yet.
+//! A waiter is parked, woken or gone, in one atomic; the task that wakes it pops it under the
+//! shard's lock. A woken [`Waiter`] passes the wake on when it is dropped, whether or not its task
+//! came back to look up again, so a cancelled request does not hold up others. It does not pass it
+//! on when that would be useless: when a new fetch is under way and nothing is stored yet.
+//!
+//! *Invariant:* there is one fetch per busy key, unless VCL says otherwise (hit-for-miss,
+//! hit-for-pass, `hash_ignore_busy`).
 
-use crate::departure::Leaving;
 use crate::digest::Digest;
-use crate::shard::{BusyMark, Head, NOBODYS, Shard};
-use crate::terms::identity;
+use crate::lookup_conditions::identity;
+use crate::removal_history::RemovalCause;
+use crate::shard::{BusyMark, Head, Shard, UNOWNED};
 use crate::waiting::{GONE, PARKED, WOKEN, Waiting};
 use crate::{Cache, Inner};
 use shm::locks::ClassMutex;
@@ -21,12 +24,12 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use store::{BodyState, Object};
 use surface::counter::{LockClass, Main};
 use surface::limits::VARIANTS_MAX;
-use surface::reason::Departure;
+use surface::reason::RemovalReason;
 use tokio::sync::Notify;
 
-/// The right to publish a response under a key, while others wait. Dropping it without `publish` means that the fetch
-/// failed and wakes the waiters. Keep it until the fetch ends: if the published object has failed by then, it leaves the
-/// index.
+/// The right to publish a response under a key, while others wait. Dropping it without `publish`
+/// means that the fetch failed and wakes the waiters. Keep it until the fetch ends: if the
+/// published object has failed by then, it leaves the index.
 pub struct Busy {
     cache: Cache,
     digest: Digest,
@@ -35,7 +38,7 @@ pub struct Busy {
     ban: u64,
     /// The key may have at most [`VARIANTS_MAX`] objects.
     is_bounded: bool,
-    /// The object that those who wait may use (`terms::identity`); 0 = none.
+    /// The object that waiting requests may use (`lookup_conditions::identity`); 0 = none.
     granted: AtomicU64,
     published: ClassMutex<Option<Option<Arc<Object>>>>,
 }
@@ -47,13 +50,14 @@ impl std::fmt::Debug for Busy {
 }
 
 impl Cache {
-    /// The right to publish under a key what another kind of request may bring (RFC 9110 §9.3.3). Nobody waits for it; bans and
-    /// invalidations from now on hit what is published.
+    /// Grants the right to publish under a key a response that another kind of request may bring
+    /// (RFC 9110 §9.3.3). No request waits for it; bans and invalidations from now on hit the
+    /// published object.
     #[must_use]
     pub fn promise_unawaited(&self, key: &[u8; 32]) -> Busy {
         let digest = self.inner.digest(key);
         let mut shard = self.inner.lock(&digest);
-        Busy::new(self, &mut shard, &digest, NOBODYS.to_vec()).bounded(true)
+        Busy::new(self, &mut shard, &digest, UNOWNED.to_vec()).bounded(true)
     }
 }
 
@@ -84,13 +88,15 @@ impl Busy {
         self
     }
 
-    /// Lets those who wait use an object that is stored already, when the fetch ends without a new one.
+    /// Lets waiting requests use an object that is stored already, when the fetch ends without a
+    /// new one.
     pub fn grant(&self, object: &Object) {
         self.granted.store(identity(object), Ordering::Relaxed);
     }
 
-    /// Puts the object (streaming or complete) into the index and wakes waiters. Only the first call counts. An object
-    /// with another key or a passing one only ends the waiting, and so does one that a newer ban on obj.* already hits.
+    /// Puts the object (streaming or complete) into the index and wakes waiters. Only the first
+    /// call counts. An object with another key or a passing one only ends the waiting, and so does
+    /// one that a newer ban on obj.* already hits.
     pub fn publish(&self, object: &Arc<Object>) {
         let mut published = self.published.lock();
         if published.is_some() {
@@ -117,11 +123,11 @@ impl Busy {
         if let Some(discarded) = crowded_out {
             inner.log_removal(&discarded);
         }
-        inner.keep_to_limit(inner.store_of(object));
+        inner.keep_to_limit_with(object);
     }
 
-    /// Removes from the index, durably, what was published and cannot be kept; `instead`, a marker, takes its place at
-    /// once. If nothing has been published yet, publishes the marker.
+    /// Removes a published object that cannot be kept from the index, durably; `instead`, a marker,
+    /// takes its place at once. If nothing has been published yet, publishes the marker.
     pub fn replace(&self, instead: Option<&Arc<Object>>) {
         let mut published = self.published.lock();
         let Some(old) = published.take() else {
@@ -134,10 +140,12 @@ impl Busy {
         let inner = &*self.cache.inner;
         let mut shard = inner.lock(&self.digest);
         let held = old.as_ref().filter(|old| shard.holds(old));
-        // Bans that the index has already tested the old object against do not hit the marker either.
+        // Bans that the index has already tested the old object against do not hit the marker
+        // either.
         let since = held.map_or(self.ban, |old| old.ban());
-        let discarded =
-            held.and_then(|old| inner.discard(&mut shard, &self.digest, old.slot(), Leaving::As(Departure::Dropped)));
+        let discarded = held.and_then(|old| {
+            inner.discard(&mut shard, &self.digest, old.slot(), RemovalCause::Other(RemovalReason::Dropped))
+        });
         let stays = instead.filter(|marker| inner.bans.accept(marker, since, inner.recent()));
         if let Some(marker) = stays {
             inner.insert(&mut shard, &self.digest, marker);
@@ -154,21 +162,21 @@ impl Busy {
             old.remove();
         }
         if let Some(marker) = stays {
-            inner.keep_to_limit(inner.store_of(marker));
+            inner.keep_to_limit_with(marker);
         }
     }
 
-    /// Whether the key was invalidated since the fetch began.
+    /// True if the key was invalidated since the fetch began.
     fn is_outdated(&self, shard: &mut Shard) -> bool {
         let head = shard.existing_head(&self.digest);
         head.is_some_and(|head| head.busy.iter().any(|mark| mark.number == self.number && mark.is_outdated))
     }
 
-    /// Discards the oldest variant if there are as many as there may be.
+    /// Discards the oldest variant if the maximum number is reached.
     fn make_room(&self, shard: &mut Shard) -> Option<Arc<Object>> {
         let oldest = shard.existing_head(&self.digest).and_then(|head| head.oldest_of(VARIANTS_MAX))?;
-        let leaving = Leaving::As(Departure::Dropped);
-        self.is_bounded.then(|| self.cache.inner.discard(shard, &self.digest, oldest, leaving)).flatten()
+        let cause = RemovalCause::Other(RemovalReason::Dropped);
+        self.is_bounded.then(|| self.cache.inner.discard(shard, &self.digest, oldest, cause)).flatten()
     }
 
     /// Removes the busy mark and wakes the first waiters.
@@ -177,7 +185,8 @@ impl Busy {
         inner.bans.release_fetch(self.ban);
         if let Some(head) = shard.existing_head(&self.digest) {
             head.busy.retain(|mark| mark.number != self.number);
-            // Whoever starts to wait from now on, including a woken waiter that returns, waits for another fetch.
+            // Requests that start to wait from now on, including a woken waiter that returns, wait
+            // for another fetch.
             head.woken_below = inner.next_busy.fetch_add(1, Ordering::Relaxed);
             head.granted = self.granted.load(Ordering::Relaxed);
             inner.rush(head);
@@ -187,9 +196,10 @@ impl Busy {
         shard.settle(&inner.stores);
     }
 
-    /// Has nobody wait for this any longer, and what is published is stored all the same: for a fetch that itself waits for something.
-    pub fn stand_aside(&self) {
-        self.set_vary(&NOBODYS);
+    /// Ends the waiting for this fetch; the published object is stored anyway. For a fetch that
+    /// itself waits for something.
+    pub fn release_waiting_list(&self) {
+        self.set_vary(&UNOWNED);
         let inner = &*self.cache.inner;
         let mut shard = inner.lock(&self.digest);
         let Some(head) = shard.existing_head(&self.digest) else { return };
@@ -198,7 +208,7 @@ impl Busy {
         inner.rush(head);
     }
 
-    /// Whether requests wait for this.
+    /// True if requests wait for this fetch.
     #[must_use]
     pub fn has_waiters(&self) -> bool {
         let mut shard = self.cache.inner.lock(&self.digest);
@@ -207,7 +217,8 @@ impl Busy {
             .is_some_and(|head| head.waiting.iter().any(|waiting| waiting.state.load(Ordering::Acquire) == PARKED))
     }
 
-    /// Sets what the response is expected to vary on (`semantics::vary`): requests that do not match need not wait.
+    /// Sets the headers that the response is expected to vary on (`semantics::vary`): requests that
+    /// do not match need not wait.
     pub fn set_vary(&self, vary: &[u8]) {
         let mut shard = self.cache.inner.lock(&self.digest);
         let Some(head) = shard.existing_head(&self.digest) else { return };
@@ -230,7 +241,7 @@ impl Drop for Busy {
     }
 }
 
-/// A place on a waiting list. Dropping it is safe at any time.
+/// An entry on a waiting list. Dropping it is safe at any time.
 pub struct Waiter {
     cache: Cache,
     digest: Digest,
@@ -251,7 +262,8 @@ impl Waiter {
         let waiting = Arc::new(Waiting { number, state, granted, wake: Notify::new() });
         let list = &mut shard.make_head(digest).0.waiting;
         if list.len() == list.capacity() {
-            // Those that have left go before the list grows; if they are few, it grows, so that nobody looks for them each time.
+            // Abandoned entries are removed before the list grows; if they are few, it grows, so
+            // that they are not searched for each time.
             list.retain(|waiting| waiting.state.load(Ordering::Acquire) == PARKED);
             list.reserve(list.len() + 1);
         }
@@ -259,7 +271,8 @@ impl Waiter {
         Waiter { cache: cache.clone(), digest: *digest, waiting, stale }
     }
 
-    /// Returns when it is worth looking up again. Keep the waiter until that lookup is done, then drop it.
+    /// Returns when a new lookup is worthwhile. Keep the waiter until that lookup is done, then
+    /// drop it.
     pub async fn wait(&self) {
         while self.waiting.state.load(Ordering::Acquire) == PARKED {
             // The waker leaves a permit, so a wake cannot be missed.
@@ -267,13 +280,14 @@ impl Waiter {
         }
     }
 
-    /// What is stored of it, stale and past its grace; it may have been removed meanwhile.
+    /// The stored response, stale and past its grace; it may have been removed since.
     #[must_use]
     pub fn stale(&self) -> Option<&Arc<Object>> {
         self.stale.as_ref()
     }
 
-    /// For [`crate::Terms`]: the object that was fetched or validated meanwhile, or may be used in its place; 0 = none.
+    /// For [`crate::LookupConditions`]: the object that was fetched or validated while the request
+    /// waited, or may be used instead; 0 = none.
     #[must_use]
     pub fn granted(&self) -> u64 {
         self.waiting.granted.load(Ordering::Relaxed)
@@ -289,7 +303,7 @@ impl Drop for Waiter {
         let inner = &*self.cache.inner;
         let mut shard = inner.lock(&self.digest);
         let head = shard.existing_head(&self.digest);
-        if let Some(head) = head.filter(|head| head.is_nobody_busy() || head.has_variants()) {
+        if let Some(head) = head.filter(|head| head.is_without_fetch() || head.has_variants()) {
             inner.rush(head);
         }
         inner.simplify(&mut shard, &self.digest);
@@ -298,7 +312,7 @@ impl Drop for Waiter {
 }
 
 impl Inner {
-    /// Wakes up to `rush_exponent` of the waiters that were there when a fetch last ended.
+    /// Wakes up to `rush_exponent` of the waiters that were on the list when a fetch last ended.
     fn rush(&self, head: &mut Head) {
         let mut left = self.parameters.rush_exponent.load(Ordering::Relaxed);
         while left > 0 {

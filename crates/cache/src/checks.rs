@@ -1,6 +1,7 @@
-//! Checks of long objects that an earlier worker stored, where they hold no event loop up: one of each object at a time. It takes as
-//! long as reading all of the object, and after a worker's death many ask for the same; they wait for the one check. *Lock*: one
-//! mutex, held for no check.
+//! Checks of long objects that an earlier worker stored, done off the event loop, one check per
+//! object at a time. A check takes as long as reading all of the object, and after a worker's death
+//! many requests want the same object; they wait for the one check. *Lock*: one mutex, not held
+//! during a check.
 
 use crate::Cache;
 use parking_lot::Mutex;
@@ -12,7 +13,7 @@ use tokio::sync::Mutex as Gate;
 /// The checks under way.
 #[derive(Default)]
 pub(crate) struct Checks {
-    /// By the address of the object, which everybody at its gate keeps.
+    /// By the address of the object, which everyone waiting at its gate keeps.
     gates: Mutex<HashMap<usize, Weak<Gate<()>>>>,
 }
 
@@ -30,10 +31,11 @@ impl Checks {
 }
 
 impl Cache {
-    /// Checks an object off the event loop ([`Object::check`]), or waits for somebody else's check of it; `false` if it was damaged and
-    /// has gone. A check under way goes on if nobody waits for it any more.
+    /// Checks an object off the event loop ([`Object::check`]), or waits for another request's
+    /// check of it; returns `false` if it was damaged and has been removed. A check under way
+    /// continues even if no request waits for it any more.
     pub async fn check(&self, object: &Arc<Object>) -> bool {
-        let passage = self.inner.checks.gate(object).lock_owned().await;
+        let guard = self.inner.checks.gate(object).lock_owned().await;
         if !object.is_unchecked() {
             return true;
         }
@@ -43,7 +45,7 @@ impl Cache {
         let object = Arc::clone(object);
         let check = move || {
             let is_sound = object.check();
-            drop(passage);
+            drop(guard);
             is_sound
         };
         tokio::task::spawn_blocking(check).await.unwrap_or(false)
@@ -57,7 +59,7 @@ mod tests {
     use store::{ObjectAttributes, Store};
 
     #[tokio::test]
-    async fn who_wants_a_check_under_way_waits_for_it() {
+    async fn callers_wait_for_a_check_in_progress() {
         let file = tempfile::tempfile().unwrap();
         let open = || Store::open(file.try_clone().unwrap().into(), "s0", 1 << 20).unwrap();
         let (store, _) = open();

@@ -1,6 +1,6 @@
-//! A key as the index knows it.
+//! The index's representation of a key.
 
-/// How many bytes of a key tell keys apart: as many as the store keeps.
+/// Number of bytes of a key that distinguish keys: as many as the store keeps.
 pub(crate) const KEY_BYTES: usize = 24;
 
 /// A key with its hash.
@@ -20,8 +20,8 @@ impl Digest {
         Digest { key, hash }
     }
 
-    /// The bits that no table of a shard looks at: a table takes the lowest for the place, as many as it is long, and the uppermost
-    /// seven for a first comparison.
+    /// The bits that no table of a shard uses: a table takes the lowest bits for the position, as
+    /// many as its size needs, and the uppermost seven for a first comparison.
     pub(crate) fn shard(&self, shards: usize) -> usize {
         (self.hash >> 40) as usize % shards
     }

@@ -1,17 +1,22 @@
-//! The index of stored responses: lookup and waiting lists, variants, expiry, eviction, purges and bans.
+//! The index of stored responses: lookup and waiting lists, variants, expiry, eviction, purges and
+//! bans.
 //!
-//! Private memory of the worker, about objects that lie in one [`store::Store`] or several; rebuilt with
-//! [`Cache::adopt`] after a restart. Sharded by digest, with one short mutex for each shard; a hit takes one of them,
-//! allocates nothing, and reads the body without a lock. What the index costs is charged to the stores' limits, to each
-//! in proportion to its objects. The cache knows only as much of requests as Vary and bans need.
+//! Private memory of the worker, about objects in one or several [`store::Store`]s; rebuilt with
+//! [`Cache::adopt`] after a restart. Sharded by digest, with one short mutex for each shard; a hit
+//! takes one of them, allocates nothing, and reads the body without a lock. The memory of the index
+//! is charged to the stores' limits, to each in proportion to its objects. The cache depends on
+//! requests only as far as Vary and bans need.
 //!
-//! *Locks*, in the order in which they may nest: policies → shard → tags, orphans or ban list → the store's heap. The evictor runs inside
-//! `Store::create` and `Object::append`, so these must not be called with a shard locked. *Invariants*: an object in the
-//! index has a slot in the shard of its key; what was removed, purged or banned is marked in the arena before it leaves
-//! the index; as long as requests wait under a key, somebody will wake one of them.
+//! *Locks*, in the order in which they may nest: policies → shard → tags, orphans or ban list → the
+//! store's heap. The evictor runs inside `Store::create` and `Object::append`, so these must not be
+//! called with a shard locked. *Invariants*: an object in the index has a slot in the shard of its
+//! key; a removed, purged or banned object is marked in the arena before it leaves the index; as
+//! long as requests wait under a key, one of them will be woken.
 //!
-//! Reading order: `shard` (table, heads) → `slots` → `ranking` → `wheel` → `question` → `parts` → `terms` → `lookup` → `busy` → `removal` → `copies` → `departure`
-//! → `tag` → `slices` → `eviction` → `demotion` → `adoption` → `upkeep`; then `ban` and in it `pattern`, `specification`, `index`, `catalogue`, `listing`, `lurker`.
+//! Reading order: `shard` (table, heads) → `slots` → `ranking` → `wheel` → `lookup_request` →
+//! `parts` → `lookup_conditions` → `lookup` → `busy` → `removal` → `copies` → `removal_history` →
+//! `tag` → `slices` → `eviction` → `demotion` → `adoption` → `housekeeping`; then `ban` and in it
+//! `pattern`, `specification`, `index`, `indexed_list`, `listing`, `lurker`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -22,22 +27,23 @@ mod busy;
 mod checks;
 mod copies;
 mod demotion;
-mod departure;
 mod digest;
 mod eviction;
 mod expiry_log;
+mod housekeeping;
 mod lookup;
+mod lookup_conditions;
+mod lookup_request;
+mod markers;
 mod parameters;
 mod parts;
-mod question;
 mod ranking;
 mod removal;
+mod removal_history;
 mod shard;
 mod slices;
 mod slots;
 mod tag;
-mod terms;
-mod upkeep;
 mod waiting;
 mod wheel;
 
@@ -45,11 +51,11 @@ pub use ban::listing::{BanAddresses, ListedBan};
 pub use ban::pattern::{PatternVerdict, judge as judge_ban_pattern};
 pub use ban::specification::BanSpecification;
 pub use busy::{Busy, Waiter};
-pub use departure::{Absence, BanNote, Gone};
 pub use lookup::{Lookup, MissCause};
+pub use lookup_request::{LookupConditions, LookupRequest};
 pub use parts::may_ask_for_part;
-pub use question::{LookupRequest, Terms};
-pub use removal::Purge;
+pub use removal_history::{Absence, BanNote, RemovalRecord};
+pub use semantics::Purge;
 pub use slices::SliceLookup;
 pub use tag::{TagPurge, TagUsage, is_pinned, pin};
 
@@ -110,7 +116,7 @@ const OWN_COUNTERS: [Main; 26] = [
     Main::BansPersistedBytes,
 ];
 
-/// How precisely the time of the latest request is known, in seconds.
+/// Precision of the recorded time of the latest request, in seconds.
 const SEEN_SECONDS: f64 = 0.001;
 
 /// Counters written by any thread.
@@ -138,14 +144,15 @@ impl Totals {
 pub(crate) struct Inner {
     /// The storages, each at the index that is its number.
     stores: Box<[Store]>,
-    /// How many objects of each storage are in the index.
+    /// Number of objects of each storage in the index.
     objects: Box<[AtomicU64]>,
     shards: Box<[CountedMutex<Shard>]>,
     /// Prevents clients from choosing keys that collide in the tables.
     hash_seed: [u64; 2],
-    /// The time from which ticks count, in seconds since 1970.
+    /// The start of the ticks, in seconds since 1970.
     base: f64,
-    /// The latest time seen, as the bits of an `f64`, seconds since 1970, for callers that are not given the time.
+    /// The latest time seen, as the bits of an `f64`, seconds since 1970, for callers that do not
+    /// get the time.
     recent: OwnLine<AtomicU64>,
     next_busy: OwnLine<AtomicU64>,
     bans: BanList,
@@ -155,6 +162,7 @@ pub(crate) struct Inner {
     checks: checks::Checks,
     totals: Arc<Totals>,
     parameters: CacheParameters,
+    timeline: expiry_log::Timeline,
     log_sink: RwLock<Option<LogSink>>,
     eviction: eviction::Sampler,
     /// By storage.
@@ -175,24 +183,26 @@ impl std::fmt::Debug for Cache {
 }
 
 impl Cache {
-    /// Creates an empty index over storages, at least one and at most `surface::limits::STORAGES_MAX`, with the bans of
-    /// `journal`. Numbers the storages and becomes the evictor of each. `now`: seconds since 1970.
+    /// Creates an empty index over storages, at least one and at most
+    /// `surface::limits::STORAGES_MAX`, with the bans of `journal`. Numbers the storages and
+    /// becomes the evictor of each. `now`: seconds since 1970.
     ///
     /// # Errors
-    /// The journal cannot be read or written; `InvalidInput` when there are no storages or too many.
+    /// The journal cannot be read or written; `InvalidInput` when there are no storages or too
+    /// many.
     pub fn new(stores: Vec<Store>, journal: Journal, now: f64) -> io::Result<Cache> {
         let random = std::hash::RandomState::new();
         Cache::with_seed(stores, journal, now, [random.hash_one(1), random.hash_one(2)])
     }
 
-    /// Like [`Cache::new`]; equal seeds make equal choices of what to evict.
+    /// Like [`Cache::new`]; equal seeds cause equal choices of objects to evict.
     fn with_seed(stores: Vec<Store>, journal: Journal, now: f64, hash_seed: [u64; 2]) -> io::Result<Cache> {
         if stores.is_empty() || stores.len() > surface::limits::STORAGES_MAX {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let totals = Arc::new(Totals::default());
         let mut bans = BanList::open(journal, now, Arc::clone(&totals))?;
-        bans.is_on_disk = stores.iter().any(Store::is_filed);
+        bans.is_on_disk = stores.iter().any(Store::is_on_disk);
         let pools = stores.iter().map(|_| eviction::Pool::default()).collect();
         let inner = Arc::new(Inner {
             bans,
@@ -212,6 +222,7 @@ impl Cache {
             checks: checks::Checks::default(),
             totals,
             parameters: CacheParameters::default(),
+            timeline: expiry_log::Timeline::default(),
             log_sink: RwLock::new(None),
             eviction: eviction::Sampler::default(),
             pools,
@@ -223,9 +234,9 @@ impl Cache {
                 weak.upgrade().is_some_and(|inner| inner.evict(number, bytes, what))
             }));
             let weak = Arc::downgrade(&inner);
-            store.set_sweeper(Box::new(move |objects| {
+            store.set_reclaimer(Box::new(move |objects| {
                 if let Some(inner) = weak.upgrade() {
-                    objects.iter().for_each(|object| inner.sweep(object));
+                    objects.iter().for_each(|object| inner.reclaim(object));
                 }
             }));
         }
@@ -234,10 +245,11 @@ impl Cache {
         Ok(cache)
     }
 
-    /// A cache in memory of its own, for tests and simulation: the same calls always have the same effects.
+    /// A cache in memory of its own, for tests and simulation: the same calls always have the same
+    /// effects.
     ///
     /// # Errors
-    /// The memory files could not be made.
+    /// The memory files could not be created.
     pub fn in_memory(limit_bytes: u64, now: f64) -> io::Result<Cache> {
         Cache::in_memory_of(&[limit_bytes], now)
     }
@@ -253,7 +265,7 @@ impl Cache {
         Cache::with_seed(stores, Journal::in_memory()?, now, [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9])
     }
 
-    /// The first storage: transient objects lie here.
+    /// The first storage: transient objects are in it.
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.inner.stores[0]
@@ -270,10 +282,13 @@ impl Cache {
         *self.inner.log_sink.write() = Some(sink);
     }
 
-    /// Applies parameter values: eviction_policy, rush_exponent, lru_interval, unsized_body_share, the ban ones, debug. Call it at the
-    /// start and at every change.
+    /// Applies parameter values: eviction_policy, rush_exponent, lru_interval, unsized_body_share,
+    /// the ban ones, debug. Call it at the start and at every change.
     pub fn configure(&self, parameters: &Parameters) {
         self.inner.parameters.configure(parameters);
+        if !self.inner.is_told() {
+            self.inner.timeline.clear();
+        }
         for store in &self.inner.stores {
             store.set_unsized_share(parameters.unsized_body_share);
         }
@@ -287,16 +302,16 @@ impl Cache {
         self.inner.totals.get(Main::NObject) as usize
     }
 
-    /// Calls `add` with the amounts of the `MAIN` counters and gauges that the cache keeps for all event loops together:
-    /// n_object, n_objectcore, n_objecthead, n_expired, n_lru_*, exp_*, busy_wakeup, bans*. The publisher adds them to
-    /// the sums over the loops.
+    /// Calls `add` with the amounts of the `MAIN` counters and gauges that the cache keeps for all
+    /// event loops together: n_object, n_objectcore, n_objecthead, n_expired, n_lru_*, exp_*,
+    /// busy_wakeup, bans*. The publisher adds them to the sums over the loops.
     pub fn counters(&self, add: &mut dyn FnMut(Main, u64)) {
         for counter in OWN_COUNTERS {
             add(counter, self.inner.totals.get(counter));
         }
     }
 
-    /// What the locks of the index have counted, in the order of section `LCK`.
+    /// The counts of the locks of the index, in the order of section `LCK`.
     #[must_use]
     pub fn lock_counts(&self) -> [u64; LCK.counters.len()] {
         let mut sums = [0; LCK.counters.len()];
@@ -322,7 +337,7 @@ impl Inner {
         self.shards[digest.shard(SHARDS)].lock()
     }
 
-    /// The storage of an object; the first one if it lies in none.
+    /// The storage of an object; the first one if it is in none.
     pub(crate) fn store_of(&self, object: &Object) -> &Store {
         &self.stores[usize::from(object.store_number().unwrap_or(0))]
     }
@@ -332,8 +347,9 @@ impl Inner {
         &self.objects[usize::from(object.store_number().unwrap_or(0))]
     }
 
-    /// Notes the time, to a millisecond: every request comes here, and all event loops would write the same cache line for each. A
-    /// request that waited brings an old time, so only later ones count.
+    /// Records the time, to a millisecond: every request calls this, and all event loops would
+    /// write the same cache line for each. A request that waited brings an old time, so only later
+    /// times count.
     pub(crate) fn see(&self, now: f64) {
         if now >= self.recent() + SEEN_SECONDS {
             self.recent.store(now.to_bits(), Relaxed);
@@ -345,13 +361,14 @@ impl Inner {
         f64::from_bits(self.recent.load(Relaxed))
     }
 
-    /// A time in units of last use, the same in every process. Wraps after more than a year: ages are differences.
+    /// A time in units of last use, the same in every process. Wraps after more than a year: ages
+    /// are differences.
     pub(crate) fn use_units(&self, now: f64) -> u32 {
         (now.max(0.0) * USE_UNITS) as u64 as u32
     }
 
-    /// How long ago an object was used last, or stored if never used; in seconds, as precise as the parameter
-    /// `lru_interval`.
+    /// Time since an object was last used, or stored if never used; in seconds, as precise as the
+    /// parameter `lru_interval`.
     pub(crate) fn idle_seconds(&self, object: &Object, now: f64) -> f64 {
         f64::from(self.use_units(now).wrapping_sub(object.last_use())) / USE_UNITS
     }

@@ -1,30 +1,30 @@
-//! Lookup: what to do with a request, given what is stored under its key.
+//! Lookup: the decision about a request, given the objects stored under its key.
 //!
 //! ```text
 //! fresh ─────────────────────▶ Hit │ HitForPass │ HitForMiss
 //! stale marker, hit-for-miss ▶ HitForMiss
-//! nobody fetches ────────────▶ Grace, with the fetch │ Miss, with the stale object
-//! somebody does ─────────────▶ Grace │ Wait
+//! no fetch under way ────────▶ Grace, with the fetch │ Miss, with the stale object
+//! a fetch is under way ──────▶ Grace │ Wait
 //! ```
 //!
-//! One shard's lock is held to the end; a hit allocates nothing. Compat: the steps are those of Varnish 7.1
-//! (interoperability notes §9.3), except that an object fetched before a ban and published after it is tested against
-//! that ban. Next file: `busy.rs`.
+//! One shard's lock is held to the end; a hit allocates nothing. Compat: the steps are those of
+//! Varnish 7.1 (interoperability notes §9.3), except that an object fetched before a ban and
+//! published after it is tested against that ban. Next file: `busy.rs`.
 
 use crate::ban::Ban;
-use crate::departure::{Absence, BanNote, Leaving};
 use crate::digest::Digest;
+use crate::lookup_conditions::Worth;
+use crate::lookup_request::LookupRequest;
 use crate::parts::{self, PassedOver, Use, Want};
-use crate::question::LookupRequest;
+use crate::removal_history::{Absence, BanNote, RemovalCause};
 use crate::shard::Shard;
-use crate::terms::Worth;
 use crate::{Busy, Cache, Inner, USE_UNITS, Waiter};
 use shm::counters::MainCounters;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use store::{Object, ObjectFlags};
 use surface::counter::Main;
-use surface::reason::Departure;
+use surface::reason::RemovalReason;
 use surface::tag::Tag;
 
 impl<'a> LookupRequest<'a> {
@@ -51,14 +51,15 @@ pub enum Lookup {
     HitForMiss {
         /// The marker.
         marker: Arc<Object>,
-        /// With terms: a response that can be validated. The marker stands for an error that followed it.
+        /// With lookup conditions: a response that can be validated. The marker was stored for an
+        /// error that followed it.
         stale: Option<Arc<Object>>,
         /// For publishing the response.
         busy: Busy,
     },
     /// Nothing usable: fetch.
     Miss {
-        /// Why nothing was usable.
+        /// The reason why nothing was usable.
         cause: MissCause,
         /// For publishing the response.
         busy: Busy,
@@ -67,13 +68,14 @@ pub enum Lookup {
         /// A fresh part (206) of the response, which the fetch may complete.
         part: Option<Arc<Object>>,
     },
-    /// Somebody is already fetching it.
+    /// Another request is already fetching it.
     Wait(Waiter),
 }
 
 impl Lookup {
-    /// An object in the answer that an earlier process stored, too long to be checked during a lookup. It has to be checked
-    /// ([`Cache::check`]) before it is used; then there may be another one. If it is damaged, ask again.
+    /// An object in the answer that an earlier process stored, too long to be checked during a
+    /// lookup. It has to be checked ([`Cache::check`]) before it is used; then there may be another
+    /// one. If it is damaged, repeat the lookup.
     #[must_use]
     #[inline]
     pub fn unchecked(&self) -> Option<&Arc<Object>> {
@@ -87,60 +89,62 @@ impl Lookup {
     }
 }
 
-/// Why nothing that is stored could be used.
+/// The reason why no stored object could be used.
 #[derive(Clone, Debug)]
 pub enum MissCause {
-    /// Nothing is stored; tells how the last object of the key left.
+    /// Nothing is stored; contains the removal of the last object of the key.
     Absent(Absence),
     /// Only variants for other request headers are stored.
     Vary {
         /// An object of another variant; its Vary names the headers.
         other: Arc<Object>,
     },
-    /// What was stored is past its time to live and its grace; the seconds count from the end of the time to live.
+    /// The stored objects are past their time to live and grace; the seconds count from the end of
+    /// the time to live.
     Expired(f64),
-    /// What is stored must be validated before every use.
+    /// The stored object must be validated before every use.
     MustValidate,
-    /// What is stored is fresh, but the client wants it fresher or validated.
+    /// The stored object is fresh, but the request demands a fresher or validated one.
     Unwelcome,
-    /// What was stored has just been removed by a ban.
+    /// The stored objects have just been removed by a ban.
     Banned {
-        /// How many objects the ban removed.
+        /// Number of objects that the ban removed.
         objects: usize,
         /// The ban; the last one if there were several.
         ban: BanNote,
     },
-    /// What is stored are parts (206), and the request wants something else.
+    /// The stored objects are parts (206), and the request needs something else.
     OtherParts,
     /// `req.hash_always_miss`.
     Forced,
-    /// `req.hash_ignore_busy` is set and somebody is fetching it.
+    /// `req.hash_ignore_busy` is set and another request is fetching it.
     IgnoredBusy,
 }
 
-/// What was found among the variants of a key.
+/// The objects found among the variants of a key.
 #[derive(Default)]
-struct Sighting {
+struct FoundVariants {
     fresh: Option<Arc<Object>>,
     /// The youngest of the expired variants.
     stale: Option<Arc<Object>>,
-    /// Slots of objects that must be removed, with the ban that hit them; without a ban, their bodies have failed.
+    /// Slots of objects that must be removed, with the ban that hit them; without a ban, their
+    /// bodies have failed.
     doomed: SmallVec<[(u32, Option<Arc<Ban>>); 4]>,
     mismatched: u64,
-    /// How many objects a ban has just removed.
+    /// Number of objects that a ban has just removed.
     banned: usize,
     /// The last such ban.
     ban: Option<Arc<Ban>>,
-    /// A variant that did not match: shows what the response will vary on.
+    /// A variant that did not match: shows which headers the response will vary on.
     other_variant: Option<Arc<Object>>,
-    /// Parts that don't hold what the request wants; `None` = there were none.
+    /// Parts that don't contain the requested range; `None` = there were none.
     parts: Option<Box<PassedOver>>,
 }
 
 impl Cache {
-    /// Decides what to do with a request. Counts `cache_hitpass`, `cache_hitmiss` and `busy_sleep` in `counters` (all
-    /// others come with [`Cache::counters`]); the caller writes the records `Hit`, `HitPass` and `HitMiss`, `log` gets
-    /// `ExpBan` and `Notice`.
+    /// Decides about a request. Counts `cache_hitpass`, `cache_hitmiss` and `busy_sleep` in
+    /// `counters` (all others come with [`Cache::counters`]); the caller writes the records `Hit`,
+    /// `HitPass` and `HitMiss`, `log` gets `ExpBan` and `Notice`.
     pub fn lookup(
         &self,
         request: &LookupRequest<'_>,
@@ -152,13 +156,13 @@ impl Cache {
         let digest = inner.digest(request.key);
         let mut removed = SmallVec::<[Arc<Object>; 4]>::new();
         let mut shard = inner.lock(&digest);
-        let sighting =
-            if request.always_miss { Sighting::default() } else { inner.look(&shard, &digest, request, log) };
-        for (slot, ban) in &sighting.doomed {
-            let leaving = ban.as_deref().map_or(Leaving::As(Departure::Dropped), Leaving::Banned);
-            removed.extend(inner.discard(&mut shard, &digest, *slot, leaving));
+        let found =
+            if request.always_miss { FoundVariants::default() } else { inner.look(&shard, &digest, request, log) };
+        for (slot, ban) in &found.doomed {
+            let cause = ban.as_deref().map_or(RemovalCause::Other(RemovalReason::Dropped), RemovalCause::Banned);
+            removed.extend(inner.discard(&mut shard, &digest, *slot, cause));
         }
-        let answer = self.answer(&mut shard, &digest, request, sighting, counters);
+        let answer = self.answer(&mut shard, &digest, request, found, counters);
         if !matches!(answer, Lookup::Hit(_)) || !removed.is_empty() {
             shard.settle(&inner.stores);
         }
@@ -175,15 +179,15 @@ impl Cache {
         shard: &mut Shard,
         digest: &Digest,
         request: &LookupRequest<'_>,
-        sighting: Sighting,
+        found: FoundVariants,
         counters: &MainCounters,
     ) -> Lookup {
         let inner = &*self.inner;
-        let Sighting { fresh, stale, other_variant, banned, ban, parts, .. } = sighting;
+        let FoundVariants { fresh, stale, other_variant, banned, ban, parts, .. } = found;
         let new_busy = |shard: &mut Shard, stale_or_other: Option<&Arc<Object>>| {
             let vary = stale_or_other.map_or(&[][..], |object| object.vary());
             let expected = semantics::vary::of_request(vary, request.request);
-            Busy::new(self, shard, digest, expected.unwrap_or_default()).bounded(request.terms.is_some())
+            Busy::new(self, shard, digest, expected.unwrap_or_default()).bounded(request.conditions.is_some())
         };
         if let Some(object) = fresh {
             let flags = object.flags();
@@ -218,7 +222,8 @@ impl Cache {
             (Some(object), true, is_busy) => {
                 inner.used(&object, request, 1);
                 let vary = || object.vary().to_vec();
-                let fetch = (!is_busy).then(|| Busy::new(self, shard, digest, vary()).bounded(request.terms.is_some()));
+                let fetch =
+                    (!is_busy).then(|| Busy::new(self, shard, digest, vary()).bounded(request.conditions.is_some()));
                 Lookup::Grace { object, fetch }
             }
             (stale, _, true) => {
@@ -236,7 +241,7 @@ impl Cache {
                     _ if is_ignored => MissCause::IgnoredBusy,
                     (None, None, _) if parts.as_ref().is_some_and(|parts| parts.are_any()) => MissCause::OtherParts,
                     (None, None, Some(other)) => MissCause::Vary { other: Arc::clone(other) },
-                    (None, None, None) => MissCause::Absent(shard.departures.of(digest)),
+                    (None, None, None) => MissCause::Absent(shard.removal_history.of(digest)),
                 };
                 let stale = stale.filter(|stale| crate::removal::dies_at(stale) >= request.now);
                 let busy = new_busy(shard, stale.as_ref().or(other_variant.as_ref()));
@@ -247,29 +252,30 @@ impl Cache {
     }
 }
 
-/// Why a stored object cannot be used as it is.
+/// The reason why a stored object cannot be used as it is.
 fn not_fresh(object: &Object, request: &LookupRequest<'_>) -> MissCause {
-    if request.terms.is_some() && object.flags().has(ObjectFlags::REVALIDATE) {
+    if request.conditions.is_some() && object.flags().has(ObjectFlags::REVALIDATE) {
         return MissCause::MustValidate;
     }
     let late = request.now - object.origin() - object.ttl();
-    // Only with terms an object can be refused before its time.
+    // Only with lookup conditions an object can be refused before its time.
     if late < 0.0 { MissCause::Unwelcome } else { MissCause::Expired(late) }
 }
 
-/// Whether a variant is the one for this request.
+/// True if a variant is the one for this request.
 fn is_variant(key: &[u8], request: &LookupRequest<'_>) -> bool {
     semantics::vary::matches(key, request.request, request.gzip_support, request.sameness)
 }
 
-/// Whether a stale object may still be served. Compat: `req.ttl` brings the end of grace forward, as `EXP_Ttl_grace` does.
+/// True if a stale object may still be served. Compat: `req.ttl` moves the end of grace forward, as
+/// `EXP_Ttl_grace` does.
 fn is_in_grace(object: &Object, request: &LookupRequest<'_>) -> bool {
-    if request.terms.is_some_and(|terms| !terms.allow_grace(object, request)) {
+    if request.conditions.is_some_and(|conditions| !conditions.allow_grace(object, request)) {
         return false;
     }
     let grace = request.grace_cap.map_or(object.grace(), |cap| object.grace().min(cap));
-    // With terms it is the client's wish, which was looked at above.
-    let ttl_cap = request.ttl_cap.filter(|_| request.terms.is_none());
+    // With lookup conditions `req.ttl` is the client's demand, which was examined above.
+    let ttl_cap = request.ttl_cap.filter(|_| request.conditions.is_none());
     object.origin() + ttl_cap.map_or(object.ttl(), |cap| object.ttl().min(cap)) + grace >= request.now
 }
 
@@ -281,86 +287,86 @@ impl Inner {
         digest: &Digest,
         request: &LookupRequest<'_>,
         log: &mut dyn FnMut(Tag, &[u8]),
-    ) -> Sighting {
-        let mut sighting = Sighting::default();
+    ) -> FoundVariants {
+        let mut found = FoundVariants::default();
         let newest_ban = self.bans.newest();
         let mut youngest = f64::NEG_INFINITY;
         for slot in shard.variants(shard.find(digest)) {
             let Some(object) = shard.slots.get(slot) else { continue };
             if !object.is_usable() {
                 if object.is_unchecked() {
-                    let said = format!("Stored object {} is damaged and was removed", object.xid());
+                    let said = format!("Stored object {} is damaged and was removed", object.vxid());
                     log(Tag::Error, said.as_bytes());
                 }
-                sighting.doomed.push((slot, None));
+                found.doomed.push((slot, None));
                 continue;
             }
             let ttl = object.ttl();
-            if ttl <= 0.0 && request.terms.is_none() {
+            if ttl <= 0.0 && request.conditions.is_none() {
                 continue;
             }
             if object.ban() != newest_ban
                 && let Some(ban) = self.banned_by(object, request)
             {
-                log(Tag::ExpBan, format!("{} banned lookup", object.xid()).as_bytes());
-                sighting.banned += 1;
-                sighting.ban = Some(Arc::clone(&ban));
-                sighting.doomed.push((slot, Some(ban)));
+                log(Tag::ExpBan, format!("{} banned lookup", object.vxid()).as_bytes());
+                found.banned += 1;
+                found.ban = Some(Arc::clone(&ban));
+                found.doomed.push((slot, Some(ban)));
                 continue;
             }
             if !request.ignore_vary
                 && !is_variant(object.vary(), request)
-                && request.terms.is_none_or(|terms| !terms.speaks(object, request))
+                && request.conditions.is_none_or(|conditions| !conditions.speaks(object, request))
             {
-                sighting.mismatched += 1;
-                if sighting.other_variant.is_none() {
-                    sighting.other_variant = Some(Arc::clone(object));
+                found.mismatched += 1;
+                if found.other_variant.is_none() {
+                    found.other_variant = Some(Arc::clone(object));
                 }
                 continue;
             }
             if object.flags().has(ObjectFlags::PARTIAL) {
-                match sighting.parts.get_or_insert_default().judge(object, request.want()) {
+                match found.parts.get_or_insert_default().judge(object, request.want()) {
                     Use::Answers => {}
                     Use::PassedOver => continue,
                     Use::Surplus => {
-                        sighting.doomed.push((slot, None));
+                        found.doomed.push((slot, None));
                         continue;
                     }
                 }
             }
             let origin = object.origin();
-            if let Some(terms) = &request.terms {
+            if let Some(conditions) = &request.conditions {
                 let is_marker = object.flags().has(ObjectFlags::HIT_FOR_MISS);
-                match (terms.worth(object, request), is_marker) {
-                    (Worth::Answer, false) if sighting.fresh.is_none() => {
-                        sighting.fresh = Some(Arc::clone(object));
+                match (conditions.worth(object, request), is_marker) {
+                    (Worth::Answer, false) if found.fresh.is_none() => {
+                        found.fresh = Some(Arc::clone(object));
                         break;
                     }
                     // A response behind a marker may still be validated.
                     (Worth::Answer | Worth::Stale, false) if origin > youngest => {
                         youngest = origin;
-                        sighting.stale = Some(Arc::clone(object));
+                        found.stale = Some(Arc::clone(object));
                     }
-                    (Worth::Answer, true) => _ = sighting.fresh.get_or_insert_with(|| Arc::clone(object)),
-                    (Worth::Stale, true) => _ = sighting.stale.get_or_insert_with(|| Arc::clone(object)),
+                    (Worth::Answer, true) => _ = found.fresh.get_or_insert_with(|| Arc::clone(object)),
+                    (Worth::Stale, true) => _ = found.stale.get_or_insert_with(|| Arc::clone(object)),
                     (..) => {}
                 }
                 continue;
             }
             if origin + request.ttl_cap.map_or(ttl, |cap| ttl.min(cap)) > request.now {
-                sighting.fresh = Some(Arc::clone(object));
+                found.fresh = Some(Arc::clone(object));
                 break;
             }
             let has_expired = origin + ttl <= request.now;
             if has_expired && origin > youngest && !object.flags().has(ObjectFlags::HIT_FOR_PASS) {
                 youngest = origin;
-                sighting.stale = Some(Arc::clone(object));
+                found.stale = Some(Arc::clone(object));
             }
         }
-        if request.vary_notice > 0 && sighting.mismatched >= request.vary_notice {
-            log(Tag::Notice, format!("vsl: High number of variants ({})", sighting.mismatched).as_bytes());
+        if request.vary_notice > 0 && found.mismatched >= request.vary_notice {
+            log(Tag::Notice, format!("vsl: High number of variants ({})", found.mismatched).as_bytes());
         }
-        sighting
+        found
     }
 
     /// The ban that hits an object, among those it has not been tested against.
@@ -368,7 +374,7 @@ impl Inner {
         self.bans.check(object, request.request, request.now, self.idle_seconds(object, request.now))
     }
 
-    /// Notes that a lookup found an object. The shard's lock is held.
+    /// Records that a lookup found an object. The shard's lock is held.
     fn used(&self, object: &Object, request: &LookupRequest<'_>, hits: u32) {
         let now = self.use_units(request.now);
         let units = match request.unused_seconds {
@@ -380,7 +386,8 @@ impl Inner {
                 0.0
             }
         };
-        // The cast saturates; at least one unit, so that several hits at one moment do not each count as a move.
+        // The cast saturates; at least one unit, so that several hits at one moment do not each
+        // count as a move.
         let interval = (units as u32).max(1);
         if object.touch(now, hits, interval) {
             self.totals.add(Main::NLruMoved, 1);

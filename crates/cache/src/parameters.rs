@@ -31,7 +31,7 @@ pub(crate) struct CacheParameters {
     pub(crate) lurker_sleep: Seconds,
     pub(crate) lurker_holdoff: Seconds,
     pub(crate) debug_lurker: AtomicBool,
-    /// What memory gives up goes into a file, if there is one.
+    /// Objects that leave memory are moved to a file, if there is one.
     pub(crate) storage_demote: AtomicBool,
     /// `vsl_mask` lets `ExpKill` records through.
     pub(crate) logs_expiry: AtomicBool,

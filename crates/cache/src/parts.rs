@@ -1,9 +1,10 @@
-//! Stored parts (206) at a lookup: whom they answer, which one helps a fetch, and which fetch is worth waiting for.
+//! Stored parts (206) at a lookup: the requests that they answer, the part that helps a fetch, and
+//! the fetches worth waiting for.
 //!
-//! Parts of one response lie beside one another under its key, at most [`PARTS_MAX`] of them. One that does not hold what a
-//! request wants is passed over; the most useful of them goes to the fetch, which may complete it or join it with what it
-//! receives. Only requests that [`Want::parts`] allows see parts at all. Source: RFC 9111 §3.3, §3.4. Next file:
-//! `lookup.rs`.
+//! Several parts of one response are stored under its key, at most [`PARTS_MAX`] of them. A part
+//! that does not contain the requested range is passed over; the most useful of them is given to
+//! the fetch, which may complete it or join it with the bytes that it receives. Only requests that
+//! [`Want::parts`] allows see parts at all. Source: RFC 9111 §3.3, §3.4. Next file: `lookup.rs`.
 
 use crate::digest::Digest;
 use crate::shard::{BusyMark, Shard};
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use store::{BodyState, Object, ObjectFlags};
 use surface::limits::PARTS_MAX;
 
-/// What a lookup must know of its request to judge parts.
+/// The properties of a request that are needed to judge parts.
 #[derive(Clone, Copy)]
 pub(crate) struct Want<'a> {
     /// A part may answer the request, and its fetch may ask for one.
@@ -32,14 +33,14 @@ pub(crate) struct PassedOver {
     head: Message,
 }
 
-/// What becomes of a part.
+/// The decision about a part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Use {
-    /// It holds what the request wants.
+    /// It contains the requested range.
     Answers,
-    /// It does not.
+    /// It does not contain it.
     PassedOver,
-    /// It does not, and there are more of them than may be kept.
+    /// It does not contain it, and there are more parts than may be kept.
     Surplus,
 }
 
@@ -68,7 +69,7 @@ impl PassedOver {
         if self.count > PARTS_MAX { Use::Surplus } else { Use::PassedOver }
     }
 
-    /// Whether there were any.
+    /// True if there were any.
     pub(crate) fn are_any(&self) -> bool {
         self.count > 0
     }
@@ -79,8 +80,8 @@ impl PassedOver {
     }
 }
 
-/// Whether a fetch may ask for the part that its request wants, given the expired object in the place of which its response
-/// will be: what is stored whole is renewed whole.
+/// True if a fetch may ask for the part that its request names, given the expired object that its
+/// response will replace: a complete object is renewed completely.
 #[must_use]
 pub fn may_ask_for_part(stale: Option<&Object>) -> bool {
     let may_give_way = [ObjectFlags::PARTIAL, ObjectFlags::HIT_FOR_MISS];
@@ -95,12 +96,13 @@ fn range_of<'a>(request: Want<'a>, stale: Option<&Object>) -> &'a [u8] {
     range_to_pass_on(request.request).unwrap_or_default()
 }
 
-/// Whether a running fetch will bring what this request wants: the whole, or the same part.
+/// True if a running fetch will bring the content that this request needs: the whole, or the same
+/// part.
 pub(crate) fn concerns(mark: &BusyMark, request: Want<'_>, stale: Option<&Object>) -> bool {
     mark.range.is_empty() || *mark.range == *range_of(request, stale)
 }
 
-/// Notes which part the newest fetch of a key asks for.
+/// Records the part that the newest fetch of a key requests.
 pub(crate) fn note_range(shard: &mut Shard, digest: &Digest, request: Want<'_>, stale: Option<&Object>) {
     let range = range_of(request, stale);
     if !range.is_empty()

@@ -1,8 +1,10 @@
-//! Which objects of a shard go first: the state of the policy of each storage (crate `eviction`), by slot.
+//! The order in which the objects of a shard are evicted: the state of the policy of each storage
+//! (crate `eviction`), by slot.
 //!
-//! A hit does not come here: a policy reads the count of hits, which is in the object anyway. Storages whose policy is
-//! LRU have nothing here, the times of last use say everything. A body that is still being written has a size that is not
-//! known; such objects are looked at again, a few with each change. *Lock*: the shard's. Next file: `shard.rs`.
+//! A hit does not come here: a policy reads the count of hits, which is in the object anyway.
+//! Storages whose policy is LRU have no state here: the times of last use suffice. The size of a
+//! body that is still being written is unknown; such objects are examined again, a few with each
+//! change. *Lock*: the shard's. Next file: `shard.rs`.
 
 use crate::digest::Digest;
 use crate::slots::Slots;
@@ -11,15 +13,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use store::{BodyState, Object};
 
-/// How many objects of unknown size are looked at with each change.
+/// Number of objects of unknown size that are examined with each change.
 const RESIZED_AT_ONCE: usize = 4;
 
-/// About how many bytes are freed when an object goes.
+/// Approximate number of bytes freed when an object is removed.
 pub(crate) fn weight(object: &Object) -> u64 {
     object.available_bytes() + (object.head().len() + object.vary().len()) as u64 + 128
 }
 
-/// What a policy sees of the slots.
+/// The slots as a policy sees them.
 struct View<'a> {
     slots: &'a Slots,
     seed: &'a [u64; 2],
@@ -28,7 +30,7 @@ struct View<'a> {
 impl Objects for View<'_> {
     fn uses(&self, slot: u32) -> u32 {
         let Some(object) = self.slots.get(slot) else { return 0 };
-        // The count ends at its largest value; the time of last use goes on.
+        // The count saturates; the time of last use continues.
         Some(object.hits()).filter(|hits| *hits < u32::MAX).unwrap_or_else(|| object.last_use())
     }
 
@@ -37,12 +39,13 @@ impl Objects for View<'_> {
     }
 
     fn hash(&self, slot: u32) -> u64 {
-        // Of the table's hash, all keys of a shard have some bits in common.
+        // All keys of a shard have some bits of the table's hash in common.
         self.slots.get(slot).map_or(0, |object| mix(Digest::new(object.key(), self.seed).hash))
     }
 }
 
-/// An object that will be ranked when all of an earlier process are there: by the time of its last use, not as it came.
+/// An object that will be ranked when all objects of an earlier process have entered: by the time
+/// of its last use, not in order of arrival.
 struct Expected {
     last_use: u32,
     slot: u32,
@@ -50,13 +53,13 @@ struct Expected {
     bytes: u64,
 }
 
-/// See the module header.
+/// The ranking; see the module header.
 pub(crate) struct Ranking {
     /// By storage.
     policies: Box<[Option<Box<Queued>>]>,
-    /// Slots whose objects were being written when they came; the slot may have another object by now.
+    /// Slots whose objects were being written on arrival; the slot may have another object by now.
     growing: VecDeque<u32>,
-    /// Objects of an earlier process, by storage, until all are there.
+    /// Objects of an earlier process, by storage, until all have entered.
     expected: Option<Box<[Vec<Expected>]>>,
 }
 
@@ -65,13 +68,13 @@ impl Ranking {
         Ranking { policies: vec![None; stores].into(), growing: VecDeque::new(), expected: None }
     }
 
-    /// From now on objects of an earlier process come, until [`Ranking::rank_expected`].
+    /// From now on objects of an earlier process arrive, until [`Ranking::rank_expected`].
     pub(crate) fn expect(&mut self) {
         self.expected = Some(self.policies.iter().map(|_| Vec::new()).collect());
     }
 
-    /// Ranks the objects that have come since [`Ranking::expect`]. What is asked of each was noted when it came: now it is far from
-    /// the processor.
+    /// Ranks the objects that have arrived since [`Ranking::expect`]. The values needed were
+    /// recorded on arrival: by now the object is no longer in the CPU cache.
     pub(crate) fn rank_expected(&mut self) {
         let expected = self.expected.take().unwrap_or_default();
         for (policy, mut expected) in self.policies.iter_mut().zip(expected) {
@@ -89,7 +92,8 @@ impl Ranking {
         self.policies.get_mut(usize::from(store))?.as_deref_mut()
     }
 
-    /// Changes the policy of a storage; its objects are ranked anew, by the time of their last use and their hits.
+    /// Changes the policy of a storage; its objects are ranked anew, by the time of their last use
+    /// and their hits.
     pub(crate) fn choose(&mut self, store: u8, policy: EvictionPolicy, slots: &Slots, seed: &[u64; 2]) {
         self.policies[usize::from(store)] = Queued::new(policy).map(Box::new);
         if self.policies[usize::from(store)].is_none() {
@@ -103,7 +107,7 @@ impl Ranking {
         }
     }
 
-    /// An object has come into a slot.
+    /// Notes that an object was put into a slot.
     pub(crate) fn inserted(&mut self, slot: u32, slots: &Slots, seed: &[u64; 2]) {
         self.resize(slots);
         let Some(object) = slots.get(slot) else { return };
@@ -119,14 +123,14 @@ impl Ranking {
         }
     }
 
-    /// An object leaves its slot, where it still is.
+    /// Notes that an object leaves its slot; it is still there.
     pub(crate) fn removed(&mut self, slot: u32, slots: &Slots, seed: &[u64; 2]) {
         if let Some(policy) = self.policy_of(slot, slots) {
             policy.removed(slot, &View { slots, seed });
         }
     }
 
-    /// Tells policies the sizes of bodies that have been written meanwhile.
+    /// Gives policies the sizes of bodies that have been completed since.
     fn resize(&mut self, slots: &Slots) {
         for _ in 0..RESIZED_AT_ONCE.min(self.growing.len()) {
             let Some(slot) = self.growing.pop_front() else { return };
@@ -140,13 +144,15 @@ impl Ranking {
         }
     }
 
-    /// The object to evict next; `None` if the storage has no policy here, or it names none for now.
+    /// The object to evict next; `None` if the storage has no policy here, or it names none for
+    /// now.
     pub(crate) fn victim(&mut self, store: u8, slots: &Slots, seed: &[u64; 2]) -> Option<u32> {
         self.resize(slots);
         self.policies.get_mut(usize::from(store))?.as_mut()?.victim(&View { slots, seed })
     }
 
-    /// How urgently a storage's objects here should give one; `None` if it has no policy here.
+    /// Urgency with which a storage's objects in this shard should give one; `None` if it has no
+    /// policy here.
     pub(crate) fn pressure(&self, store: u8) -> Option<Pressure> {
         self.policies.get(usize::from(store))?.as_ref().map(|policy| policy.pressure())
     }

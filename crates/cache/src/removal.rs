@@ -1,34 +1,22 @@
-//! How objects leave the index: removed one by one, purged by key, or with shortened lives.
+//! Removal of objects from the index: one by one, purged by key, or by shorter lifetimes.
 //!
-//! *Order*: first the mark in the arena, then the index, and the memory when the last reader is gone. A kill in between
-//! brings nothing back.
+//! *Order*: first the mark in the arena, then the index, and the memory when the last reader has
+//! finished. A kill in between brings nothing back.
+//!
+//! *Invariant:* no purged or banned object returns after a crash: its commit mark is cleared before
+//! its removal is reported.
 
-use crate::departure::Leaving;
 use crate::digest::Digest;
+use crate::removal_history::RemovalCause;
 use crate::shard::Shard;
 use crate::{Cache, Inner, SHARDS};
+use semantics::Purge;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use store::Object;
 use surface::counter::Main;
-use surface::reason::Departure;
-
-/// How to purge.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Purge {
-    /// Remove.
-    Hard,
-    /// Give other lives, from now on. Mostly shorter ones, but VCL may ask for longer ones too.
-    Soft {
-        /// Seconds of freshness left.
-        ttl: f64,
-        /// Seconds; negative = unchanged.
-        grace: f64,
-        /// Seconds; negative = unchanged.
-        keep: f64,
-    },
-}
+use surface::reason::RemovalReason;
 
 /// The time at which an object can be discarded, seconds since 1970.
 pub(crate) fn dies_at(object: &Object) -> f64 {
@@ -39,12 +27,13 @@ impl Cache {
     /// Takes an object out of the index, durably. Readers keep it until they are done.
     pub fn remove(&self, object: &Arc<Object>) {
         object.remove();
-        if let Some(removed) = self.inner.take_out(object, Departure::Dropped) {
+        if let Some(removed) = self.inner.take_out(object, RemovalReason::Dropped) {
             self.inner.log_removal(&removed);
         }
     }
 
-    /// Changes the lifetime of an object, durably: seconds from its origin, longer or shorter than before.
+    /// Changes the lifetime of an object, durably: seconds from its origin, longer or shorter than
+    /// before.
     pub fn set_lifetime(&self, object: &Arc<Object>, ttl: f64, grace: f64, keep: f64) {
         let died_at = dies_at(object);
         object.set_lifetime(ttl, grace, keep);
@@ -57,8 +46,8 @@ impl Cache {
         }
     }
 
-    /// Removes every variant under a key, or changes their lives. Returns how many objects; the caller counts
-    /// `n_purges` and `n_obj_purged`. A fetch under way is not touched.
+    /// Removes every variant under a key, or changes their lifetimes. Returns the number of
+    /// objects; the caller counts `n_purges` and `n_obj_purged`. A fetch under way is not touched.
     pub fn purge(&self, key: &[u8; 32], purge: Purge, now: f64) -> usize {
         let inner = &*self.inner;
         inner.see(now);
@@ -69,7 +58,12 @@ impl Cache {
         for slot in &slots {
             match purge {
                 Purge::Hard => {
-                    removed.extend(inner.discard(&mut shard, &digest, *slot, Leaving::As(Departure::Purged)));
+                    removed.extend(inner.discard(
+                        &mut shard,
+                        &digest,
+                        *slot,
+                        RemovalCause::Other(RemovalReason::Purged),
+                    ));
                 }
                 Purge::Soft { .. } => inner.set_life(&mut shard, *slot, purge, now),
             }
@@ -77,14 +71,15 @@ impl Cache {
         shard.settle(&inner.stores);
         drop(shard);
         for object in &removed {
-            inner.log_expiry(object, -0.0);
+            inner.log_purge(object, now, -0.0);
         }
         slots.len()
     }
 
-    /// Removes every variant under a key because a request has changed what they represent, but not `except`, which is
-    /// the answer to that request. Fetches under way may have begun before the change, so what they bring is not kept.
-    /// Returns how many objects were removed. Source: RFC 9111 §4.4.
+    /// Removes every variant under a key because a request has changed the resource, but not
+    /// `except`, which is the answer to that request. Fetches under way may have begun before the
+    /// change, so their responses are not kept. Returns the number of objects removed. Source: RFC
+    /// 9111 §4.4.
     pub fn invalidate(&self, key: &[u8; 32], except: Option<&Arc<Object>>, now: f64) -> usize {
         let inner = &*self.inner;
         inner.see(now);
@@ -99,20 +94,25 @@ impl Cache {
         let mut removed = Vec::new();
         for slot in slots {
             if shard.slots.get(slot).is_some_and(|object| except.is_none_or(|except| !Arc::ptr_eq(object, except))) {
-                removed.extend(inner.discard(&mut shard, &digest, slot, Leaving::As(Departure::Invalidated)));
+                removed.extend(inner.discard(
+                    &mut shard,
+                    &digest,
+                    slot,
+                    RemovalCause::Other(RemovalReason::Invalidated),
+                ));
             }
         }
         shard.settle(&inner.stores);
         drop(shard);
         for object in &removed {
-            inner.log_expiry(object, -0.0);
+            inner.log_purge(object, now, -0.0);
         }
         removed.len()
     }
 }
 
 impl Inner {
-    /// Changes the life of the object in a slot, as for a soft purge.
+    /// Changes the lifetime of the object in a slot, as for a soft purge.
     pub(crate) fn set_life(&self, shard: &mut Shard, slot: u32, purge: Purge, now: f64) {
         let (Some(object), Purge::Soft { ttl, grace, keep }) = (shard.slots.get(slot), purge) else { return };
         let chosen = |old: f64, new: f64| if new < 0.0 { old } else { new };
@@ -123,12 +123,12 @@ impl Inner {
         shard.reschedule(slot, due);
     }
 
-    /// Takes an object out of the index, if it is there.
-    pub(crate) fn take_out(&self, object: &Arc<Object>, departure: Departure) -> Option<Arc<Object>> {
+    /// Takes an object out of the index, if it is in it.
+    pub(crate) fn take_out(&self, object: &Arc<Object>, reason: RemovalReason) -> Option<Arc<Object>> {
         let digest = self.digest_of_object(object);
         let mut shard = self.lock(&digest);
         let removed = if shard.holds(object) {
-            self.discard(&mut shard, &digest, object.slot(), Leaving::As(departure))
+            self.discard(&mut shard, &digest, object.slot(), RemovalCause::Other(reason))
         } else {
             None
         };
@@ -136,17 +136,18 @@ impl Inner {
         removed
     }
 
-    /// Marks the object in a slot as removed and takes it out. The caller must drop it after releasing the lock.
+    /// Marks the object in a slot as removed and takes it out. The caller must drop it after
+    /// releasing the lock.
     pub(crate) fn discard(
         &self,
         shard: &mut Shard,
         digest: &Digest,
         slot: u32,
-        leaving: Leaving<'_>,
+        cause: RemovalCause<'_>,
     ) -> Option<Arc<Object>> {
         shard.slots.get(slot)?.remove();
         let (object, key_is_gone) = shard.remove(digest, slot)?;
-        shard.departures.note(digest, leaving, self.recent());
+        shard.removal_history.note(digest, cause, self.recent());
         self.untag(&object, digest.shard(SHARDS), slot);
         if object.flags().is_sliced() {
             self.orphan(&object);

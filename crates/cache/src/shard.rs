@@ -1,13 +1,15 @@
 //! One shard of the index: a table from key to object, or to a head where one object is not enough.
 //!
-//! Most keys have one object and nobody waiting: their table entry is the object's slot, four bytes. A key with
-//! variants, a fetch under way or waiting requests has a [`Head`], created when needed and dissolved afterwards. Objects
-//! lie in slots. Keys are not kept here: they are read from the object in the arena. *Lock*: the shard's mutex around
-//! everything. Next file: `lookup.rs`.
+//! Most keys have one object and no waiting request: their table entry is the object's slot, four
+//! bytes. A key with variants, a fetch under way or waiting requests has a [`Head`], created when
+//! needed and dissolved afterwards. Objects are in slots. Keys are not kept here: they are read
+//! from the object in the arena. *Lock*: the shard's mutex around everything. Next file:
+//! `lookup.rs`.
 
-use crate::departure::Departures;
 use crate::digest::{Digest, KEY_BYTES, hash_of};
+use crate::markers::{Markers, OldMarker};
 use crate::ranking::Ranking;
+use crate::removal_history::RemovalHistory;
 use crate::slots::Slots;
 use crate::waiting::Waiting;
 use crate::wheel::Wheel;
@@ -25,18 +27,20 @@ const HEAD: u32 = 1 << 31;
 #[derive(Debug)]
 pub(crate) struct BusyMark {
     pub(crate) number: u64,
-    /// What the response is expected to vary on; empty = unknown.
+    /// The request headers that the response is expected to vary on; empty = unknown.
     pub(crate) vary: Vec<u8>,
-    /// The Range that the fetch sends, because its request wants no more; empty = it fetches the whole.
+    /// The Range that the fetch sends, because its request needs no more; empty = it fetches the
+    /// whole.
     pub(crate) range: Box<[u8]>,
-    /// The key was invalidated since: the response may be older than what made it invalid.
+    /// The key was invalidated since: the response may be older than the change that invalidated
+    /// it.
     pub(crate) is_outdated: bool,
 }
 
-/// A variant key that is that of no request.
-pub(crate) const NOBODYS: [u8; 1] = [1];
+/// A variant key that matches no request.
+pub(crate) const UNOWNED: [u8; 1] = [1];
 
-/// What a key needs beyond one object.
+/// The state of a key that needs more than one object.
 #[derive(Debug)]
 pub(crate) struct Head {
     key: [u8; KEY_BYTES],
@@ -46,22 +50,22 @@ pub(crate) struct Head {
     pub(crate) waiting: VecDeque<Arc<Waiting>>,
     /// Waiters with a lower number may be woken: they were waiting when a fetch last ended.
     pub(crate) woken_below: u64,
-    /// The object with which a fetch last ended (`terms::identity`); 0 = none.
+    /// The object with which a fetch last ended (`lookup_conditions::identity`); 0 = none.
     pub(crate) granted: u64,
 }
 
 impl Head {
-    /// The oldest object of a key that has that many.
+    /// The oldest object of a key that has at least `count` objects.
     pub(crate) fn oldest_of(&self, count: usize) -> Option<u32> {
         self.variants.first().copied().filter(|_| self.variants.len() >= count)
     }
 
-    /// Whether there is no fetch that anybody waits for.
-    pub(crate) fn is_nobody_busy(&self) -> bool {
-        self.busy.iter().all(|mark| mark.vary == NOBODYS)
+    /// True if there is no fetch that requests can wait for.
+    pub(crate) fn is_without_fetch(&self) -> bool {
+        self.busy.iter().all(|mark| mark.vary == UNOWNED)
     }
 
-    /// Whether the key has any objects, rather than only fetches and waiters.
+    /// True if the key has any objects, rather than only fetches and waiters.
     pub(crate) fn has_variants(&self) -> bool {
         !self.variants.is_empty()
     }
@@ -93,7 +97,7 @@ fn hash_of_entry(slots: &Slots, heads: &[Option<Box<Head>>], entry: u32, seed: &
     }
 }
 
-/// See the module header.
+/// The shard; see the module header.
 pub(crate) struct Shard {
     table: HashTable<u32>,
     pub(crate) slots: Slots,
@@ -102,13 +106,15 @@ pub(crate) struct Shard {
     /// Memory of all heads; the waiting requests are not charged here.
     heads_bytes: usize,
     wheel: Wheel,
-    /// Which objects go first.
+    /// The order of eviction.
     ranking: Ranking,
+    /// The order in which markers make room for markers.
+    markers: Markers,
     seed: [u64; 2],
-    /// What each storage has been charged.
+    /// The amount charged to each storage.
     charged_bytes: Box<[i64]>,
-    /// How the objects of lost keys left; of fixed size, so not charged to objects.
-    pub(crate) departures: Departures,
+    /// The removal history; of fixed size, so not charged to objects.
+    pub(crate) removal_history: RemovalHistory,
 }
 
 impl Shard {
@@ -122,18 +128,21 @@ impl Shard {
             heads_bytes: 0,
             wheel: Wheel::new(),
             ranking: Ranking::new(stores),
+            markers: Markers::default(),
             seed,
             charged_bytes: vec![0; stores].into(),
-            departures: Departures::new(now),
+            removal_history: RemovalHistory::new(now),
         }
     }
 
-    /// Charges the storages for the growth of the shard, or gives back: each in proportion to its objects, or the first
-    /// one while there are none. The fixed part of the index is not charged to objects.
+    /// Charges the storages for the growth of the shard, or gives back: each in proportion to its
+    /// objects, or the first one while there are none. The fixed part of the index is not charged
+    /// to objects.
     pub(crate) fn settle(&mut self, stores: &[Store]) {
         let bytes = self.table.allocation_size()
             + self.slots.memory_bytes()
             + self.ranking.memory_bytes()
+            + self.markers.memory_bytes()
             + self.heads.capacity() * 8
             + self.free_heads.capacity() * 4
             + self.heads_bytes;
@@ -196,7 +205,7 @@ impl Shard {
         }
     }
 
-    /// The head of a key, created if there is none; returns whether the key is new.
+    /// The head of a key, created if there is none; returns true if the key is new.
     pub(crate) fn make_head(&mut self, digest: &Digest) -> (&mut Head, bool) {
         let found = self.find(digest);
         let number = match found {
@@ -232,7 +241,8 @@ impl Shard {
         (head.expect("made above, or found in the table"), found.is_none())
     }
 
-    /// Dissolves the head of a key when a single object or nothing is left; returns whether the key is gone altogether.
+    /// Dissolves the head of a key when it has one object or none left; returns true if the key is
+    /// gone altogether.
     pub(crate) fn simplify(&mut self, digest: &Digest) -> bool {
         let Some(Found::Head(number)) = self.find(digest) else { return false };
         let Some(head) = self.head(number) else { return false };
@@ -269,7 +279,8 @@ impl Shard {
         one.into_iter().chain(many.iter().rev().copied())
     }
 
-    /// Adds an object as the newest of its key; returns whether the key is new. `due`: the tick at which it dies.
+    /// Adds an object as the newest of its key; returns true if the key is new. `due`: the tick at
+    /// which it expires.
     pub(crate) fn insert(&mut self, digest: &Digest, object: Arc<Object>, due: u32) -> bool {
         let found = self.find(digest);
         let slot = self.slots.put(object);
@@ -284,18 +295,20 @@ impl Shard {
         }
         self.wheel.add(&mut self.slots, slot, due);
         self.ranking.inserted(slot, &self.slots, &self.seed);
+        self.markers.inserted(slot, &self.slots);
         found.is_none()
     }
 
-    /// Brings the places of so many keys in the table near the processor: looks that do not wait for each other, as insertions do.
+    /// Prefetches the table positions of several keys: these reads do not wait for each other, as
+    /// insertions do.
     pub(crate) fn fetch_places<'a>(&self, keys: impl Iterator<Item = &'a Digest>) {
         for key in keys {
             std::hint::black_box(self.table.find(key.hash, |_| false));
         }
     }
 
-    /// Makes room for about this many more objects under keys of their own, which are ranked when all are there
-    /// ([`Shard::rank_expected`]).
+    /// Makes room for about this many more objects under keys of their own, which are ranked when
+    /// all have entered ([`Shard::rank_expected`]).
     pub(crate) fn expect(&mut self, objects: usize) {
         let Shard { table, slots, heads, seed, ranking, .. } = self;
         // A little more, since keys are not spread evenly.
@@ -305,7 +318,8 @@ impl Shard {
         ranking.expect();
     }
 
-    /// Puts the variants of every key in the order of their origin, the youngest last: lookups see that one first.
+    /// Sorts the variants of every key by their origin, the youngest last: lookups see that one
+    /// first.
     pub(crate) fn order_variants(&mut self) {
         let Shard { heads, slots, .. } = self;
         for head in heads.iter_mut().flatten() {
@@ -314,17 +328,18 @@ impl Shard {
         }
     }
 
-    /// Whether this very object is in the index.
+    /// True if this very object is in the index.
     pub(crate) fn holds(&self, object: &Arc<Object>) -> bool {
         self.slots.get(object.slot()).is_some_and(|held| Arc::ptr_eq(held, object))
     }
 
-    /// The object in a slot, if it is the one of that number, and nobody has it but the index.
+    /// The object in a slot, if it has that number and the index holds the only handle.
     pub(crate) fn unused(&self, slot: u32, xid: u32) -> Option<&Arc<Object>> {
         self.slots.get(slot).filter(|object| object.xid() == xid && Arc::strong_count(object) == 1)
     }
 
-    /// Takes an object out. `None` when the slot is empty; else the object, and whether its key is gone altogether.
+    /// Takes an object out. `None` when the slot is empty; else the object, and true if its key is
+    /// gone altogether.
     pub(crate) fn remove(&mut self, digest: &Digest, slot: u32) -> Option<(Arc<Object>, bool)> {
         self.slots.get(slot)?;
         let key_is_gone = match self.find(digest) {
@@ -342,10 +357,12 @@ impl Shard {
         };
         self.wheel.remove(&mut self.slots, slot);
         self.ranking.removed(slot, &self.slots, &self.seed);
-        self.slots.take(slot).map(|object| (object, key_is_gone))
+        let object = self.slots.take(slot)?;
+        self.markers.removed(&object);
+        Some((object, key_is_gone))
     }
 
-    /// Puts an object in the place of another one, whose key and life it has; returns that.
+    /// Replaces an object with another one that has the same key and lifetime; returns the old one.
     pub(crate) fn exchange(&mut self, slot: u32, object: Arc<Object>) -> Option<Arc<Object>> {
         self.ranking.removed(slot, &self.slots, &self.seed);
         let old = self.slots.exchange(slot, object);
@@ -353,19 +370,19 @@ impl Shard {
         old
     }
 
-    /// Tells the wheel that an object's life has changed.
+    /// Informs the wheel that an object's lifetime has changed.
     pub(crate) fn reschedule(&mut self, slot: u32, due: u32) {
         self.wheel.remove(&mut self.slots, slot);
         self.wheel.add(&mut self.slots, slot, due);
     }
 
-    /// Advances the time; the slots of objects that have died are appended to `dead`.
+    /// Advances the time; the slots of expired objects are appended to `dead`.
     pub(crate) fn advance(&mut self, now: u32, due_of: impl Fn(&Object) -> u32, dead: &mut Vec<u32>) {
         let due = |slots: &Slots, slot| slots.get(slot).map_or(0, |object| due_of(object));
         self.wheel.advance(&mut self.slots, now, due, |slot| dead.push(slot));
     }
 
-    /// When the wheel needs to be advanced next.
+    /// The time at which the wheel needs to be advanced next.
     pub(crate) fn next_tick(&self) -> Option<u32> {
         self.wheel.next_tick()
     }
@@ -380,9 +397,15 @@ impl Shard {
         self.ranking.rank_expected();
     }
 
-    /// How urgently the shard should give an object of a storage; `None` if nothing but the time of last use ranks them.
+    /// Urgency with which the shard should give an object of a storage; `None` if only the time of
+    /// last use ranks them.
     pub(crate) fn pressure(&self, store: u8) -> Option<Pressure> {
         self.ranking.pressure(store)
+    }
+
+    /// The marker that a new marker would displace next.
+    pub(crate) fn oldest_marker(&mut self) -> Option<OldMarker> {
+        self.markers.oldest(&self.slots)
     }
 
     /// The object of a storage that its policy would evict next.

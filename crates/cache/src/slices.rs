@@ -1,17 +1,23 @@
-//! Slices: a resource whose body lies in other objects, piece by piece.
+//! Slices: a resource whose body is stored in several other objects.
 //!
 //! ```text
-//! key of the resource ──▶ head object, without a body, with a note ──▶ key of slice n, derived from the note ──▶ slice n
+//! key of the resource ──▶ head object: a note, no body
+//! note, n             ──▶ key of slice n ──▶ slice n
 //! ```
 //!
-//! Like a compressed copy, a slice lies under a key that nobody can ask for, so only a lookup of the head leads to it, and a
-//! purge, a ban or the expiry of the head hides all of them at once, even after a restart of the worker. The note
-//! (`message::stored_notes`) is in the slices too, as a tag: when a head has left the index, nobody reads it any more, and no newer
-//! head has its note, its slices are removed by the next [`Cache::tick`]. Those that a head left behind in an earlier process are
-//! not taken over (`adoption.rs`). Bans are not tested on slices at a lookup: the head has just passed all of them.
+//! Like a compressed copy, a slice is stored under a key that no request can look up, so only a
+//! lookup of the head leads to it, and a purge, a ban or the expiry of the head hides all of them
+//! at once, even after a restart of the worker. The note (`message::stored_notes`) is in the slices
+//! too, as a tag: when a head has left the index, is no longer being read, and no newer head has
+//! its note, its slices are removed by the next [`Cache::tick`]. Slices whose head left in an
+//! earlier process are not taken over (`adoption.rs`). Bans are not tested on slices at a lookup:
+//! the head has just passed all of them.
+//!
+//! *Invariant:* a removal of the head removes its slices. A worker takes over no slice without its
+//! head.
 
-use crate::departure::Leaving;
 use crate::removal::dies_at;
+use crate::removal_history::RemovalCause;
 use crate::{Busy, Cache, Inner, USE_UNITS, Waiter};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -19,9 +25,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use store::{Object, ObjectFlags};
 use surface::limits::SLICE_ORPHANS_MAX;
-use surface::reason::Departure;
+use surface::reason::RemovalReason;
 
-/// How many slices are looked at while a shard may be locked.
+/// Number of slices examined while a shard may be locked.
 const BATCH: usize = 64;
 
 /// A note with its mark, as a tag.
@@ -39,11 +45,11 @@ pub(crate) struct Families {
 }
 
 impl Families {
-    /// Keeps a slice until all heads were seen, and returns any other object.
+    /// Keeps a slice until all heads have been seen, and returns any other object.
     pub(crate) fn takes_apart(&mut self, object: Arc<Object>, now: f64) -> Option<Arc<Object>> {
         let flags = object.flags();
         if flags.is_sliced() {
-            // Without its head's life a slice has no use.
+            // A slice whose head has expired has no use.
             self.heads.extend(note_of(&object).filter(|_| dies_at(&object) > now));
         } else if flags.has(ObjectFlags::PARTIAL)
             && let Some(note) = note_of_slice(&object)
@@ -54,7 +60,7 @@ impl Families {
         Some(object)
     }
 
-    /// Adds those of another part.
+    /// Adds the families of another part.
     pub(crate) fn join(&mut self, other: Families) {
         self.heads.extend(other.heads);
         self.slices.extend(other.slices);
@@ -69,20 +75,21 @@ impl Families {
     }
 }
 
-/// The answer to the question for a slice.
+/// Result of a lookup of a slice.
 #[derive(Debug)]
 pub enum SliceLookup {
-    /// It is stored, or on its way.
+    /// It is stored, or being fetched.
     Found(Arc<Object>),
-    /// Nobody fetches it: the caller has promised to.
+    /// It is not being fetched: the caller has promised to fetch it.
     Miss(Busy),
-    /// Somebody fetches it and has nothing to show yet.
+    /// Another request fetches it and has published nothing yet.
     Wait(Waiter),
 }
 
 impl Cache {
-    /// Looks for the slice under a derived key at `now`, seconds since 1970. `lives_until`: how long a slice that
-    /// is found shall live at least. An object that an earlier process stored may have to be checked first, as after a lookup.
+    /// Looks for the slice under a derived key at `now`, seconds since 1970. `lives_until`: the
+    /// least expiry time that a slice found is given. An object that an earlier process stored may
+    /// have to be checked first, as after a lookup.
     #[must_use]
     pub fn slice(&self, key: &[u8; 32], now: f64, lives_until: f64) -> SliceLookup {
         let inner = &*self.inner;
@@ -96,7 +103,12 @@ impl Cache {
             match shard.slots.get(slot).map(|object| object.is_usable() && dies_at(object) > now) {
                 Some(true) => found = shard.slots.get(slot).map(Arc::clone),
                 Some(false) => {
-                    removed.extend(inner.discard(&mut shard, &digest, slot, Leaving::As(Departure::Dropped)));
+                    removed.extend(inner.discard(
+                        &mut shard,
+                        &digest,
+                        slot,
+                        RemovalCause::Other(RemovalReason::Dropped),
+                    ));
                     continue;
                 }
                 None => continue,
@@ -128,8 +140,8 @@ impl Cache {
         answer
     }
 
-    /// Removes the slices of heads that have left the index and are read by nobody.
-    pub(crate) fn sweep_slices(&self, now: f64) {
+    /// Removes the slices of heads that have left the index and have no readers.
+    pub(crate) fn remove_orphaned_slices(&self, now: f64) {
         let mut orphans = std::mem::take(&mut *self.inner.orphans.0.lock());
         orphans.retain(|head| {
             let is_read = Arc::strong_count(head) > 1;
@@ -159,7 +171,7 @@ fn note_of_slice(object: &Object) -> Option<Note> {
 }
 
 impl Inner {
-    /// Remembers a head that leaves the index. The shard's lock is held.
+    /// Records a head that leaves the index. The shard's lock is held.
     pub(crate) fn orphan(&self, head: &Arc<Object>) {
         let mut orphans = self.orphans.0.lock();
         if orphans.len() < SLICE_ORPHANS_MAX {
@@ -167,7 +179,7 @@ impl Inner {
         }
     }
 
-    /// Whether a head with this note is in the index.
+    /// True if a head with this note is in the index.
     fn has_head(&self, note: &Note) -> bool {
         self.any_tagged(note, BATCH, |object| object.flags().is_sliced() && !object.is_removed())
     }

@@ -1,7 +1,8 @@
-//! Where the objects of a shard are: slots, whose numbers don't change while the objects are there.
+//! Slots: the objects of a shard by number. The number of an object does not change while it is in
+//! the shard.
 //!
-//! A slot also links its object into the timer wheel. Empty ones are used again. *Lock*: the shard's. Next file:
-//! `ranking.rs`.
+//! A slot also links its object into the timer wheel. Empty ones are used again. *Lock*: the
+//! shard's. Next file: `ranking.rs`.
 
 use crate::wheel::{Links, NONE};
 use std::ops::{Index, IndexMut};
@@ -20,10 +21,10 @@ const NOBODY: u8 = u8::MAX;
 /// The objects of a shard. Empty slots are chained through `links.next`.
 pub(crate) struct Slots {
     slots: Vec<Slot>,
-    /// The storage of the object in each slot, so that a search for one storage does not touch the objects of others.
-    /// Empty while there is only one storage.
+    /// The storage of the object in each slot, so that a search for one storage does not touch the
+    /// objects of others. Empty while there is only one storage.
     owners: Vec<u8>,
-    /// How many objects of each storage are in this shard.
+    /// Number of objects of each storage in this shard.
     pub(crate) counts: Box<[u32]>,
     free: Option<u32>,
     pub(crate) live: usize,
@@ -47,13 +48,13 @@ impl Slots {
         Slots { slots: Vec::new(), owners: Vec::new(), counts: vec![0; stores].into(), free: None, live: 0 }
     }
 
-    /// How many objects of a storage there are.
+    /// Number of objects of a storage.
     pub(crate) fn live_of(&self, store: u8) -> usize {
         self.counts.get(usize::from(store)).map_or(0, |count| *count as usize)
     }
 
-    /// The first slot from `from` on whose object lies in that storage, else the first of all; with a single storage
-    /// `from` itself, occupied or not.
+    /// The first slot from `from` on whose object is in that storage, else the first of all; with a
+    /// single storage `from` itself, occupied or not.
     pub(crate) fn next_of(&self, store: u8, from: u32) -> Option<u32> {
         if self.owners.is_empty() {
             return Some(from);
@@ -64,7 +65,8 @@ impl Slots {
         found.or_else(|| before.iter().position(is_its)).map(|slot| slot as u32)
     }
 
-    /// All slots whose objects lie in that storage; with a single storage all slots, occupied or not.
+    /// All slots whose objects are in that storage; with a single storage all slots, occupied or
+    /// not.
     pub(crate) fn all_of(&self, store: u8) -> impl Iterator<Item = u32> + '_ {
         (0..self.len()).filter(move |slot| self.owners.get(*slot as usize).is_none_or(|owner| *owner == store))
     }
@@ -87,7 +89,7 @@ impl Slots {
         self.slots.reserve_exact(objects);
     }
 
-    /// Puts an object into an empty slot, and tells it which.
+    /// Puts an object into an empty slot; returns its number and records it in the object.
     pub(crate) fn put(&mut self, object: Arc<Object>) -> u32 {
         let store = object.store_number().unwrap_or(0);
         self.live += 1;
@@ -103,7 +105,8 @@ impl Slots {
             return slot;
         }
         if self.slots.len() == self.slots.capacity() {
-            // Grows by an eighth: doubling could waste more than one slot's memory for every object.
+            // Grows by an eighth: doubling could waste more than one slot's memory for every
+            // object.
             self.slots.reserve_exact((self.slots.len() / 8).max(4));
         }
         self.slots.push(entry);
@@ -122,7 +125,7 @@ impl Slots {
         }
     }
 
-    /// Puts an object in the place of another one; returns that.
+    /// Replaces an object with another one; returns the old one.
     pub(crate) fn exchange(&mut self, slot: u32, object: Arc<Object>) -> Option<Arc<Object>> {
         let store = object.store_number().unwrap_or(0);
         let held = self.slots.get_mut(slot as usize)?.object.as_mut()?;

@@ -1,21 +1,24 @@
-//! Tags: names that a response gives itself (`xkey: a b`, `Surrogate-Key`, `Cache-Tag`), by which many objects are purged at once.
+//! Tags: labels of a response (`xkey: a b`, `Surrogate-Key`, `Cache-Tag`), by which many objects
+//! are purged at once.
 //!
-//! An entry is a tag's hash and the place of an object: twelve bytes, ordered by tag, so that the objects of a tag are a
-//! range and each is removed in logarithmic time. The names themselves are only in the stored heads: an object found by
-//! its hash is purged only if its head names the tag, so a collision costs no more than a look. Objects without tags
-//! have no entry and cost nothing. The entries are private memory, made when an object enters the index (after a restart
+//! An entry is a tag's hash and the location of an object: twelve bytes, ordered by tag, so that
+//! the objects of a tag are a range and each is removed in logarithmic time. The names themselves
+//! are only in the stored heads: an object found by its hash is purged only if its head contains
+//! the tag, so a collision costs only a comparison. Objects without tags have no entry and cost
+//! nothing. The entries are private memory, made when an object enters the index (after a restart
 //! too) and charged to the storage of the object.
 //!
-//! A group (RFC 9875) is a tag too, whose name only the engine makes: a note behind the head (`message::stored_notes`), which begins with
-//! a blank, as no tag of a list does.
+//! A group (RFC 9875) is a tag too, but only the engine creates its name: a note behind the head
+//! (`message::stored_notes`), which begins with a blank, as no tag of a list does.
 //!
-//! *Lock*: one short mutex for each part, taken inside a shard's. *Invariant*: an object in the index has an entry for
-//! each of its tags. Every purge by tag starts at [`Cache::purge_tags`], one by group at [`Cache::invalidate_groups`].
+//! *Lock*: one short mutex for each part, taken inside a shard's. *Invariant*: an object in the
+//! index has an entry for each of its tags. Every purge by tag starts at [`Cache::purge_tags`], one
+//! by group at [`Cache::invalidate_groups`].
 
-use crate::departure::Leaving;
-use crate::removal::Purge;
+use crate::removal_history::RemovalCause;
 use crate::{Cache, Inner};
 use parking_lot::Mutex;
+use semantics::Purge;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
@@ -23,18 +26,19 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use store::{Object, Store};
 use surface::counter::Main;
 use surface::header::TAG_HEADERS;
-use surface::reason::Departure;
+use surface::reason::RemovalReason;
 
 /// Parts of the table, each with a lock; a power of two.
 const PARTS: usize = 16;
 /// Bits of a tag's hash; the rest of the word is the shard.
 const HASH_BITS: u32 = 56;
-/// Largest cost of an entry: nodes of the tree are at least five elevenths full, and every sixth is an inner one.
+/// Largest cost of an entry: nodes of the tree are at least five elevenths full, and every sixth is
+/// an inner one.
 const ENTRY_BYTES: i64 = 40;
-/// How many entries are taken from the table at a time.
+/// Number of entries taken from the table at a time.
 const BATCH: usize = 256;
 
-/// Where an object with a tag is. Ordered by tag, then shard, then slot.
+/// Location of an object with a tag. Ordered by tag, then shard, then slot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Entry {
     /// The tag's hash above the shard's number, in two halves so that an entry has twelve bytes.
@@ -80,16 +84,17 @@ pub(crate) struct Tags {
     entries: AtomicU64,
 }
 
-/// A note behind a stored head (`message::encode_note`) that names no group, and could not be the digest of one but by a miracle:
-/// VCL has chosen the storage, so the body stays where it is.
+/// A note behind a stored head (`message::encode_note`) that names no group, and equals the digest
+/// of one with negligible probability: VCL has chosen the storage, so the body is not moved.
 const PINNED_NOTE: [u8; message::NOTE_BYTES - 1] = *b"chosen by VCL...";
 
-/// Marks an object, whose head is being encoded, as one whose body stays where VCL has put it.
+/// Marks an object, whose head is being encoded, as one whose body must stay in the storage that
+/// VCL chose.
 pub fn pin(head: &mut Vec<u8>) {
     message::encode_note(head, &PINNED_NOTE);
 }
 
-/// Whether it was marked so.
+/// True if the object has that mark.
 #[must_use]
 pub fn is_pinned(object: &Object) -> bool {
     message::stored_notes(object.head()).any(|note| note[1..] == PINNED_NOTE)
@@ -109,7 +114,7 @@ fn names_of(object: &Object) -> impl Iterator<Item = &[u8]> {
         .chain(message::stored_notes(object.head()).filter(|note| note[1..] != PINNED_NOTE))
 }
 
-/// Whether an object may have a tag or a group.
+/// True if an object may have a tag or a group.
 pub(crate) fn is_tagged(object: &Object) -> bool {
     let mut has_list = false;
     let is_list = |header: &[u8]| TAG_HEADERS.iter().any(|name| header.eq_ignore_ascii_case(name.as_bytes()));
@@ -151,7 +156,7 @@ impl Tags {
 
 impl Inner {
     fn tag_hash(&self, name: &[u8]) -> u64 {
-        // Seeded, so that nobody can choose names that collide.
+        // Seeded, so that clients cannot choose names that collide.
         let mut hasher = DefaultHasher::new();
         hasher.write_u64(self.hash_seed[0]);
         hasher.write_u64(self.hash_seed[1]);
@@ -159,9 +164,9 @@ impl Inner {
         hasher.finish() >> (u64::BITS - HASH_BITS)
     }
 
-    /// Notes the tags of an object that has just got its slot. The shard's lock is held.
+    /// Adds the tags of an object that has just got its slot. The shard's lock is held.
     pub(crate) fn tag(&self, object: &Object, shard: usize) {
-        // Most have none, and that is told sooner than what they are.
+        // Most objects have none, and checking that is cheaper than reading the tags.
         let names = is_tagged(object).then(|| names_of(object));
         for name in names.into_iter().flatten() {
             let hash = self.tag_hash(name);
@@ -169,7 +174,8 @@ impl Inner {
         }
     }
 
-    /// The tags of an object are charged to another storage from now on: its body has moved there, and the entries stay.
+    /// Charges the tags of an object to another storage from now on: its body has moved there, and
+    /// the entries stay.
     pub(crate) fn charge_tags(&self, object: &Object, from: &Store, to: &Store) {
         let mut names: Vec<_> = names_of(object).map(|name| self.tag_hash(name)).collect();
         names.sort_unstable();
@@ -190,7 +196,8 @@ impl Inner {
 }
 
 impl Inner {
-    /// Whether any object with this tag is as asked; looks at `batch` of them at a time.
+    /// True if the predicate holds for any object with this tag; examines `batch` of them at a
+    /// time.
     pub(crate) fn any_tagged(&self, name: &[u8], batch: usize, is_it: impl Fn(&Object) -> bool) -> bool {
         let hash = self.tag_hash(name);
         let (mut from, mut entries) = (*range(hash).start(), Vec::new());
@@ -211,36 +218,37 @@ impl Inner {
 }
 
 impl Cache {
-    /// Starts a purge of the objects that carry any of the tags in a list (separated by blanks and commas). Nothing
-    /// happens before [`TagPurge::step`]. Hard: they are removed, durably. Soft: their lives are shortened, durably;
-    /// objects that are no fresher than they would be afterwards are skipped. `now`: seconds since 1970.
+    /// Starts a purge of the objects that carry any of the tags in a list (separated by blanks and
+    /// commas). Nothing happens before [`TagPurge::step`]. Hard: they are removed, durably. Soft:
+    /// their lifetimes are shortened, durably; objects that would not become less fresh are
+    /// skipped. `now`: seconds since 1970.
     pub fn purge_tags(&self, list: &[u8], purge: Purge, now: f64) -> TagPurge {
-        self.purge_names(names(list).map(Arc::from).collect(), purge, Departure::Purged, now)
+        self.purge_names(names(list).map(Arc::from).collect(), purge, RemovalReason::Purged, now)
     }
 
-    /// Starts to remove the objects of any of these groups (each in the form of `message::stored_notes`), because a request has
-    /// changed what they represent; but not `except`, which is the answer to that request.
-    /// Source: RFC 9875 §3.
+    /// Starts to remove the objects of any of these groups (each in the form of
+    /// `message::stored_notes`), because a request has changed the resources; but not `except`,
+    /// which is the answer to that request. Source: RFC 9875 §3.
     pub fn invalidate_groups(&self, groups: &[u8], except: Option<&Arc<Object>>, now: f64) -> TagPurge {
         let names = groups.chunks_exact(message::NOTE_BYTES).map(Arc::from).collect();
-        TagPurge { except: except.cloned(), ..self.purge_names(names, Purge::Hard, Departure::Invalidated, now) }
+        TagPurge { except: except.cloned(), ..self.purge_names(names, Purge::Hard, RemovalReason::Invalidated, now) }
     }
 
-    /// Starts to remove what carries a note, because whatever led to it has gone.
+    /// Starts to remove the objects that carry a note, because the head that led to them has gone.
     pub(crate) fn purge_orphans(&self, note: Arc<[u8]>, now: f64) -> TagPurge {
-        self.purge_names(vec![note], Purge::Hard, Departure::Dropped, now)
+        self.purge_names(vec![note], Purge::Hard, RemovalReason::Dropped, now)
     }
 
-    fn purge_names(&self, names: Vec<Arc<[u8]>>, purge: Purge, departure: Departure, now: f64) -> TagPurge {
+    fn purge_names(&self, names: Vec<Arc<[u8]>>, purge: Purge, reason: RemovalReason, now: f64) -> TagPurge {
         let mut ahead = HashMap::new();
         for name in &names {
             *ahead.entry(Arc::clone(name)).or_default() += 1;
         }
         let cache = self.clone();
-        TagPurge { cache, names, ahead, purge, departure, except: None, now, at: 0, from: None, count: 0, objects: 0 }
+        TagPurge { cache, names, ahead, purge, reason, except: None, now, at: 0, from: None, count: 0, objects: 0 }
     }
 
-    /// How many tags there are and what they cost.
+    /// Number of tags, and their cost.
     #[must_use]
     pub fn tag_usage(&self) -> TagUsage {
         let tags = &self.inner.tags;
@@ -254,24 +262,25 @@ impl Cache {
 pub struct TagPurge {
     cache: Cache,
     names: Vec<Arc<[u8]>>,
-    /// How often each name is still to come.
+    /// Number of times that each name is still to come.
     ahead: HashMap<Arc<[u8]>, usize>,
     purge: Purge,
-    /// How removed objects leave.
-    departure: Departure,
+    /// The kind of removal that is recorded.
+    reason: RemovalReason,
     /// The object that stays.
     except: Option<Arc<Object>>,
     now: f64,
     /// Index of the name being worked on.
     at: usize,
-    /// Where to continue among its objects; `None` = at the first.
+    /// Position in its entries at which to continue; `None` = at the first.
     from: Option<Entry>,
     count: usize,
     objects: usize,
 }
 
 impl TagPurge {
-    /// Continues until about `objects` objects have been looked at. Returns true when all is done.
+    /// Continues until about `objects` objects have been examined. Returns true when the purge is
+    /// complete.
     pub fn step(&mut self, objects: usize) -> bool {
         let mut left = objects.max(1);
         let mut batch = Vec::new();
@@ -300,20 +309,20 @@ impl TagPurge {
         true
     }
 
-    /// How many objects have been purged so far. Compat: a removed object counts once for every tag in the list that it
-    /// carries, an object whose life was shortened counts once.
+    /// Number of objects purged so far. Compat: a removed object counts once for every tag in the
+    /// list that it carries, an object whose life was shortened counts once.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// How many objects have been purged so far, each counted once.
+    /// Number of objects purged so far, each counted once.
     #[must_use]
     pub fn objects(&self) -> usize {
         self.objects
     }
 
-    /// Purges the objects of a tag at these places, shard by shard.
+    /// Purges the objects of a tag at these locations, shard by shard.
     fn purge(&mut self, name: &[u8], entries: &[Entry]) {
         let inner = Arc::clone(&self.cache.inner);
         inner.see(self.now);
@@ -333,7 +342,12 @@ impl TagPurge {
                         tags.dedup();
                         self.count += 1 + tags.iter().filter_map(|tag| self.ahead.get(*tag)).sum::<usize>();
                         let digest = inner.digest_of_object(object);
-                        removed.extend(inner.discard(&mut shard, &digest, entry.slot, Leaving::As(self.departure)));
+                        removed.extend(inner.discard(
+                            &mut shard,
+                            &digest,
+                            entry.slot,
+                            RemovalCause::Other(self.reason),
+                        ));
                     }
                     Purge::Soft { ttl, .. } => {
                         if object.ttl() > self.now - object.origin() + ttl {
@@ -347,13 +361,13 @@ impl TagPurge {
             shard.settle(&inner.stores);
         }
         self.objects += removed.len();
-        if self.departure == Departure::Purged {
+        if self.reason == RemovalReason::Purged {
             // Compat: the VMOD xkey.
             inner.totals.add(Main::NExpired, removed.len() as u64);
         }
         for object in &removed {
             let left = object.origin() - self.now;
-            inner.log_expiry(object, left);
+            inner.log_purge(object, self.now, left);
         }
     }
 }

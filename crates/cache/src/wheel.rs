@@ -1,8 +1,9 @@
-//! A hierarchical timer wheel over the slots of a shard: when each object dies.
+//! A hierarchical timer wheel over the slots of a shard: the expiry time of each object.
 //!
-//! Six levels of 64 lists; an entry lies in the level of the highest digit (base 64) in which its tick differs from the
-//! present one, and moves down as its time approaches. Adding and removing cost a few stores; the lists run through the
-//! slots themselves, at eight bytes an object. The wheel knows only numbers: the caller provides the links.
+//! Six levels of 64 lists; an entry is in the level of the highest digit (base 64) in which its
+//! tick differs from the present one, and moves down as its time approaches. Adding and removing
+//! cost a few stores; the lists run through the slots themselves, at eight bytes an object. The
+//! wheel handles only numbers: the caller provides the links.
 
 use std::ops::IndexMut;
 
@@ -45,7 +46,7 @@ impl Wheel {
         (level, (due >> (level as u32 * DIGIT_BITS)) as usize % LISTS)
     }
 
-    /// Adds a slot that is in no list. What is already due expires with the next tick.
+    /// Adds a slot that is in no list. A slot that is already due expires with the next tick.
     pub(crate) fn add(&mut self, links: &mut impl IndexMut<u32, Output = Links>, slot: u32, due: u32) {
         let due = due.max(self.elapsed.saturating_add(1));
         let (level, list) = self.place(due);
@@ -78,7 +79,8 @@ impl Wheel {
         }
     }
 
-    /// The next tick at which something is due or must move down: never later than the first due one.
+    /// The next tick at which something is due or must move down: never later than the first due
+    /// one.
     pub(crate) fn next_tick(&self) -> Option<u32> {
         self.next_list().map(|(_, _, tick)| tick)
     }
@@ -87,7 +89,8 @@ impl Wheel {
         (0..LEVELS).find(|level| self.occupied[*level] != 0).and_then(|level| {
             let shift = level as u32 * DIGIT_BITS;
             let digit = (self.elapsed >> shift) as usize % LISTS;
-            // In its own level the digit of an entry is above the present one, since all higher digits are the same.
+            // In its own level the digit of an entry is above the present one, since all higher
+            // digits are the same.
             let above = self.occupied[level] & (u64::MAX << digit);
             let list = if above == 0 { self.occupied[level] } else { above }.trailing_zeros() as usize;
             let low_bits = u32::MAX.checked_shl(shift + DIGIT_BITS).unwrap_or(0);
@@ -96,8 +99,8 @@ impl Wheel {
         })
     }
 
-    /// Moves time to `now` and takes out what is due, calling `expired` for each; `due_of` says when a slot is due, for
-    /// those that come down a level.
+    /// Moves time to `now` and takes out the slots that are due, calling `expired` for each;
+    /// `due_of` returns the time at which a slot is due, for those that come down a level.
     pub(crate) fn advance<L: IndexMut<u32, Output = Links>>(
         &mut self,
         links: &mut L,

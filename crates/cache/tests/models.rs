@@ -1,9 +1,10 @@
-//! The index between threads, tried in every order that the memory model allows: lookup, insertion, removal and eviction, and the
-//! waiting list.
+//! The index between threads, tried in every order that the memory model allows: lookup, insertion,
+//! removal and eviction, and the waiting list.
 //!
-//! Models, written out with the locks and atomics of the sources (`shard.rs`, `removal.rs`, `busy.rs`); loom runs them in all orders.
-//! The memory of an object is a cell that is written when it is freed, as the arena's bytes are when the next object gets them: loom
-//! fails if anybody can still read it then.
+//! Models, written out with the locks and atomics of the sources (`shard.rs`, `removal.rs`,
+//! `busy.rs`); loom runs them in all orders. The memory of an object is a cell that is written when
+//! it is freed, as the arena's bytes are when the next object gets them: loom fails if it can still
+//! be read then.
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -27,18 +28,18 @@ impl Object {
         Arc::new(Object { flags: AtomicU64::new(0), bytes: Arc::clone(bytes) })
     }
 
-    /// What a client is sent, after the lock was given up.
+    /// The bytes sent to a client after the lock was released.
     fn read(&self) -> u64 {
-        // SAFETY: loom checks that nobody writes it meanwhile.
+        // SAFETY: loom checks that no thread writes it meanwhile.
         self.bytes.with(|bytes| unsafe { *bytes })
     }
 }
 
 impl Drop for Object {
-    /// With the last handle the memory goes to somebody else, if the object was removed.
+    /// With the last handle the memory is reused, if the object was removed.
     fn drop(&mut self) {
         if self.flags.load(Acquire) & REMOVED != 0 {
-            // SAFETY: loom checks that nobody reads or writes it meanwhile.
+            // SAFETY: loom checks that no thread reads or writes it meanwhile.
             self.bytes.with_mut(|bytes| unsafe { *bytes = REUSED });
         }
     }
@@ -68,7 +69,7 @@ fn discard(shard: &Mutex<Shard>) {
 }
 
 #[test]
-fn a_reader_keeps_what_it_found_whoever_removes_it() {
+fn reader_keeps_its_object_after_a_removal() {
     loom::model(|| {
         let bytes = Arc::new(UnsafeCell::new(BODY));
         let shard = Arc::new(Mutex::new(Shard { object: Some(Object::new(&bytes)) }));
@@ -87,13 +88,14 @@ fn a_reader_keeps_what_it_found_whoever_removes_it() {
         for reader in readers {
             reader.join().unwrap();
         }
-        // Nobody has it any more, so its memory belongs to the next one.
-        // SAFETY: loom checks that nobody writes it meanwhile.
+        // No handle is left, so its memory belongs to the next object.
+        // SAFETY: loom checks that no thread writes it meanwhile.
         assert_eq!(bytes.with(|bytes| unsafe { *bytes }), REUSED);
     });
 }
 
-/// A purge removes what is there and not what comes later; a lookup that follows the purge sees only that.
+/// A purge removes the present object and not later ones; a lookup that follows the purge sees only
+/// a later one.
 #[test]
 fn an_insert_a_removal_and_a_lookup_agree_on_what_is_there() {
     loom::model(|| {
@@ -129,14 +131,15 @@ fn an_insert_a_removal_and_a_lookup_agree_on_what_is_there() {
             assert_eq!((left.read(), left.flags.load(Acquire)), (BODY, 0), "half removed");
         }
         // The old one is gone in any case; the new one only if the removal came after it.
-        // SAFETY: loom checks that nobody writes it meanwhile.
+        // SAFETY: loom checks that no thread writes it meanwhile.
         assert_eq!(old.with(|bytes| unsafe { *bytes }), REUSED);
         assert_eq!(inserted.load(Acquire), 1);
     });
 }
 
-/// The word of use (hits beside the time of the last one) is changed without a read-modify-write, under the lock; the evictor reads it
-/// without the lock, and sees both halves of one change.
+/// The word of use (hits together with the time of the last one) is changed without a
+/// read-modify-write, under the lock; the evictor reads it without the lock, and sees both halves
+/// of one change.
 #[test]
 fn uses_that_are_counted_under_the_lock_are_all_counted() {
     loom::model(|| {
@@ -169,7 +172,7 @@ const PARKED: u8 = 0;
 const WOKEN: u8 = 1;
 const GONE: u8 = 2;
 
-/// The waiting list of one key, one of whom is woken at a time.
+/// The waiting list of one key, from which one waiter is woken at a time.
 #[derive(Default)]
 struct Waiting {
     queue: VecDeque<Arc<AtomicU8>>,
@@ -192,13 +195,13 @@ fn leave(list: &Mutex<Waiting>, waiting: &AtomicU8) {
     rush(&mut list.lock().unwrap());
 }
 
-/// Of three who wait, two give up at any moment while the fetch ends: the third is woken.
+/// Two of three waiters give up at any moment while the fetch ends: the third is woken.
 #[test]
 fn a_wake_is_not_lost_with_those_who_give_up() {
     loom::model(|| {
         let places: Vec<_> = (0..3).map(|_| Arc::new(AtomicU8::new(PARKED))).collect();
         let list = Arc::new(Mutex::new(Waiting { queue: places.iter().map(Arc::clone).collect() }));
-        let leaving: Vec<_> = places[..2]
+        let cause: Vec<_> = places[..2]
             .iter()
             .map(|waiting| {
                 let (list, waiting) = (Arc::clone(&list), Arc::clone(waiting));
@@ -206,14 +209,15 @@ fn a_wake_is_not_lost_with_those_who_give_up() {
             })
             .collect();
         rush(&mut list.lock().unwrap());
-        for thread in leaving {
+        for thread in cause {
             thread.join().unwrap();
         }
         assert_eq!(places[2].load(Acquire), WOKEN, "somebody waits and nobody will wake it");
     });
 }
 
-/// The models would notice: a removal that frees the memory while readers may have it is found out.
+/// A self-test of the models: a removal that frees the memory while readers may have it is
+/// detected.
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn memory_that_is_reused_too_early_is_found_out() {
@@ -225,7 +229,7 @@ fn memory_that_is_reused_too_early_is_found_out() {
             thread::spawn(move || look(&shard).map(|object| object.read()))
         };
         discard(&shard);
-        // SAFETY: there is no reason why it should hold; loom is to find that.
+        // SAFETY: this does not hold; loom must detect that.
         bytes.with_mut(|bytes| unsafe { *bytes = REUSED });
         reader.join().unwrap();
     });

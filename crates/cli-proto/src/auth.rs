@@ -20,7 +20,8 @@ pub fn challenge(random: &mut impl RngExt) -> Challenge {
     challenge
 }
 
-/// The answer to a challenge in lower-case hexadecimal; `secret` is the whole content of the secret file.
+/// The answer to a challenge in lower-case hexadecimal; `secret` is the whole content of the secret
+/// file.
 #[must_use]
 pub fn answer(challenge: &Challenge, secret: &[u8]) -> String {
     let mut hash = Sha256::new();
@@ -35,8 +36,8 @@ pub fn answer(challenge: &Challenge, secret: &[u8]) -> String {
     })
 }
 
-/// Whether an answer is right; the case of letters does not matter. Takes the same time wherever the first difference
-/// is.
+/// True if an answer is correct; the case of letters does not matter. Takes the same time for any
+/// position of the first difference.
 #[must_use]
 pub fn is_right(challenge: &Challenge, secret: &[u8], given: &str) -> bool {
     let expected = answer(challenge, secret);
@@ -53,7 +54,8 @@ mod tests {
 
     #[test]
     fn the_answer_is_the_documented_hash() {
-        // printf 'ixslvvxrgkjptxmcgnnsdxsvdmvfympg\nfoo\nixslvvxrgkjptxmcgnnsdxsvdmvfympg\n' | sha256sum
+        // printf 'ixslvvxrgkjptxmcgnnsdxsvdmvfympg\nfoo\nixslvvxrgkjptxmcgnnsdxsvdmvfympg\n' |
+        // sha256sum
         let challenge = *b"ixslvvxrgkjptxmcgnnsdxsvdmvfympg";
         let expected = "455ce847f0073c7ab3b1465f74507b75d3dc064c1e7de3b71e00de9092fdc89a";
         assert_eq!(answer(&challenge, b"foo\n"), expected);

@@ -1,6 +1,6 @@
 //! The client's end of a connection: greeting, authentication, then one reply per command.
 //!
-//! States: *greeting* → *challenged* → *ready*, or *greeting* → *ready* when no secret is asked for.
+//! States: *greeting* → *challenged* → *ready*, or *greeting* → *ready* if no secret is required.
 
 use crate::auth::{self, CHALLENGE_BYTES, Challenge};
 use crate::command_line;
@@ -49,7 +49,7 @@ impl ClientSession {
     /// The next event, `None` when more bytes are needed.
     ///
     /// # Errors
-    /// When the bytes received are not a reply.
+    /// The bytes received are not a reply.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<ClientEvent>, FrameError> {
         let Some(response) = self.reader.next()? else {
@@ -95,8 +95,9 @@ pub fn command_line<W: AsRef<str>>(command: &[W]) -> String {
     quoted.join(" ") + "\n"
 }
 
-/// The line for arguments of a program's own command line: joined by blanks and otherwise unchanged, so that `varnishadm
-/// ban "req.url ~ ^/x"` is the command as written there. An argument that would end the line is quoted.
+/// The line for arguments of a program's own command line: joined by blanks and otherwise
+/// unchanged, so that `varnishadm ban "req.url ~ ^/x"` is the command as written there. An argument
+/// that would end the line is quoted.
 #[must_use]
 pub fn typed_line<W: AsRef<str>>(arguments: &[W]) -> String {
     let as_typed = |argument: &str| {

@@ -1,12 +1,13 @@
-//! From a command line to words, and back.
+//! Conversion of a command line to words, and back.
 //!
-//! Words are separated by white space. Double quotes group a word, and only whole words can be quoted: a quote inside a
-//! bare word is an error. What follows a closing quote begins the next word, unless it is another quote. Backslash
-//! escapes (`\n \r \t \" \\`, `\ooo` of one to three digits, `\xHH`) work inside and outside quotes. Bytes that are not
-//! UTF-8 become U+FFFD: a word is text for people.
-//! Compat: Varnish also refuses `"a" "b"`, since it overlooks the blank between them; here these are two words.
+//! Words are separated by white space. Double quotes group a word, and only whole words can be
+//! quoted: a quote inside a bare word is an error. Text after a closing quote begins the next word,
+//! unless it is another quote. Backslash escapes (`\n \r \t \" \\`, `\ooo` of one to three digits,
+//! `\xHH`) work inside and outside quotes. Bytes that are not UTF-8 become U+FFFD: a word is text
+//! for people. Compat: Varnish also refuses `"a" "b"`, since it overlooks the blank between them;
+//! here these are two words.
 
-/// Why a line cannot be split into words.
+/// Reason why a line cannot be split into words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyntaxError {
     /// A quoted word is not closed.
@@ -58,7 +59,7 @@ pub fn split_octets(line: &[u8]) -> Result<Vec<Vec<u8>>, SyntaxError> {
     }
 }
 
-/// Whether this is white space between words; that includes the vertical tab.
+/// True if this is white space between words; that includes the vertical tab.
 #[must_use]
 pub fn is_space(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte == 0x0b
@@ -110,8 +111,8 @@ fn bare(mut rest: &[u8]) -> Result<(Vec<u8>, &[u8]), SyntaxError> {
     }
 }
 
-/// The byte that the backslash sequence at the start of `text` stands for, and the length of the sequence; `None` when
-/// it is unknown or incomplete. Test scripts use the same sequences.
+/// The byte that the backslash sequence at the start of `text` denotes, and the length of the
+/// sequence; `None` if it is unknown or incomplete. Test scripts use the same sequences.
 #[must_use]
 pub fn escape(text: &[u8]) -> Option<(u8, usize)> {
     match *text.get(1)? {

@@ -10,15 +10,16 @@ pub struct JsonReply {
 }
 
 impl JsonReply {
-    /// Begins a reply: the version of the command's format (2 unless stated otherwise), the words of the command
-    /// including `-j`, and the time in seconds since 1970.
+    /// Begins a reply: the version of the command's format (2 unless stated otherwise), the words
+    /// of the command including `-j`, and the time in seconds since 1970.
     #[must_use]
     pub fn new<W: AsRef<str>>(version: u32, command: &[W], now: f64) -> JsonReply {
         let words: Vec<String> = command.iter().map(|word| string(word.as_ref())).collect();
         JsonReply { text: format!("[ {version}, [{}], {now:.3}", words.join(", ")) }
     }
 
-    /// Appends an element: a comma, `separator` (blanks or a newline with an indent), and the text, which must be JSON.
+    /// Appends an element: a comma, `separator` (blanks or a newline with an indent), and the text,
+    /// which must be JSON.
     pub fn push(&mut self, separator: &str, element: &str) {
         let _ = write!(self.text, ",{separator}{element}");
     }

@@ -1,8 +1,9 @@
-//! From a byte stream to commands: lines, here-documents, limits.
+//! Parser of a byte stream into commands: lines, here-documents, limits.
 //!
-//! A command is one line. White space before it is skipped, so empty lines are ignored. One leading `-` is dropped (in
-//! files of commands it marks those that may fail). If the last word but one is `<<`, the lines up to one that equals
-//! the last word become the command's last argument, each with its newline.
+//! A command is one line. White space before it is skipped, so empty lines are ignored. One leading
+//! `-` is dropped (in files of commands it marks those that may fail). If the last word but one is
+//! `<<`, the lines up to one that equals the last word become the command's last argument, each
+//! with its newline.
 //!
 //! States: *line* → (`<< token`) → *document* → *line*.
 
@@ -26,7 +27,7 @@ pub struct Command {
     pub line: String,
 }
 
-/// What the stream contains.
+/// Item of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// A command.
@@ -35,7 +36,7 @@ pub enum Request {
     Empty,
     /// A line that is not a command; the stream continues with the next line.
     Malformed(SyntaxError),
-    /// A command longer than the limit; the stream cannot be used any further.
+    /// A command longer than the limit; the stream cannot be used any more.
     TooLong,
 }
 
@@ -52,10 +53,12 @@ pub struct RequestReader {
     buffer: Vec<u8>,
     /// Start of the first line that has not been taken.
     start: usize,
-    /// How far the buffer has been searched for the end of that line.
+    /// Part of the buffer that was searched for the end of that line, in bytes.
     searched: usize,
     document: Option<Document>,
     limit_bytes: usize,
+    /// A longer line is cut, and here-documents are not recognized.
+    is_cutting: bool,
     broken: bool,
 }
 
@@ -63,12 +66,29 @@ impl RequestReader {
     /// A reader that accepts commands of up to `limit_bytes`, here-document included.
     #[must_use]
     pub fn new(limit_bytes: usize) -> RequestReader {
-        RequestReader { buffer: Vec::new(), start: 0, searched: 0, document: None, limit_bytes, broken: false }
+        RequestReader {
+            buffer: Vec::new(),
+            start: 0,
+            searched: 0,
+            document: None,
+            limit_bytes,
+            is_cutting: false,
+            broken: false,
+        }
     }
 
-    /// Changes the limit, e.g. once the sender is known.
+    /// A reader for a sender that has not authenticated: each line is one command, and a line of
+    /// more than `limit_bytes` is cut after the first byte beyond the limit. Compat: Varnish 7.1
+    /// runs such lines in pieces.
+    #[must_use]
+    pub fn cutting(limit_bytes: usize) -> RequestReader {
+        RequestReader { is_cutting: true, ..RequestReader::new(limit_bytes) }
+    }
+
+    /// Accepts whole commands of up to `limit_bytes` from now on: the sender has authenticated.
     pub fn set_limit(&mut self, limit_bytes: usize) {
         self.limit_bytes = limit_bytes;
+        self.is_cutting = false;
     }
 
     /// Takes bytes as they arrive.
@@ -85,7 +105,7 @@ impl RequestReader {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// How many bytes of an incomplete request are held.
+    /// Number of bytes of an incomplete request that are held.
     #[must_use]
     pub fn pending_bytes(&self) -> usize {
         self.buffer.len() - self.start + self.document.as_ref().map_or(0, |document| document.text.len())
@@ -96,14 +116,16 @@ impl RequestReader {
         self.limit_bytes = 0;
     }
 
-    /// Maximum length of the command at the start of the buffer, or of the one that the here-document belongs to. All
-    /// commands except those that carry a VCL are short, and are refused before more of them is buffered.
+    /// Maximum length of the command at the start of the buffer, or of the one that the
+    /// here-document belongs to. All commands except those that carry a VCL are short, and are
+    /// refused before more of them is buffered.
     fn command_bytes_max(&self) -> usize {
         let carries_vcl = match &self.document {
             Some(document) => CARRYING_VCL.contains(&document.command.words[0].as_str()),
             None => {
                 let line = &self.buffer[self.start..];
-                // No verb is longer; this avoids searching a word of megabytes again with each piece received.
+                // No verb is longer; this avoids searching a word of megabytes again with each
+                // piece received.
                 let line = &line[..line.len().min(VERB_BYTES_MAX)];
                 let line = line.strip_prefix(b"-").unwrap_or(line).trim_ascii_start();
                 let end = line.iter().position(|byte| command_line::is_space(*byte)).unwrap_or(line.len());
@@ -126,7 +148,8 @@ impl RequestReader {
                 self.searched = self.searched.max(self.start);
             }
             let bytes_max = self.command_bytes_max();
-            let Some(line) = self.take_line() else {
+            let line = if self.is_cutting { self.take_piece() } else { self.take_line() };
+            let Some(line) = line else {
                 let pending = self.pending_bytes();
                 if pending > bytes_max || pending > 0 && self.limit_bytes == 0 {
                     return self.too_long();
@@ -143,7 +166,7 @@ impl RequestReader {
         }
     }
 
-    /// Whether the sender stopped in the middle of a command.
+    /// True if the sender stopped in the middle of a command.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         self.document.is_some() || self.start < self.buffer.len()
@@ -157,7 +180,8 @@ impl RequestReader {
         Some(Request::TooLong)
     }
 
-    /// Takes the first line of the buffer, without its end. A carriage return also ends a command line.
+    /// Takes the first line of the buffer, without its end. A carriage return also ends a command
+    /// line.
     fn take_line(&mut self) -> Option<Vec<u8>> {
         let in_document = self.document.is_some();
         let ends = |byte: &u8| *byte == b'\n' || (*byte == b'\r' && !in_document);
@@ -179,8 +203,20 @@ impl RequestReader {
         Some(line)
     }
 
+    /// Takes the first line of the buffer, or the beginning of one that is too long.
+    fn take_piece(&mut self) -> Option<Vec<u8>> {
+        let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+        let piece = match self.buffer[self.start..].get(..self.limit_bytes.saturating_add(1)) {
+            Some(piece) if self.limit_bytes > 0 && !piece.iter().any(is_end) => piece.to_vec(),
+            _ => return self.take_line(),
+        };
+        self.start += piece.len();
+        self.searched = self.start;
+        Some(piece)
+    }
+
     fn command_line(&mut self, line: Vec<u8>, bytes_max: usize) -> Option<Request> {
-        if line.len() > bytes_max {
+        if line.len() > bytes_max && !self.is_cutting {
             return self.too_long();
         }
         let (may_fail, text) = match line.split_first() {
@@ -200,7 +236,7 @@ impl RequestReader {
             return Some(Request::Empty);
         }
         let line = String::from_utf8_lossy(&text[..text.len().min(CLI_SHOWN_BYTES_MAX)]).trim().to_owned();
-        if words.len() >= 3 && words[words.len() - 2] == "<<" {
+        if words.len() >= 3 && words[words.len() - 2] == "<<" && !self.is_cutting {
             let token = words.pop().unwrap_or_default();
             words.pop();
             octets.retain(|(place, _)| *place < words.len());
@@ -212,7 +248,8 @@ impl RequestReader {
     }
 
     fn document_line(&mut self, mut document: Document, line: Vec<u8>, bytes_max: usize) -> Option<Request> {
-        // Checked before looking for the token: the result must not depend on how much of the line has arrived.
+        // Checked before looking for the token: the result must not depend on how much of the line
+        // has arrived.
         if document.text.len().saturating_add(line.len()) > bytes_max {
             return self.too_long();
         }
@@ -282,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_are_no_utf_8_are_kept_as_they_came() {
+    fn words_that_are_not_utf_8_are_kept_unchanged() {
         let out = read(b"a \xe9 \\xe9 b\nvcl.inline v << E\n\xe9\nE\n", 3, 100);
         let octets = |request: &Request| match request {
             Request::Command(command) => command.octets.clone(),

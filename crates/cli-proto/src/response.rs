@@ -1,5 +1,7 @@
 //! Replies and their frame: `SSS LLLLLLLL\n`, the body, a newline.
 
+use serde::{Deserialize, Serialize};
+
 /// Statuses of replies.
 #[allow(missing_docs)]
 pub mod status {
@@ -23,7 +25,7 @@ pub const FRAME_LINE_BYTES: usize = 13;
 pub const BODY_BYTES_MAX: usize = 99_999_999;
 
 /// One reply.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Response {
     /// Three digits, see [`status`].
     pub status: u16,
@@ -44,13 +46,14 @@ impl Response {
         Response::new(status::OK, body)
     }
 
-    /// Whether the command succeeded (200 or 201).
+    /// True if the command succeeded (200 or 201).
     #[must_use]
     pub fn is_ok(&self) -> bool {
         self.status == status::OK || self.status == status::TRUNCATED
     }
 
-    /// Truncates the body to less than `limit_bytes` (parameter `cli_limit`); a truncated 200 becomes 201.
+    /// Truncates the body to less than `limit_bytes` (parameter `cli_limit`); a truncated 200
+    /// becomes 201.
     pub fn truncate(&mut self, limit_bytes: usize) {
         let keep = limit_bytes.clamp(1, BODY_BYTES_MAX + 1) - 1;
         if self.body.len() <= keep {
@@ -66,7 +69,7 @@ impl Response {
         }
     }
 
-    /// The reply as it goes over the wire.
+    /// The reply in wire format.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = format!("{:03} {:<8}\n", self.status, self.body.len()).into_bytes();
@@ -76,7 +79,7 @@ impl Response {
     }
 }
 
-/// What is wrong with a reply.
+/// Error in a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameError {
     /// The first line is not a status, a blank and a length.
@@ -166,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_over_the_limit_is_cut_and_says_so() {
+    fn reply_over_the_limit_is_truncated_with_a_note() {
         let mut reply = Response::ok("0123456789");
         reply.truncate(11);
         assert_eq!(reply, Response::ok("0123456789"));

@@ -1,7 +1,8 @@
-//! The server's end of a connection: which commands are allowed, and when the connection ends.
+//! The server's end of a connection: allowed commands, and the end of the connection.
 //!
-//! States: *challenged* → (right answer) → *open* → *closed*. While challenged, only `help`, `ping`, `auth` and `quit`
-//! are allowed, lines are short, and every reply but 200 closes the connection.
+//! States: *challenged* → (right answer) → *open* → *closed*. While challenged, only `help`,
+//! `ping`, `auth` and `quit` are allowed, lines are short, and every reply but 200 closes the
+//! connection.
 
 use crate::auth::{self, Challenge};
 use crate::request::{Command, Request, RequestReader};
@@ -14,12 +15,13 @@ pub const UNKNOWN_REQUEST: &str = "Unknown request.\nType 'help' for more info.\
 /// Verbs that need no authentication.
 pub const OPEN_VERBS: [&str; 4] = ["help", "ping", "auth", "quit"];
 
-/// What the caller has to do next.
+/// Next action for the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Execute this and pass its reply to [`ServerSession::reply`].
     Command(Command),
-    /// Check this answer with [`ServerSession::authenticate`] and pass the reply to [`ServerSession::reply`].
+    /// Check this answer with [`ServerSession::authenticate`] and pass the reply to
+    /// [`ServerSession::reply`].
     Answer(String),
     /// Send this; it has already passed through [`ServerSession::reply`].
     Send(Response),
@@ -44,7 +46,7 @@ impl ServerSession {
     /// A session whose peer must answer `challenge` first.
     #[must_use]
     pub fn challenging(challenge: Challenge, limit_bytes: usize) -> ServerSession {
-        let reader = RequestReader::new(CLI_UNAUTHENTICATED_LINE_BYTES_MAX);
+        let reader = RequestReader::cutting(CLI_UNAUTHENTICATED_LINE_BYTES_MAX);
         ServerSession { reader, challenge: Some(challenge), limit_bytes, closed: false }
     }
 
@@ -67,7 +69,7 @@ impl ServerSession {
         }
     }
 
-    /// How many bytes of an incomplete command are held.
+    /// Number of bytes of an incomplete command that are held.
     #[must_use]
     pub fn pending_bytes(&self) -> usize {
         self.reader.pending_bytes()
@@ -78,13 +80,13 @@ impl ServerSession {
         self.reader.refuse();
     }
 
-    /// Whether to close the connection once everything handed out has been sent.
+    /// True if the connection must be closed once all output has been sent.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// Whether the peer is trusted.
+    /// True if the peer has authenticated.
     #[must_use]
     pub fn is_authenticated(&self) -> bool {
         self.challenge.is_none()
@@ -119,8 +121,8 @@ impl ServerSession {
         Some(Event::Command(command))
     }
 
-    /// Checks an answer against the content of the secret file; if it is right, the session opens and the reply is the
-    /// banner.
+    /// Checks an answer against the content of the secret file; if it is right, the session opens
+    /// and the reply is the banner.
     pub fn authenticate(&mut self, answer: &str, secret: &[u8], banner: &str) -> Response {
         let Some(challenge) = &self.challenge else {
             return Response::ok(banner);
@@ -133,7 +135,7 @@ impl ServerSession {
         Response::ok(banner)
     }
 
-    /// Notes the reply to a command before it is sent: some replies end the session.
+    /// Processes the reply to a command before it is sent: some replies end the session.
     pub fn reply(&mut self, response: &Response) {
         if response.status == status::CLOSE || (self.challenge.is_some() && response.status != status::OK) {
             self.closed = true;
@@ -179,6 +181,44 @@ mod tests {
     }
 
     #[test]
+    fn an_overlong_line_of_a_stranger_is_run_in_pieces_as_in_varnish() {
+        // The answers of Varnish 7.1 to the same bytes: 200 and 200, 200 and 101, 101.
+        let ping = |bytes: usize| format!("ping {}\n", "x".repeat(bytes - 5));
+        for (sent, pings, refused) in [
+            (ping(80), 1, false),
+            (ping(81), 1, false),
+            (ping(82), 1, true),
+            (ping(200), 1, true),
+            (format!("help{}\nping\n", " ".repeat(200)), 2, false),
+            ("x".repeat(81), 0, true),
+            ("x".repeat(5000), 0, true),
+        ] {
+            for piece in [1, 7, 5000] {
+                let mut session = ServerSession::challenging(CHALLENGE, 1000);
+                let mut found = 0;
+                for bytes in sent.as_bytes().chunks(piece) {
+                    session.push(bytes);
+                    while let Some(event) = session.next() {
+                        match event {
+                            Event::Command(_) => found += 1,
+                            other => assert_eq!(other, Event::Send(Response::new(101, UNKNOWN_REQUEST)), "{sent}"),
+                        }
+                    }
+                }
+                assert_eq!((found, session.is_closed()), (pings, refused), "{sent} in pieces of {piece}");
+                assert!(session.pending_bytes() <= CLI_UNAUTHENTICATED_LINE_BYTES_MAX || session.is_closed());
+            }
+        }
+    }
+
+    #[test]
+    fn strangers_have_no_here_documents() {
+        let mut session = ServerSession::challenging(CHALLENGE, 1000);
+        session.push(b"ping << E\n");
+        assert!(matches!(session.next(), Some(Event::Command(command)) if command.words == ["ping", "<<", "E"]));
+    }
+
+    #[test]
     fn a_wrong_answer_or_an_endless_line_closes() {
         let mut session = ServerSession::challenging(CHALLENGE, 1000);
         let reply = session.authenticate("00", b"s", "banner");
@@ -187,7 +227,7 @@ mod tests {
         assert!(session.is_closed());
         let mut session = ServerSession::challenging(CHALLENGE, 1000);
         session.push(&[b'x'; 81]);
-        assert!(matches!(session.next(), Some(Event::Send(Response { status: 500, .. }))));
+        assert!(matches!(session.next(), Some(Event::Send(Response { status: 101, .. }))));
         assert!(session.is_closed());
     }
 }

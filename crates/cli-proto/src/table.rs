@@ -1,8 +1,9 @@
 //! Column output in the layout of `vcl.list` and `backend.list`.
 //!
-//! Each column is as wide as its widest cell; the last one is not padded. One to three blanks follow the first column,
-//! as many as fit a line of 80; one more follows the others. A row that begins with a blank is not part of the table and
-//! is left unchanged. Compat: measured with labels of growing length in `vcl.list` of Varnish 7.1.
+//! Each column is as wide as its widest cell; the last one is not padded. One to three blanks
+//! follow the first column, as many as fit a line of 80; one more follows the others. A row that
+//! begins with a blank is not part of the table and is left unchanged. Compat: measured with labels
+//! of growing length in `vcl.list` of Varnish 7.1.
 
 const WIDTH: usize = 80;
 

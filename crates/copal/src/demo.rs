@@ -1,7 +1,8 @@
 //! `copal demo`: a slow blog, Copal in front of it, and the difference, in half a minute.
 //!
-//! Everything runs on loopback, on ports chosen by the system. Copal runs as in production: the same program started as
-//! a daemon, with `demo/demo.vcl`. The same pages are there over https, with a certificate made on the spot.
+//! Everything runs on loopback, on ports chosen by the system. Copal runs as in production: the
+//! same program started as a daemon, with `demo/demo.vcl`. The same pages are there over https,
+//! with a certificate made on the spot.
 
 mod origin;
 mod secured;
@@ -17,14 +18,15 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use surface::quantity::hit_percent;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use visitors::Seen;
 
 /// Visitors at once.
 const VISITORS: u64 = 100;
-/// How long each of the two is measured.
+/// Duration of each of the two measurements.
 const MEASURED: Duration = Duration::from_secs(8);
-/// How long Copal may take to start.
+/// Time limit for Copal's start.
 const START: Duration = Duration::from_secs(20);
 
 /// Runs the demo; returns the exit status.
@@ -34,7 +36,7 @@ pub fn run(arguments: &[OsString]) -> i32 {
         match argument.to_str() {
             Some("--once") => once = true,
             Some("--help" | "-h") => {
-                return crate::print(&surface::program::program("demo").usage());
+                return crate::output::print(&surface::program::program("demo").usage(surface::program::Called::Copal));
             }
             _ => {
                 let shown = surface::legible::line(argument.as_encoded_bytes());
@@ -53,7 +55,7 @@ pub fn run(arguments: &[OsString]) -> i32 {
     }
 }
 
-/// Why the demo ends early.
+/// Reason for the demo's early end.
 enum Stop {
     /// A signal with that number. Everything created is removed as at any other end.
     Signal(i32),
@@ -66,7 +68,7 @@ impl From<String> for Stop {
     }
 }
 
-/// The demo's event loop, which a signal can end at any time.
+/// The demo's event loop, with the signals that end it.
 struct Stage {
     runtime: tokio::runtime::Runtime,
     signals: [Signal; 3],
@@ -111,16 +113,14 @@ fn demo(once: bool) -> Result<(), Stop> {
     let [address, secured] = free_addresses()?;
     let secured = Secured::make(&folder.0, secured)?;
     let mut copal = stage.play(Daemon::start(&folder.0, &vcl_path, address, &secured))??;
-    println!("blog:   http://{}  (a page takes about 200 ms, eight at once)", blog.address);
-    println!("copal:  http://{address}  with {}", vcl_path.display());
-    println!("        https://{}  ({})", secured.address, secured.protocols());
-    println!();
+    let protocols = secured.protocols();
+    println!("{}", heading(blog.address, address, &vcl_path, secured.address, protocols));
     ask_secured(&mut stage, &secured)?;
     let mut direct = measure(&mut stage, "the blog alone", blog.address)?;
     let asked_before = blog.requests.load(Ordering::Relaxed);
     let mut cached = measure(&mut stage, "through Copal ", address)?;
     let asked = blog.requests.load(Ordering::Relaxed) - asked_before;
-    report(&mut direct, &mut cached, asked);
+    println!("{}", report(&mut direct, &mut cached, asked));
     if cached.leaked > 0 {
         return Err(format!("{} personal pages were served to the wrong visitor", cached.leaked).into());
     }
@@ -134,13 +134,13 @@ fn demo(once: bool) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Copal's output is deleted with the folder, so it is shown here.
+/// Copal's output is deleted with the folder, so it is printed here.
 fn nothing_came(folder: &Path) -> String {
     let said = std::fs::read_to_string(folder.join("copal.log")).unwrap_or_default();
     format!("nothing came through Copal, which said:\n{said}")
 }
 
-/// Asks for the front page as a browser does, once: what is measured afterwards is http.
+/// Requests the front page once, as a browser does: later measurements use http.
 fn ask_secured(stage: &mut Stage, secured: &Secured) -> Result<(), Stop> {
     let answer = stage.play(secured.ask("/"))??;
     let names = |names: bool| if names { "which names HTTP/3" } else { "without a word of HTTP/3" };
@@ -148,7 +148,7 @@ fn ask_secured(stage: &mut Stage, secured: &Secured) -> Result<(), Stop> {
         let what = format!("the answer over https is {}, {}", answer.status, names(answer.names_http3));
         return Err(what.into());
     }
-    println!("asked over https: HTTP/2, status {}, {}", answer.status, names(answer.names_http3));
+    println!("{}", secured_line(answer.status, names(answer.names_http3)));
     Ok(())
 }
 
@@ -177,7 +177,7 @@ fn measure(stage: &mut Stage, title: &str, address: SocketAddr) -> Result<Seen, 
     seen
 }
 
-/// The line that is shown while that part of a measurement is done.
+/// The line that is shown at this share of a measurement.
 fn progress(title: &str, part: f64) -> String {
     const WIDTH: usize = 40;
     let done = ((part * WIDTH as f64) as usize).min(WIDTH);
@@ -185,34 +185,55 @@ fn progress(title: &str, part: f64) -> String {
     format!("measuring {title} [{bar:<WIDTH$}] {:>3} %", (part * 100.0) as u32)
 }
 
-fn report(direct: &mut Seen, cached: &mut Seen, asked: u64) {
+/// Addresses of the blog and of Copal.
+fn heading(blog: SocketAddr, copal: SocketAddr, vcl: &Path, secured: SocketAddr, protocols: &str) -> String {
+    format!(
+        "blog:   http://{blog}  (a page takes about 200 ms, eight at once)\ncopal:  http://{copal}  with {}\n        \
+         https://{secured}  ({protocols})\n",
+        vcl.display()
+    )
+}
+
+fn secured_line(status: u16, names: &str) -> String {
+    format!("asked over https: HTTP/2, status {status}, {names}")
+}
+
+/// The table of both measurements.
+fn report(direct: &mut Seen, cached: &mut Seen, asked: u64) -> String {
+    let mut lines = Vec::new();
     let seconds = MEASURED.as_secs_f64();
     let rate = |seen: &Seen| seen.latencies.len() as f64 / seconds;
     let milliseconds = |time: Duration| format!("{:.2} ms", time.as_secs_f64() * 1000.0);
     let share = |part: u64, seen: &Seen| 100.0 * part as f64 / (seen.latencies.len() as f64).max(1.0);
-    println!("{VISITORS} visitors for {seconds:.0} s      {:>16} {:>16}", "the blog alone", "through Copal");
-    println!("requests a second          {:>16.0} {:>16.0}", rate(direct), rate(cached));
+    lines.push(format!("{VISITORS} visitors for {seconds:.0} s      {:>16} {:>16}", "the blog alone", "through Copal"));
+    lines.push(format!("requests a second          {:>16.0} {:>16.0}", rate(direct), rate(cached)));
     for (name, part) in [("latency, median           ", 0.5), ("latency, 99th percentile  ", 0.99)] {
-        println!("{name} {:>16} {:>16}", milliseconds(direct.latency(part)), milliseconds(cached.latency(part)));
+        lines.push(format!(
+            "{name} {:>16} {:>16}",
+            milliseconds(direct.latency(part)),
+            milliseconds(cached.latency(part))
+        ));
     }
-    println!("answers from the cache     {:>16} {:>14.1} %", "–", share(cached.hits, cached));
-    println!("failed answers (5xx)       {:>16} {:>16}", direct.failures, cached.failures);
-    println!("requests the blog got      {:>16} {:>16}", direct.latencies.len(), asked);
-    println!(
+    lines.push(format!("answers from the cache     {:>16} {:>14.1} %", "–", share(cached.hits, cached)));
+    lines.push(format!("failed answers (5xx)       {:>16} {:>16}", direct.failures, cached.failures));
+    lines.push(format!("requests the blog got      {:>16} {:>16}", direct.latencies.len(), asked));
+    lines.push(format!(
         "personal pages             {:>16} {:>16}   ({} from the cache or for somebody else)",
         direct.personal, cached.personal, cached.leaked
-    );
-    println!(
+    ));
+    lines.push(format!(
         "… with a private corner    {:>16} {:>16}   ({} of these pages from the cache, the corner for one visitor)",
         direct.corners, cached.corners, cached.corners_around_hits
-    );
+    ));
     if rate(direct) > 0.0 {
-        println!();
-        println!("{:.0} times as many requests a second.", rate(cached) / rate(direct));
+        lines.push(String::new());
+        lines.push(format!("{:.0} times as many requests a second.", rate(cached) / rate(direct)));
     }
+    lines.join("\n")
 }
 
-/// Continues to serve, with one line that shows what happens, until Ctrl-C or another signal: the regular end.
+/// Continues to serve, with one line that shows the traffic, until Ctrl-C or another signal: the
+/// regular end.
 fn serve(
     stage: &mut Stage,
     copal: &mut Daemon,
@@ -224,7 +245,7 @@ fn serve(
     println!("Serving on http://{address} and https://{secured} until Ctrl-C.");
     println!("  curl --http2 --cacert {} https://{secured}/", folder.join(secured::CERTIFICATE).display());
     println!("Look at it with");
-    println!("  varnishlog -n {0}    varnishstat -n {0}    varnishadm -n {0}", folder.join("run").display());
+    println!("  copal log -n {0}    copal stat -n {0}    copal why -n {0}", folder.join("run").display());
     let mut statistics = Statistics::new(&folder.join("run"));
     let shown = stage.play(async {
         statistics.read();
@@ -242,7 +263,7 @@ fn serve(
             last = (Instant::now(), requests);
             print!(
                 "\r{requests} requests, {rate:.0}/s, {:.1} % hits, {} objects, the blog got {}   ",
-                100.0 * hits as f64 / requests.max(1) as f64,
+                hit_percent(hits, statistics.value("MAIN.cache_miss")).unwrap_or(0.0),
                 statistics.value("MAIN.n_object"),
                 blog.requests.load(Ordering::Relaxed)
             );
@@ -285,7 +306,7 @@ struct Folder(std::path::PathBuf);
 impl Folder {
     fn new() -> Result<Folder, String> {
         let path = std::env::temp_dir().join(format!("copal-demo-{}", std::process::id()));
-        // It must be new: what somebody else has put there would be trusted.
+        // It must be new: an existing folder of another user would be trusted.
         std::fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Folder(path))
     }
@@ -356,5 +377,38 @@ impl Drop for Daemon {
         if self.ended().is_none() {
             self.stop();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A text without the numbers and the widths that a run decides.
+    fn shape(text: &str) -> String {
+        let mut shape = String::new();
+        for letter in text.chars() {
+            let letter = if letter.is_ascii_digit() || letter == '.' { '0' } else { letter };
+            if !(matches!(letter, '0' | ' ') && shape.ends_with(letter)) {
+                shape.push(letter);
+            }
+        }
+        shape
+    }
+
+    #[test]
+    fn listing_in_the_documents_is_what_the_demo_prints() {
+        let address = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
+        let seen = |count: u64| Seen { latencies: vec![Duration::from_millis(1); count as usize], ..Seen::default() };
+        let (vcl, protocols) = (Path::new("/tmp/copal-demo-1/demo.vcl"), "HTTP/1.1, HTTP/2 and HTTP/3");
+        let printed = [
+            heading(address(1), address(2), vcl, address(3), protocols),
+            secured_line(200, "which names HTTP/3"),
+            report(&mut seen(1), &mut seen(2), 3),
+        ];
+        let page = include_str!("../../../docs/operate/overview.md");
+        let listing = page.split("```\n").find(|part| part.starts_with("blog:")).expect("a listing");
+        let shapes = |text: &str| text.lines().map(|line| shape(line.trim_end())).collect::<Vec<_>>();
+        assert_eq!(shapes(listing), shapes(&printed.join("\n")));
     }
 }

@@ -1,17 +1,20 @@
-//! The single program: its name or its first argument tells which part of Copal it is.
+//! The single program: its name or its first argument selects the part of Copal to run.
 //!
-//! | name | first argument | what |
+//! | name | first argument | part |
 //! | --- | --- | --- |
 //! | `varnishd` | `daemon` | the server |
-//! | `varnishadm`, `varnishlog`, `varnishncsa` | `adm`, `log`, `ncsa` | the tools: commands and log |
-//! | `varnishstat`, `varnishtop`, `varnishhist` | `stat`, `top`, `hist` | the tools: full screens |
+//! | `varnishadm`, `varnishlog`, `varnishncsa` | `adm`, `log`, `ncsa` | tools: commands, log |
+//! | `varnishstat`, `varnishtop`, `varnishhist` | `stat`, `top`, `hist` | tools: full screens |
 //! | | `why` | explains requests in plain words |
-//! | | `policy` | what hit ratios an access log would have had, by eviction policy and size |
-//! | | `bench` | makes load on a server and says how it fared |
-//! | | `vcl` | checks and explains VCL |
-//! | | `preflight` | what of an installation of Varnish works as it is, changes or blocks |
+//! | | `keys` | reports what fills and splits the cache |
+//! | | `policy` | hit ratios for an access log, by eviction policy and size |
+//! | | `bench` | generates load on a server and reports the results |
+//! | | `observe` | serves the counters to Prometheus |
+//! | | `vcl` | checks, tests and explains VCL |
+//! | | `preflight` | checks an installation of Varnish |
 //! | `varnishtest` | `test` | the runner of test scripts |
 //! | | `demo` | a slow blog, Copal in front of it, and the difference |
+//! | | `status`, `stop` | what a server is doing, and its end |
 //! | | `upgrade` | lets a new program take over from a running server |
 //! | | `worker` | the server's second process; only the server starts it |
 //!
@@ -22,12 +25,14 @@
 #![forbid(unsafe_code)]
 
 mod demo;
+mod output;
 
-use manager::Role;
 use nix::sys::prctl;
+use output::print;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
-use surface::program::{Program, parts};
+use surface::nearest::did_you_mean;
+use surface::program::{Called, Program, parts};
 
 /// Exit status for an unknown name or argument.
 const USAGE_ERROR: i32 = 2;
@@ -61,6 +66,8 @@ A link to this program that is named like the program in parentheses is that pro
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Daemon,
+    Status,
+    Stop,
     Varnishd,
     Worker,
     Adm,
@@ -72,9 +79,11 @@ enum Part {
     Vcl,
     Test,
     Why,
+    Keys,
     Policy,
     Preflight,
     Bench,
+    Observe,
     Upgrade,
     Demo,
     Help,
@@ -86,6 +95,8 @@ fn part_of_row(program: &Program, is_stock_name: bool) -> Option<Part> {
     Some(match program.part {
         "daemon" if is_stock_name => Part::Varnishd,
         "daemon" => Part::Daemon,
+        "status" => Part::Status,
+        "stop" => Part::Stop,
         "adm" => Part::Adm,
         "log" => Part::Log,
         "ncsa" => Part::Ncsa,
@@ -95,8 +106,10 @@ fn part_of_row(program: &Program, is_stock_name: bool) -> Option<Part> {
         "vcl" => Part::Vcl,
         "test" => Part::Test,
         "why" => Part::Why,
+        "keys" => Part::Keys,
         "policy" => Part::Policy,
         "bench" => Part::Bench,
+        "observe" => Part::Observe,
         "preflight" => Part::Preflight,
         "upgrade" => Part::Upgrade,
         "demo" => Part::Demo,
@@ -133,36 +146,50 @@ fn listed() -> String {
 ///
 /// # Errors
 /// One line that lists the parts.
-fn choose(mut arguments: Vec<OsString>) -> Result<(Part, Vec<OsString>), String> {
+fn choose(mut arguments: Vec<OsString>) -> Result<(Part, Called, Vec<OsString>), String> {
     let called = if arguments.is_empty() { OsString::new() } else { arguments.remove(0) };
     let name = Path::new(&called).file_name().map(OsStr::to_string_lossy).unwrap_or_default();
     if let Some(part) = part_of_name(&name) {
-        return Ok((part, arguments));
+        return Ok((part, Called::Stock, arguments));
     }
     let parts = listed();
     if name.starts_with("varnish") {
         return Err(format!("{name}: Copal has no such program; it has {parts}"));
     }
     let Some(first) = arguments.first().map(|first| first.to_string_lossy().into_owned()) else {
-        return Ok((Part::Help, arguments));
+        return Ok((Part::Help, Called::Copal, arguments));
     };
     match part_of_argument(&first) {
         Some(Part::Help) if arguments.len() > 1 => help_of(&arguments[1].to_string_lossy(), &parts),
-        Some(part) => Ok((part, arguments.split_off(1))),
-        None => Err(format!("copal: no part is called '{first}'; there are {parts}, and --help")),
+        Some(part) => Ok((part, called_by(&first), arguments.split_off(1))),
+        None => Err(format!("copal: no part is called '{first}'{}; there are {parts}, and --help", meant(&first))),
     }
+}
+
+/// The name of an argument that selects a part.
+fn called_by(argument: &str) -> Called {
+    if part_of_name(argument).is_some() { Called::Stock } else { Called::Copal }
+}
+
+/// The part that was probably meant, for a message.
+fn meant(word: &str) -> String {
+    let names = parts().flat_map(|program| [Some(program.part), program.stock]).flatten();
+    did_you_mean(word, "", names.chain(["help"]))
 }
 
 /// `help NAME`: that part, with the option that makes it print its help.
-fn help_of(name: &str, parts: &str) -> Result<(Part, Vec<OsString>), String> {
+fn help_of(name: &str, parts: &str) -> Result<(Part, Called, Vec<OsString>), String> {
     match part_of_argument(name) {
-        Some(part @ (Part::Help | Part::Version)) => Ok((part, Vec::new())),
-        Some(Part::Worker) | None => Err(format!("copal help: no part is called '{name}'; there are {parts}")),
-        Some(part) => Ok((part, vec![OsString::from("--help")])),
+        Some(part @ (Part::Help | Part::Version)) => Ok((part, Called::Copal, Vec::new())),
+        Some(Part::Worker) | None => {
+            Err(format!("copal help: no part is called '{name}'{}; there are {parts}", meant(name)))
+        }
+        Some(part) => Ok((part, called_by(name), vec![OsString::from("--help")])),
     }
 }
 
-/// The number after `--control`; the other arguments of a worker are for readers of the process list.
+/// The number after `--control`; the other arguments of a worker are for readers of the process
+/// list.
 fn control_descriptor(arguments: &[OsString]) -> Option<i32> {
     let position = arguments.iter().position(|argument| argument == "--control")?;
     arguments.get(position + 1)?.to_str()?.parse().ok()
@@ -177,32 +204,38 @@ fn run_worker(arguments: &[OsString]) -> i32 {
     worker::run(descriptor)
 }
 
-fn print(text: &str) -> i32 {
-    use std::io::Write;
-    // The reader may close the output early.
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    0
+/// The commands that run the engine are in a crate of their own.
+fn vcl(arguments: &[OsString]) -> i32 {
+    match arguments.first().and_then(|word| word.to_str()) {
+        Some("test") => vcl_test::test(&arguments[1..]),
+        Some("trace") => vcl_test::trace(&arguments[1..]),
+        _ => tools::vcl(arguments),
+    }
 }
 
 fn main() {
     let status = match choose(std::env::args_os().collect()) {
-        Ok((part, arguments)) => match part {
-            Part::Daemon => manager::daemon(Role::Copal, &arguments),
-            Part::Varnishd => manager::daemon(Role::Varnishd, &arguments),
+        Ok((part, called, arguments)) => match part {
+            Part::Daemon => manager::daemon(Called::Copal, &arguments),
+            Part::Varnishd => manager::daemon(Called::Stock, &arguments),
             Part::Worker => run_worker(&arguments),
-            Part::Adm => tools::adm(&arguments),
-            Part::Log => tools::log(&arguments),
-            Part::Ncsa => tools::ncsa(&arguments),
-            Part::Stat => tools::stat(&arguments),
-            Part::Top => tools::top(&arguments),
-            Part::Hist => tools::hist(&arguments),
-            Part::Vcl => tools::vcl(&arguments),
-            Part::Test => vtc::run(&arguments),
+            Part::Adm => tools::adm(called, &arguments),
+            Part::Log => tools::log(called, &arguments),
+            Part::Ncsa => tools::ncsa(called, &arguments),
+            Part::Stat => tools::stat(called, &arguments),
+            Part::Top => tools::top(called, &arguments),
+            Part::Hist => tools::hist(called, &arguments),
+            Part::Vcl => vcl(&arguments),
+            Part::Test => vtc::run(called, &arguments),
             Part::Why => tools::why(&arguments),
+            Part::Keys => tools::keys(&arguments),
             Part::Policy => tools::policy(&arguments),
             Part::Preflight => preflight::run(&arguments),
             Part::Bench => tools::bench(&arguments),
+            Part::Observe => observe::run(&arguments),
             Part::Upgrade => tools::upgrade(&arguments),
+            Part::Status => tools::status(&arguments),
+            Part::Stop => tools::stop(&arguments),
             Part::Demo => demo::run(&arguments),
             Part::Help => print(&help()),
             Part::Version => print(&format!("copal {}\n", surface::version::COPAL_VERSION)),
@@ -220,7 +253,7 @@ mod tests {
     use super::*;
 
     fn chosen(line: &[&str]) -> Result<(Part, usize), String> {
-        choose(line.iter().map(OsString::from).collect()).map(|(part, arguments)| (part, arguments.len()))
+        choose(line.iter().map(OsString::from).collect()).map(|(part, _, arguments)| (part, arguments.len()))
     }
 
     #[test]
@@ -231,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_name_goes_by_its_first_argument() {
+    fn under_any_other_name_the_first_argument_decides() {
         assert_eq!(chosen(&["copal", "daemon", "-F"]), Ok((Part::Daemon, 1)));
         assert_eq!(chosen(&["/tmp/varnishd-dir/accelerator", "varnishlog"]), Ok((Part::Log, 0)));
         assert_eq!(chosen(&["copal"]), Ok((Part::Help, 0)));
@@ -241,9 +274,13 @@ mod tests {
 
     #[test]
     fn help_with_a_part_is_the_help_of_that_part() {
-        for (name, part) in [("vcl", Part::Vcl), ("varnishd", Part::Varnishd), ("test", Part::Test)] {
+        for (name, part, called) in [
+            ("vcl", Part::Vcl, Called::Copal),
+            ("varnishd", Part::Varnishd, Called::Stock),
+            ("test", Part::Test, Called::Copal),
+        ] {
             let arguments = ["copal", "help", name].map(OsString::from).to_vec();
-            assert_eq!(choose(arguments), Ok((part, vec![OsString::from("--help")])));
+            assert_eq!(choose(arguments), Ok((part, called, vec![OsString::from("--help")])));
         }
         assert_eq!(chosen(&["copal", "help"]), Ok((Part::Help, 0)));
         assert!(chosen(&["copal", "help", "nothing"]).unwrap_err().contains("'nothing'"));
@@ -251,11 +288,33 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_not_gets_one_line() {
+    fn unknown_program_names_get_one_line() {
         for line in [&["varnishfoo"][..], &["copal", "varnishfoo"], &["copal", "-F"]] {
             let text = chosen(line).unwrap_err();
-            assert!(text.contains("daemon, adm, log, ncsa, stat") && !text.contains('\n'), "{text}");
+            assert!(text.contains("daemon, status, stop, adm, log, ncsa, stat") && !text.contains('\n'), "{text}");
         }
+    }
+
+    #[test]
+    fn tool_calls_itself_by_the_name_it_was_called_by() {
+        let called = |line: &[&str]| choose(line.iter().map(OsString::from).collect()).unwrap().1;
+        assert_eq!(called(&["copal", "log"]), Called::Copal);
+        assert_eq!(called(&["/usr/bin/varnishlog", "-d"]), Called::Stock);
+        assert_eq!(called(&["copal", "varnishlog"]), Called::Stock);
+    }
+
+    #[test]
+    fn part_that_was_probably_meant_is_named() {
+        for (line, meant) in [
+            (&["copal", "deamon"][..], "; did you mean daemon?"),
+            (&["copal", "lgo"], "; did you mean log?"),
+            (&["copal", "varnishstats"], "; did you mean varnishstat?"),
+            (&["copal", "help", "wyh"], "; did you mean why?"),
+        ] {
+            let text = chosen(line).unwrap_err();
+            assert!(text.contains(meant), "{text}");
+        }
+        assert!(!chosen(&["copal", "nothing-like-it"]).unwrap_err().contains("did you mean"));
     }
 
     #[test]

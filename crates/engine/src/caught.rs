@@ -1,4 +1,6 @@
-//! Makes a panic cost only the request in which it happened, not the whole worker.
+//! Containment of panics: a panic costs only the request in which it happened, not the worker.
+//!
+//! *Invariant:* a panic in a request or fetch costs that request, not the worker.
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
@@ -6,10 +8,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::Poll;
 
-/// Runs a future to its end. If it panics, the error is the panic's text. The future lies with the caller: one that is handed over
-/// would take its room twice, in whoever waits for it.
+/// Runs a future to its end. If it panics, the error is the panic's text. The future stays with the
+/// caller: moved here, it would reserve its memory twice in the future that waits for it.
 ///
-/// After a panic, whatever the future had borrowed may be in any state: the caller must discard it.
+/// After a panic, everything that the future had borrowed may be in any state: the caller must
+/// discard it.
 pub(crate) async fn caught<F: Future>(mut future: Pin<&mut F>) -> Result<F::Output, String> {
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
         Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),

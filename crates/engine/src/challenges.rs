@@ -1,20 +1,22 @@
-//! Answers to an authority that asks over HTTP whether a name is ours, before it issues a certificate: [`Challenges`].
+//! Answers to the HTTP-01 challenges of a certificate authority, before it issues a certificate:
+//! [`Challenges`].
 //!
-//! Source: RFC 8555 §8.3. The manager asks for the certificate and says what to answer; while it asks for none there is
-//! nothing here, and a request pays for one flag. Shared by all loops; replaced as a whole.
+//! Source: RFC 8555 §8.3. The manager orders the certificate and sets the answers; without an order
+//! there are none, and a request costs the check of one flag. Shared by all event loops; replaced
+//! as a whole.
 
 use arc_swap::ArcSwap;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Where an authority asks; the token follows.
+/// Path of a challenge; the token follows.
 const PLACE: &[u8] = b"/.well-known/acme-challenge/";
 
-/// By token.
+/// Answers by token.
 type Answers = HashMap<Box<[u8]>, Arc<[u8]>>;
 
-/// What to answer to which token.
+/// Answers by token.
 #[derive(Default)]
 pub struct Challenges {
     is_any: AtomicBool,
@@ -22,7 +24,8 @@ pub struct Challenges {
 }
 
 impl Challenges {
-    /// Replaces all answers. Tokens that are not of the alphabet that RFC 8555 allows (base64url) are left out.
+    /// Replaces all answers. Tokens that are not of the alphabet that RFC 8555 allows (base64url)
+    /// are left out.
     pub fn set<'a>(&self, answers: impl Iterator<Item = (&'a str, &'a str)>) {
         let answers: Answers = answers
             .filter(|(token, _)| is_token(token.as_bytes()))
@@ -33,7 +36,7 @@ impl Challenges {
         self.is_any.store(is_any, Ordering::Release);
     }
 
-    /// Whether there are any.
+    /// True if there are any.
     #[inline]
     pub(crate) fn is_any(&self) -> bool {
         self.is_any.load(Ordering::Relaxed)

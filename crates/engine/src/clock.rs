@@ -1,4 +1,5 @@
-//! The time of day for the engine: wall-clock time that follows tokio's clock and stops when that is paused.
+//! The time of day for the engine: wall-clock time that follows tokio's clock and stops when that
+//! is paused.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +9,8 @@ use tokio::time::Instant;
 #[derive(Clone, Debug)]
 pub struct Clock {
     base: Instant,
-    /// Seconds since 1970 at `base`, as the bits of an `f64`; shared, so that a resync reaches every loop.
+    /// Seconds since 1970 at `base`, as the bits of an `f64`; shared, so that a resync applies to
+    /// every event loop.
     wall_at_base: Arc<AtomicU64>,
 }
 
@@ -32,7 +34,8 @@ impl Clock {
         f64::from_bits(self.wall_at_base.load(Ordering::Relaxed)) + since_base.as_secs_f64()
     }
 
-    /// Corrects the clock to show `wall` now. The worker does so every second, since the machine's clock may be adjusted.
+    /// Corrects the clock to show `wall` now. The worker does so every second, since the machine's
+    /// clock may be adjusted.
     pub fn resync(&self, wall: f64) {
         let at_base = wall - self.base.elapsed().as_secs_f64();
         self.wall_at_base.store(at_base.to_bits(), Ordering::Relaxed);

@@ -1,13 +1,16 @@
-//! What the request and fetch machines work with: [`Engine`], shared by all event loops, and [`Loop`], private to one.
+//! Shared state of the request and fetch machines: [`Engine`], shared by all event loops, and
+//! [`Loop`], private to one.
 //!
-//! Ownership: the worker makes one `Engine` (in an `Arc`), and one `Loop` (in an `Rc`) per event loop thread; sessions and
-//! fetches hold clones. A hit locks nothing here: parameters and the VCL table are replaced as a whole. Next file:
-//! `session.rs`.
+//! Ownership: the worker makes one `Engine` (in an `Arc`), and one `Loop` (in an `Rc`) per event
+//! loop thread; sessions and fetches hold clones. A hit takes no lock here: parameters and the VCL
+//! table are replaced as a whole. Next file: `session.rs`.
 
 use arc_swap::ArcSwap;
 use backend::{Dial, Pool, TestableRandom};
 use cache::Cache;
+use http2::head::HeadPool;
 use shm::counters::MainCounters;
+use shm::histogram::LoopHistograms;
 use shm::log::LogRing;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -17,6 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::task::Waker;
 use surface::counter::{Main, Mempool};
 use surface::parameter::Parameters;
+use surface::program::Called;
 use vmods::{NoSockets, SocketOptions};
 
 use crate::challenges::Challenges;
@@ -35,7 +39,7 @@ use crate::slicing::Refusals;
 use crate::storages::Storages;
 use crate::vxid::{VxidBlock, VxidSource};
 
-/// What all event loops share.
+/// State shared by all event loops.
 pub struct Engine {
     /// Current parameter values.
     pub parameters: ArcSwap<Parameters>,
@@ -53,6 +57,10 @@ pub struct Engine {
     pub identity: String,
     /// `server.hostname`.
     pub hostname: String,
+    /// The unique name of this worker in `Via` towards origins.
+    pub pseudonym: String,
+    /// Name of the server in responses.
+    pub name: Called,
     /// The current number of pipes (gauge `n_pipe`, limit `pipe_sess_max`).
     pub pipes: AtomicU32,
     /// Set when the worker stops: sessions then close after the current request.
@@ -61,19 +69,20 @@ pub struct Engine {
     pub fragment_fetch_bytes: AtomicU64,
     /// The random generator for directors and `std.random`; `debug.srandom` seeds it.
     pub random: TestableRandom,
-    /// What VMODs keep across VCLs and requests.
+    /// State that VMODs keep across VCLs and requests.
     pub vmod_state: vmods::SharedState,
-    /// Is told about every panic that cost a request.
+    /// Called with every panic in a request.
     pub panics: PanicHook,
     /// A compressed copy of an object is being made; there is one at a time.
     pub is_copying: AtomicBool,
-    /// What responses have said about the queries of their resources.
+    /// Rules of responses about the queries of their resources.
     pub query_rules: QueryRules,
-    /// What a certificate authority that asks over HTTP is told.
+    /// Answers to HTTP-01 challenges.
     pub challenges: Challenges,
     /// The memory held by all requests.
     pub memory: RequestMemory,
-    /// The current number of requests that wait for another's fetch (gauge `n_waiting`, limit `waiting_requests_max`).
+    /// The current number of requests that wait for another's fetch (gauge `n_waiting`, limit
+    /// `waiting_requests_max`).
     pub waiting: AtomicU32,
 }
 
@@ -87,11 +96,11 @@ impl Bound for Engine {
     }
 }
 
-/// What each event loop has for itself.
+/// State of one event loop.
 pub struct Loop {
     /// The shared part.
     pub engine: Arc<Engine>,
-    /// This loop's counters; the worker sums them into the segment.
+    /// This event loop's counters; the worker sums them into the segment.
     pub counters: Arc<MainCounters>,
     /// Opens connections to origins.
     pub dial: Rc<dyn Dial>,
@@ -99,17 +108,19 @@ pub struct Loop {
     pub pool: Pool,
     /// Connections to origins that requests share.
     pub(crate) connections: Connections,
-    /// What responses over HTTP/1 are received into.
+    /// Buffers for HTTP/1 responses.
     pub(crate) receive_buffers: Rc<ReceiveBuffers>,
-    /// What finished fetches have left for the next ones.
+    /// Memory that finished fetches have left for the next ones.
     pub(crate) spares: Spares,
     /// Options of client sockets; see [`Loop::with_sockets`].
     pub sockets: Rc<dyn SocketOptions>,
-    /// Its sessions that wait for a request.
+    /// The loop's sessions that wait for a request.
     pub idle_sessions: IdleSessions,
+    /// Memory of the heads of requests over HTTP/2.
+    pub(crate) http2_heads: Rc<HeadPool>,
     /// The clock.
     pub clock: Clock,
-    /// Which resources cannot be had in slices.
+    /// Resources that are not available in slices.
     pub(crate) slice_refusals: Refusals,
     vxids: VxidBlock,
     /// Finished requests with their buffers, for reuse.
@@ -117,17 +128,19 @@ pub struct Loop {
     /// Counters of this loop's sessions and fetches.
     pub(crate) sessions: Arc<PoolCounters>,
     pub(crate) fetches: Arc<PoolCounters>,
+    /// Histograms of this loop, and its counts of reasons.
+    pub(crate) histograms: Arc<LoopHistograms>,
     /// The memory held by this loop's requests and fetches.
     pub(crate) memory: Rc<Ledger>,
     /// The number of requests and fetches in progress, for which a stop waits. See [`Loop::work`].
     in_flight: Cell<usize>,
-    /// A body that lies in a file is being copied to memory.
+    /// A body in a file is being copied to memory.
     pub(crate) is_promoting: Cell<bool>,
-    /// Who is woken by a stop, by session.
-    stop_listeners: RefCell<HashMap<u32, Waker>>,
+    /// Wakers of sessions that a stop wakes, by session.
+    stop_listeners: RefCell<HashMap<u64, Waker>>,
 }
 
-/// The MEMPOOL counters of one loop.
+/// Measurements of one loop: its MEMPOOL counters, histograms and reasons.
 #[derive(Clone, Default)]
 pub struct LoopPools {
     /// `req`: requests.
@@ -136,10 +149,12 @@ pub struct LoopPools {
     pub sessions: Arc<PoolCounters>,
     /// `busyobj`: fetches.
     pub fetches: Arc<PoolCounters>,
+    /// Histograms and counts of reasons.
+    pub histograms: Arc<LoopHistograms>,
 }
 
 impl Loop {
-    /// A loop. Whoever publishes `counters` adds up those of all loops.
+    /// Creates a loop. The publisher of `counters` adds up those of all loops.
     #[must_use]
     pub fn new(engine: Arc<Engine>, counters: Arc<MainCounters>, dial: Rc<dyn Dial>, clock: Clock) -> Loop {
         Loop {
@@ -153,12 +168,14 @@ impl Loop {
             spares: Spares::default(),
             sockets: Rc::new(NoSockets),
             idle_sessions: IdleSessions::default(),
+            http2_heads: Rc::default(),
             clock,
             slice_refusals: Refusals::default(),
             vxids: VxidBlock::default(),
             requests: RequestPool::default(),
             sessions: Arc::default(),
             fetches: Arc::default(),
+            histograms: Arc::default(),
             in_flight: Cell::new(0),
             is_promoting: Cell::new(false),
             stop_listeners: RefCell::default(),
@@ -171,25 +188,26 @@ impl Loop {
         Loop { sockets, ..self }
     }
 
-    /// Sets the published counters for requests, sessions and fetches. `mempool_sizes.rs` supplies the sizes of the latter two.
+    /// Sets the published counters for requests, sessions and fetches. `mempool_sizes.rs` supplies
+    /// the sizes of the latter two.
     #[must_use]
     pub fn with_pool_counters(self, pools: LoopPools) -> Loop {
-        let LoopPools { requests, sessions, fetches } = pools;
-        Loop { requests: RequestPool::counting(requests), sessions, fetches, ..self }
+        let LoopPools { requests, sessions, fetches, histograms } = pools;
+        Loop { requests: RequestPool::counting(requests), sessions, fetches, histograms, ..self }
     }
 
-    /// What counts the bytes that a connection has encrypted ahead of its client.
+    /// Counter of the bytes that a connection has encrypted ahead of its client.
     #[must_use]
     pub fn sent_ahead(&self) -> SentAhead {
         SentAhead::new(Rc::clone(&self.memory))
     }
 
     /// The next transaction id.
-    pub(crate) fn next_vxid(&self) -> u32 {
+    pub(crate) fn next_vxid(&self) -> u64 {
         self.vxids.next(&self.engine.vxids)
     }
 
-    /// Counts a session for as long as the result lives.
+    /// Counts a session for as long as the result exists.
     #[must_use]
     pub(crate) fn count_session(&self) -> Counted {
         Counted::new(&self.sessions)
@@ -207,28 +225,32 @@ impl Loop {
         self.in_flight.get()
     }
 
-    /// Marks a request or fetch as in progress for as long as the result lives. Idle connections hold none.
+    /// Marks a request or fetch as in progress for as long as the result exists. Idle connections
+    /// hold none.
     #[must_use]
     pub fn work(self: &Rc<Self>) -> Work {
         self.memory.begin();
         Work(self.stay())
     }
 
-    /// Keeps a worker that stops for as long as the result lives, without being a request: it does not count as memory.
+    /// Keeps a worker that stops for as long as the result exists, without being a request: it does
+    /// not count as memory.
     #[must_use]
     pub(crate) fn stay(self: &Rc<Self>) -> Presence {
         self.in_flight.set(self.in_flight.get() + 1);
         Presence(Rc::clone(self))
     }
 
-    /// Has a stop wake the task of that session for as long as the result lives. What it then looks at is [`Engine::draining`].
+    /// Has a stop wake the task of that session for as long as the result exists. The task then
+    /// checks [`Engine::draining`].
     #[must_use]
-    pub(crate) fn listen_for_stop(self: &Rc<Self>, session: u32, waker: &Waker) -> StopListener {
+    pub(crate) fn listen_for_stop(self: &Rc<Self>, session: u64, waker: &Waker) -> StopListener {
         self.stop_listeners.borrow_mut().insert(session, waker.clone());
         StopListener { context: Rc::clone(self), session }
     }
 
-    /// Wakes the sessions whose clients want to be told of a stop, after [`Engine::draining`] was set. Returns whether there are any.
+    /// Wakes the sessions whose clients must be notified of a stop, after [`Engine::draining`] was
+    /// set. Returns true if there are any.
     pub fn tell_of_stop(&self) -> bool {
         let listeners: Vec<Waker> = self.stop_listeners.borrow().values().cloned().collect();
         let is_anybody = !listeners.is_empty();
@@ -236,16 +258,18 @@ impl Loop {
         is_anybody
     }
 
-    /// Whether requests hold nearly as much memory as all of them may: what can do with less has to.
+    /// True if requests hold nearly as much memory as all of them may: then everything that can use
+    /// less memory must.
     #[must_use]
     pub fn is_memory_short(&self) -> bool {
         self.memory.is_short()
     }
 
-    /// Closes connections to origins that are not used: see [`Pool::sweep`]. Call it about once a second.
-    pub fn sweep_origins(&self, now: f64, idle_timeout: f64) {
-        self.pool.sweep(now, idle_timeout);
-        self.connections.sweep(now, idle_timeout);
+    /// Closes connections to origins that are not used: see [`Pool::close_idle`]. Must be called
+    /// about once a second.
+    pub fn close_idle_origins(&self, now: f64, idle_timeout: f64) {
+        self.pool.close_idle(now, idle_timeout);
+        self.connections.close_idle(now, idle_timeout);
     }
 
     /// The number of connections to origins that requests share.
@@ -260,7 +284,7 @@ impl Loop {
     }
 }
 
-/// What a stop waits for, see [`Loop::stay`].
+/// Keeps a stopping worker alive, see [`Loop::stay`].
 pub(crate) struct Presence(Rc<Loop>);
 
 impl Drop for Presence {
@@ -272,13 +296,13 @@ impl Drop for Presence {
 /// A session that is woken by a stop, see [`Loop::listen_for_stop`].
 pub(crate) struct StopListener {
     context: Rc<Loop>,
-    session: u32,
+    session: u64,
 }
 
 impl Drop for StopListener {
     fn drop(&mut self) {
         let waker = self.context.stop_listeners.borrow_mut().remove(&self.session);
-        // After the table is free again: a waker may be the last that holds a task.
+        // Dropped after the table is free again: a waker may be the last reference to a task.
         drop(waker);
     }
 }

@@ -1,17 +1,21 @@
-//! Compressed copies of objects: made once, in the background, and kept in the index beside the original.
+//! Compressed copies of objects: made once, in the background, and kept in the index together with
+//! the original.
 //!
 //! ```text
-//! a hit that could be shorter ──order──▶ a thread packs it, slowly ──▶ kept ──▶ later hits send it
-//!                                                                 └──▶ no gain: a copy without body, so that nobody tries again
+//! a hit that could be shorter ─order─▶ a thread compresses, slowly ┬▶ kept ─▶ later hits send it
+//!                                                                  └▶ no gain: a copy without
+//!                                                                     body, not tried again
 //! ```
 //!
-//! One copy is made at a time in the whole worker, by a thread of the pool for what blocks, which sleeps between its steps so
-//! that it takes no more of a core than the parameter `compress_cpu` says. An order that comes meanwhile is forgotten: an
-//! object that is asked for often is soon asked for again. `cache::Cache::copy` says why a copy never outlives its original;
-//! `docs/decisions/compressed-copies.md` why it is an object of its own. Next file: `request/coding.rs`.
+//! One copy is made at a time in the whole worker, by a thread of the pool for blocking work, which
+//! sleeps between its steps so that it takes no more of a core than the parameter `compress_cpu`
+//! allows. An order that arrives during that is dropped: an object that is requested often is soon
+//! requested again. `cache::Cache::copy` explains why a copy never outlives its original;
+//! `docs/decisions/compressed-copies.md` why it is an object of its own. Next file:
+//! `request/coding.rs`.
 
 use crate::bodies::codings::{coding_of, flag_of};
-use crate::bodies::filed::{are_there, held_bytes};
+use crate::bodies::disk_tier::{are_there, held_bytes};
 use crate::context::{Engine, Loop};
 use crate::memory::Held;
 use body::{Brotli, Chain, FilterError, Flow, Gunzip, Gzip, Machine, Unbrotli, Unzstd, Zstd};
@@ -30,18 +34,19 @@ use surface::limits::{COPIED_BYTES_MAX, COPY_GAIN_PART, FILTER_STEP_BYTES_MAX};
 use surface::parameter::Parameters;
 use surface::tag::Tag;
 
-/// After this much work the thread pauses.
+/// Time of work after which the thread pauses.
 const WORK_AT_ONCE: Duration = Duration::from_millis(5);
 
 /// Bytes of a key that objects keep.
 const KEY_BYTES: usize = 24;
 
-/// The key of the copy of an object in that coding. No request has it: it is a digest of what only the original tells.
+/// The key of the copy of an object in that coding. No request has this key: it is a digest of data
+/// that only the original contains.
 pub(crate) fn key(original: &Object, encoding: Encoding) -> [u8; 32] {
     derived_key(original, encoding.name())
 }
 
-/// The key of what stands for an object in a way that has this name.
+/// The key of a derived object with this name, such as a copy.
 pub(crate) fn derived_key(original: &Object, name: &str) -> [u8; 32] {
     let mut digest = Sha256::new();
     digest.update(b"compressed copy\0");
@@ -52,7 +57,8 @@ pub(crate) fn derived_key(original: &Object, name: &str) -> [u8; 32] {
     digest.finalize().into()
 }
 
-/// Has a copy made, unless another one is being made, the operator wants none, or memory is short.
+/// Has a copy made, unless another one is being made, the operator has disabled them, or memory is
+/// short.
 pub(crate) fn order(context: &Rc<Loop>, original: &Arc<Object>, encoding: Encoding) {
     let engine = &context.engine;
     let parameters = engine.parameters.load();
@@ -86,8 +92,8 @@ impl Drop for Turn {
     }
 }
 
-/// Puts a copy beside its original; an empty one says that there is nothing to gain. It dies with the last moment at which
-/// the original may be sent.
+/// Adds a copy to its original; an empty one means that there is nothing to gain. It expires with
+/// the last moment at which the original may be sent.
 async fn keep(context: &Loop, original: &Arc<Object>, encoding: Encoding, body: &[u8]) {
     if original.is_removed() {
         return;
@@ -95,7 +101,7 @@ async fn keep(context: &Loop, original: &Arc<Object>, encoding: Encoding, body: 
     let engine = &context.engine;
     let attributes = ObjectAttributes {
         key: key(original, encoding),
-        xid: original.xid(),
+        xid: original.vxid(),
         origin: original.origin(),
         ttl: original.ttl() + original.grace(),
         flags: flag_of(encoding),
@@ -110,7 +116,7 @@ async fn keep(context: &Loop, original: &Arc<Object>, encoding: Encoding, body: 
     let mut encoded = Vec::new();
     head.encode(&mut encoded);
     let parameters = engine.parameters.load();
-    let is_for_memory = original.is_filed() && body.len() as u64 <= parameters.storage_promote_bytes;
+    let is_for_memory = original.is_on_disk() && body.len() as u64 <= parameters.storage_promote_bytes;
     let store = match is_for_memory && engine.storages.promote(&parameters) && !is_pinned(original) {
         true => engine.storages.next_in_memory(),
         false => engine.storages.store(u32::from(original.store_number().unwrap_or(0))),
@@ -122,7 +128,7 @@ async fn keep(context: &Loop, original: &Arc<Object>, encoding: Encoding, body: 
     copy.finish();
     engine.cache.keep_copy(&copy);
     context.count(if body.is_empty() { Main::NCopiesRefused } else { Main::NCopies });
-    let (xid, from, to, name) = (original.xid(), original.available_bytes(), body.len(), encoding.name());
+    let (xid, from, to, name) = (original.vxid(), original.available_bytes(), body.len(), encoding.name());
     let text = match to {
         0 => format!("copies: {xid} stays as it is, {from} bytes: {name} is no shorter"),
         _ => format!("copies: {xid} has a copy in {name}, {to} bytes for {from}"),
@@ -130,17 +136,17 @@ async fn keep(context: &Loop, original: &Arc<Object>, encoding: Encoding, body: 
     engine.ring.write(Tag::Notice, LogId::NONE, text.as_bytes());
 }
 
-/// What came of the work.
+/// Result of the work.
 enum Made {
     /// A shorter body.
     Body(Vec<u8>),
-    /// It would be hardly shorter, or the stored body is damaged or too long.
+    /// The copy would be hardly shorter, or the stored body is damaged or too long.
     NoGain,
     /// The worker stops.
     GivenUp,
 }
 
-/// Everything that the thread needs.
+/// State that the thread needs.
 struct Work {
     engine: Arc<Engine>,
     original: Arc<Object>,
@@ -148,7 +154,7 @@ struct Work {
     to: Encoding,
     level: u64,
     cpu_percent: u32,
-    /// The copy is of use only if it is no longer than this.
+    /// The copy is useful only if it is no longer than this.
     bytes_max: u64,
 }
 
@@ -169,7 +175,8 @@ impl Work {
             cpu_percent: u32::try_from(parameters.compress_cpu).unwrap_or(100).clamp(1, 100),
             bytes_max: match from {
                 None | Some(Encoding::Gzip) => stored_bytes - stored_bytes / COPY_GAIN_PART,
-                // Those who ask for this copy cannot use what is stored: anything is better than unpacking it each time.
+                // Clients that request this copy cannot use the stored body: any coding is better
+                // than decoding it each time.
                 Some(Encoding::Brotli | Encoding::Zstd) => COPIED_BYTES_MAX,
             },
         }
@@ -207,7 +214,7 @@ impl Work {
         }
     }
 
-    /// The packed body; `None` when it gets too long or the worker stops.
+    /// The compressed body; `None` if it becomes too long or the worker stops.
     fn packed(&self) -> Result<Option<Vec<u8>>, FilterError> {
         let mut chain = Chain::default();
         for machine in self.machines() {
@@ -217,7 +224,7 @@ impl Work {
         let (mut out, mut offset, mut pace) = (Vec::new(), 0, Pace::new(self.cpu_percent));
         let mut reader = self.original.reader();
         while !chain.has_ended() {
-            if let Some(reader) = reader.as_mut().filter(|_| self.original.is_filed()) {
+            if let Some(reader) = reader.as_mut().filter(|_| self.original.is_on_disk()) {
                 // This is a thread of its own, which may wait.
                 tokio::runtime::Handle::current().block_on(are_there(reader, offset));
                 if reader.has_failed() {
@@ -253,14 +260,14 @@ impl Pace {
         Pace { begun: Instant::now(), percent }
     }
 
-    /// Sleeps if it is time to.
+    /// Sleeps if enough work was done.
     fn keep(&mut self) {
         if self.begun.elapsed() >= WORK_AT_ONCE {
             self.rest();
         }
     }
 
-    /// Sleeps for what was done since the last time.
+    /// Sleeps for the work done since the last time.
     fn rest(&mut self) {
         std::thread::sleep(self.begun.elapsed() * (100 - self.percent) / self.percent);
         self.begun = Instant::now();

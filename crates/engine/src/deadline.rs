@@ -1,8 +1,8 @@
 //! A time limit that costs nothing as long as it is not reached.
 //!
-//! Arming a timer for every read and write would be most of the cost of a hit. So the timer of a connection is moved only when
-//! it fires too early, and asked only if it has, or somebody else waits for it. *Invariant:* the timer is armed for `due` or
-//! earlier.
+//! Arming a timer for every read and write would be most of the cost of a hit. So the timer of a
+//! connection is moved only when it fires too early, and polled only if it has, or another task
+//! waits for it. *Invariant:* the timer is armed for `due` or earlier.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,7 +14,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 /// The longest meaningful limit; anything longer counts as no limit.
 const FOREVER: Duration = Duration::from_secs(20 * 365 * 86_400);
 
-/// A parameter in seconds as a duration: negative values become 0, values too large become `FOREVER`.
+/// A parameter in seconds as a duration: negative values become 0, values too large become
+/// `FOREVER`.
 pub(crate) fn duration(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(FOREVER).min(FOREVER)
 }
@@ -23,7 +24,7 @@ pub(crate) fn duration(seconds: f64) -> Duration {
 pub(crate) struct Deadline {
     due: Instant,
     timer: Option<Pin<Box<Sleep>>>,
-    /// Who is woken when it fires.
+    /// The task to wake when it fires.
     waiter: Option<Waker>,
 }
 
@@ -38,7 +39,8 @@ impl Deadline {
         self.due = due;
     }
 
-    /// Ready once the limit is reached. Otherwise the task is woken at that time, or earlier, in which case it must poll again.
+    /// Ready once the limit is reached. Otherwise the task is woken at that time, or earlier, in
+    /// which case it must poll again.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let due = self.due;
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
@@ -81,7 +83,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_waits_last_is_woken_at_the_limit() {
+    async fn last_task_to_wait_is_woken_at_the_deadline() {
         struct Woken(std::sync::atomic::AtomicBool);
         impl std::task::Wake for Woken {
             fn wake(self: std::sync::Arc<Self>) {
@@ -107,11 +109,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn task_that_has_used_up_its_budget_is_woken_all_the_same() {
+    async fn task_without_budget_is_still_woken() {
         let mut deadline = Deadline::new();
         deadline.set(Instant::now() + Duration::from_secs(1));
         poll_fn(|context| {
-            // The first time, when there is no timer yet.
+            // Runs once, when there is no timer yet.
             while deadline.timer.is_none() && has_budget_remaining() {
                 let _ = std::pin::pin!(tokio::task::coop::consume_budget()).poll(context);
             }

@@ -1,13 +1,19 @@
 //! One request and its response, as a transport passes them to the request machine: [`Exchange`].
 //!
-//! The machine knows nothing of the wire. It gets the head, a body to read, and something to write a response to. How bytes are
-//! framed, what `Connection` and `Expect` mean, and how the next request follows on the same connection is up to the transport.
-//! HTTP/1 is one transport (`transport/http1.rs`); a stream of another protocol, or a page that includes a fragment, would be
-//! others.
+//! The machine is independent of the wire format. It gets the head, a body to read, and a sink for
+//! the response. The transport handles the framing of bytes, the meaning of `Connection` and
+//! `Expect`, and the sequence of requests on one connection. HTTP/1 is one transport
+//! (`transport/http1.rs`); a stream of another protocol, or a page that includes a fragment, would
+//! be others.
 //!
-//! Methods that wait are poll functions, so that a transport can be used as `dyn` without boxed futures and the machine is
-//! compiled only once. Several exchanges of one connection may run at the same time: each has its own [`Exchange`],
-//! `SessionView` and `Request`. `request::run` runs an exchange from start to end. Next file: `request.rs`.
+//! Methods that wait are poll functions, so that a transport can be used as `dyn` without boxed
+//! futures and the machine is compiled only once. Several exchanges of one connection may run at
+//! the same time: each has its own [`Exchange`], `SessionView` and `Request`. `request::run` runs
+//! an exchange from start to end. Next file: `request.rs`.
+//!
+//! *Invariant:* the request machine is independent of the wire format: only `transport` and
+//! `origin` handle framing, `Connection`, `Expect` and pipelining. No exchange sees data of another
+//! one: each has its own request, body, delivery and view of the session.
 
 use message::Message;
 use shm::log::LogBuffer;
@@ -18,10 +24,10 @@ use surface::reason::Reason;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
-/// What a head announces about its body.
+/// Announcement of a body in a head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum BodyAnnounced {
-    /// There is no body.
+    /// No body.
     #[default]
     None,
     /// A body of this many bytes.
@@ -40,14 +46,14 @@ impl BodyAnnounced {
         }
     }
 
-    /// Whether no body bytes will come.
+    /// True if no body bytes will follow.
     #[must_use]
     pub fn is_empty(self) -> bool {
         matches!(self, BodyAnnounced::None | BodyAnnounced::Length(0))
     }
 }
 
-/// What was received is not a valid request.
+/// A malformed request.
 #[derive(Clone, Debug, Default)]
 pub struct Malformed {
     /// The payload of a `BogoHeader` record; `None` for no record.
@@ -67,7 +73,7 @@ pub struct Refusal {
     pub counter: Main,
     /// The reason, for the log.
     pub reason: Reason,
-    /// Why the session ends after the answer.
+    /// Reason for ending the session after the answer.
     pub close: CloseReason,
 }
 
@@ -79,29 +85,32 @@ pub struct BodyBroken(pub &'static str);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SendError;
 
-/// How long sending a response may take.
+/// Time limits for sending a response.
 #[derive(Clone, Copy, Debug)]
 pub struct SendLimits {
-    /// For each write to make some progress, in seconds. A timeout is logged, but sending goes on, as in Varnish.
+    /// Limit for each write to make some progress, in seconds. A timeout is logged, but sending
+    /// continues, as in Varnish.
     pub idle: f64,
-    /// For everything from `since` on, in seconds, including the time spent waiting for the origin.
+    /// Limit for everything from `since` on, in seconds, including the time spent waiting for the
+    /// origin.
     pub total: f64,
-    /// When the delivery began.
+    /// Time when the delivery began.
     pub since: Instant,
 }
 
-/// What is heard of a client that waits.
+/// Event on the connection of a waiting client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Heard {
-    /// It has broken the connection, or given the request up.
+pub enum ClientEvent {
+    /// The client has broken the connection, or cancelled the request.
     Gone,
-    /// It will send nothing more. Compat: it may still want its answer, unless the parameter `client_half_close` says otherwise.
+    /// The client will send nothing more. Compat: it may still expect its answer, unless the
+    /// parameter `client_half_close` says otherwise.
     End,
-    /// It sends ahead.
+    /// The client sends bytes ahead.
     More,
 }
 
-/// How much of a response was sent.
+/// Amount of a response that was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sent {
     /// Bytes of heads. A full head counts completely, even if sending it failed.
@@ -117,22 +126,22 @@ pub trait Duplex: AsyncRead + AsyncWrite + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Duplex for S {}
 
-/// A connection handed over to a pipe.
+/// A connection that is handed over to a pipe.
 pub struct Wire<'a> {
     /// The connection.
     pub stream: &'a mut dyn Duplex,
-    /// What was received after the request's head.
+    /// Bytes received after the request's head.
     pub ahead: Vec<u8>,
 }
 
-/// Most pieces that [`Gathering::poll_send_pieces`] takes: a body of a megabyte whose length was not known lies in nine, each
-/// twice as long as the one before it.
+/// Most pieces that [`Gathering::poll_send_pieces`] takes: a body of a megabyte whose length was
+/// unknown is stored in nine, each twice as long as the one before it.
 pub const PIECES_MAX: usize = 10;
 
 /// A transport that sends several pieces of a body at once.
 pub trait Gathering {
-    /// As [`Exchange::poll_send`], for up to [`PIECES_MAX`] pieces, none of them empty. Call it with the same pieces until it is
-    /// ready.
+    /// As [`Exchange::poll_send`], for up to [`PIECES_MAX`] pieces, none of them empty. Must be
+    /// called with the same pieces until it is ready.
     fn poll_send_pieces(
         &mut self,
         context: &mut Context<'_>,
@@ -142,7 +151,8 @@ pub trait Gathering {
     ) -> Poll<Result<(), SendError>>;
 }
 
-/// One request and its response on some transport. The machine calls the methods of each group in the order given here.
+/// One request and its response on some transport. The machine calls the methods of each group in
+/// the order given here.
 pub trait Exchange {
     /// The protocol, as `req.transport` shows it: `HTTP/1`.
     fn protocol(&self) -> &'static str;
@@ -152,26 +162,38 @@ pub trait Exchange {
         b"HTTP/1.1"
     }
 
-    /// Turns the head into what the machine should see, and returns what body follows.
+    /// Changes the head into the form for the machine, and returns the announcement of the body
+    /// that follows.
     ///
     /// # Errors
     /// The head is malformed, or the end of its body cannot be determined.
     fn open(&mut self, head: &mut Message, log: &mut LogBuffer) -> Result<BodyAnnounced, Malformed>;
 
-    /// What was received of a malformed request, for the log.
+    /// The received part of a malformed request, for the log.
     fn garbage(&self) -> &[u8];
 
-    /// Checks what the protocol demands of a request. Returns why the session ends after it, if it does.
+    /// Checks the protocol's requirements on a request. Returns the reason to end the session after
+    /// it, if there is one.
     ///
     /// # Errors
     /// The answer that the protocol prescribes.
     fn admit(&mut self, head: &mut Message, log: &mut LogBuffer) -> Result<Option<CloseReason>, Refusal>;
 
-    /// Whether the client still waits for `100 Continue`; afterwards none is owed any more.
+    /// True if the client still waits for `100 Continue`; after this call it counts as sent.
     fn take_continue(&mut self) -> bool;
 
-    /// Waits for bytes of the request's body. Returns how many are in [`Exchange::body`], for the caller to consume; 0 at the
-    /// end of the body. A wait that is given up loses nothing.
+    /// True if the client expects `100 Continue`, which it may have been sent.
+    fn expects_continue(&self) -> bool {
+        false
+    }
+
+    /// True if the client still waits for `100 Continue`.
+    fn owes_continue(&self) -> bool {
+        false
+    }
+
+    /// Waits for bytes of the request's body. Returns the number of bytes in [`Exchange::body`],
+    /// for the caller to consume; 0 at the end of the body. Cancelling a wait loses nothing.
     fn poll_body(&mut self, context: &mut Context<'_>, idle_seconds: f64) -> Poll<Result<usize, BodyBroken>>;
 
     /// The bytes of the body that were received and not consumed.
@@ -180,27 +202,30 @@ pub trait Exchange {
     /// Marks `count` of these bytes as used.
     fn consume_body(&mut self, count: usize);
 
-    /// Asks for the trailers of the request's body, before any of it is read.
+    /// Requests the trailers of the request's body, before any of it is read.
     fn keep_trailers(&mut self) {}
 
-    /// These trailers, once the body has ended; `None` if there are none.
+    /// The trailers of the request's body, once it has ended; `None` if there are none.
     fn take_trailers(&mut self) -> Option<Message> {
         None
     }
 
-    /// Whether any of the body was read from the wire. If so, the rest is no longer a complete body that could be forwarded.
+    /// True if any of the body was read from the wire. If so, the rest is no longer a complete body
+    /// that could be forwarded.
     fn is_body_begun(&self) -> bool;
 
-    /// Whether the unread rest of the body must be read before the connection can carry another request.
+    /// True if the unread rest of the body must be read before the connection can carry another
+    /// request.
     fn must_drain(&self, response: &Message) -> bool;
 
-    /// How the body is received, for its `VfpAcct` record.
+    /// Kind of receiving the body, for its `VfpAcct` record.
     fn body_source(&self) -> &'static str;
 
     /// Adds the headers of an error response that is made here, before VCL sees it.
     fn describe_synthetic(&self, response: &mut Message, log: &mut LogBuffer);
 
-    /// Adds the headers that describe the framing of the response, after VCL has run. `close` is why the session ends after it.
+    /// Adds the headers that describe the framing of the response, after VCL has run. `close` is
+    /// the reason to end the session after it.
     fn frame(&mut self, response: &mut Message, log: &mut LogBuffer, has_body: bool, close: &mut Option<CloseReason>);
 
     /// Accepts a response head; it is sent with the next [`Exchange::poll_send`].
@@ -209,21 +234,27 @@ pub trait Exchange {
     /// As [`Exchange::begin`], for a status without headers or body, interim (1xx) or final.
     fn begin_bare(&mut self, status: u16, limits: SendLimits);
 
-    /// Whether the request's body can be received while the response is sent. Then [`Exchange::poll_hear`] also tells at any
-    /// time that the client has given this request up.
+    /// True if the request's body can be received while the response is sent. Then
+    /// [`Exchange::poll_client_event`] also reports at any time that the client has cancelled this
+    /// request.
     fn is_duplex(&self) -> bool {
         false
     }
 
-    /// Whether the client can be sent interim responses (1xx) with headers.
+    /// Ends the request without a response, if the client is then allowed to send it again whatever
+    /// its method.
+    fn refuse(&mut self) {}
+
+    /// True if the client can be sent interim responses (1xx) with headers.
     fn takes_interim(&self) -> bool {
         false
     }
 
-    /// As [`Exchange::begin`], for an interim response. Call it only if the client takes them, and as often as there are some.
+    /// As [`Exchange::begin`], for an interim response. Must be called only if the client accepts
+    /// them; may be called several times.
     fn begin_interim(&mut self, _response: &Message, _limits: SendLimits) {}
 
-    /// Whether trailers can be sent after the body of the response that has been framed.
+    /// True if trailers can be sent after the body of the response that has been framed.
     fn sends_trailers(&self) -> bool {
         false
     }
@@ -231,8 +262,8 @@ pub trait Exchange {
     /// The trailers of the response, to be sent with its end.
     fn put_trailers(&mut self, _trailers: &Message) {}
 
-    /// Sends the rest of the head, a piece of body (perhaps empty) and, if `is_last`, the end of the response. Call it with the
-    /// same piece until it is ready.
+    /// Sends the rest of the head, a piece of body (perhaps empty) and, if `is_last`, the end of
+    /// the response. Must be called with the same piece until it is ready.
     fn poll_send(
         &mut self,
         context: &mut Context<'_>,
@@ -246,23 +277,24 @@ pub trait Exchange {
         None
     }
 
-    /// How much was sent.
+    /// Amount that was sent.
     fn sent(&self) -> Sent;
 
-    /// How the body is sent, for its `VdpAcct` record.
+    /// Kind of sending the body, for its `VdpAcct` record.
     fn body_sink(&self) -> &'static str;
 
-    /// Ready when something is heard of the client while nobody reads from it.
-    fn poll_hear(&mut self, context: &mut Context<'_>) -> Poll<Heard>;
+    /// Ready at an event of the client during a time without reads.
+    fn poll_client_event(&mut self, context: &mut Context<'_>) -> Poll<ClientEvent>;
 
-    /// Lets the client's TLS handshake go on, whose end somebody waits for. Only for transports on whose connection nobody else
-    /// reads meanwhile.
+    /// Drives the client's TLS handshake, while a task waits for its end. Only for transports on
+    /// whose connection no other task reads at that time.
     fn drive_handshake(&mut self, _context: &mut Context<'_>) {}
 
-    /// Whether there is a connection to hand over, which a pipe needs.
+    /// True if there is a connection to hand over, which a pipe needs.
     fn has_wire(&self) -> bool;
 
-    /// Whether the client asks for nothing but a connection: to any other request than a piped one the answer is no.
+    /// True if the client requests nothing but a connection: unless it is piped, the request is
+    /// refused.
     fn wants_wire(&self) -> bool {
         false
     }

@@ -1,31 +1,33 @@
-//! The origin's side of a request: its steps in the order in which they run, the table of legal transitions, and the loop.
+//! The fetch machine, the origin's side of a request: its steps in the order in which they run, the
+//! table of legal transitions, and the loop.
 //!
 //! ```text
 //! Prepare → Send → Response ┬→ Body ───────┬→ Commit → Done
-//!                           └→ Revalidate ─┘     ↑     a 304: vcl_backend_refresh, if the VCL has one
-//!    what goes wrong before a client has seen anything → Error ┘ (vcl_backend_error)
-//!    Response and Error → Stale → Done: a stale object answers instead
-//!    vcl_backend_response and vcl_backend_error may say retry → Retry → Prepare
-//!    abandon, fail, or a body that breaks while it is streamed → Fail → Done
+//!                           └→ Revalidate ─┘     ↑     a 304: vcl_backend_refresh, if defined
+//!      failure before delivery has begun → Error ┘     vcl_backend_error
+//!   Response and Error → Stale → Done: a stale object answers instead
+//!   vcl_backend_response and vcl_backend_error may return retry → Retry → Prepare
+//!   abandon, fail, or a body that breaks while it is streamed → Fail → Done
 //! ```
 //!
-//! The old dialects have only `vcl_fetch`, which decides for the client: `legacy.rs`. A fetch is a task of its own on the loop
-//! of the request that ordered it; the client's side waits on the [`FetchTicket`]. *Invariants:* only transitions of [`LEGAL`]
-//! happen; the ticket is answered exactly once; the busy mark is released however the fetch ends, even by a panic; an object is
+//! The old dialects have only `vcl_fetch`, which decides for the client: `legacy.rs`. A fetch is a
+//! task of its own on the event loop of the request that ordered it; the client's side waits on the
+//! [`FetchTicket`]. *Invariants:* only transitions of [`LEGAL`] happen; the ticket is answered
+//! exactly once; the busy mark is released however the fetch ends, even by a panic; an object is
 //! marked complete only when its whole body is in it.
 
 mod body;
+mod body_relay;
+mod cacheability;
 mod commit;
 mod early;
 mod error;
 mod fail;
 pub(crate) mod failure;
 mod fill;
-mod judgement;
 mod legacy;
 mod overflow;
 mod part;
-mod passage;
 mod prepare;
 mod query_rule;
 mod refresh;
@@ -33,6 +35,7 @@ mod response;
 mod retry;
 mod revalidate;
 mod send;
+pub(crate) mod sent_body;
 mod slice;
 mod storage;
 mod transmit;
@@ -40,13 +43,13 @@ mod upload;
 mod vcl;
 mod why;
 
-pub(crate) mod aside;
 pub(crate) mod filters;
 pub mod interest;
 pub mod legacy_order;
 pub mod mode;
 pub(crate) mod no_connection;
 pub mod order;
+pub(crate) mod out_of_band;
 pub(crate) mod spare;
 pub(crate) mod stale;
 pub(crate) mod task;
@@ -57,6 +60,7 @@ use crate::mempool_counts::Counted;
 use crate::request::delivered::Delivered;
 use backend::{Notes, ResolveContext};
 pub use mode::FetchMode;
+pub(crate) use order::Ordered;
 pub use order::{FetchAnswer, FetchOrder, FetchReport, FetchTicket};
 use shm::log::{LogBuffer, LogId};
 use std::pin::pin;
@@ -97,7 +101,7 @@ pub(crate) enum Step {
     Done,
 }
 
-/// Which step may follow which.
+/// Legal transitions: each step with the steps that may follow it.
 pub(crate) const LEGAL: &[(Step, &[Step])] = &[
     (Step::Prepare, &[Step::Send, Step::Error, Step::Fail]),
     (Step::Send, &[Step::Response, Step::Send, Step::Error, Step::Fail]),
@@ -112,7 +116,7 @@ pub(crate) const LEGAL: &[(Step, &[Step])] = &[
     (Step::Done, &[]),
 ];
 
-/// Whether `to` may follow `from`.
+/// True if `to` may follow `from`.
 fn is_legal(from: Step, to: Step) -> bool {
     LEGAL.iter().any(|(step, next)| *step == from && next.contains(&to))
 }
@@ -123,7 +127,7 @@ pub(crate) struct Fetch {
     log: LogBuffer,
     machine: Machine,
     scratch: Scratch,
-    /// What its steps and its VCL work on.
+    /// State that the steps and VCL work on.
     task: FetchTask,
     _work: Work,
     _counted: Counted,
@@ -146,7 +150,7 @@ pub fn start(context: &Rc<Loop>, order: FetchOrder<'_>) -> FetchTicket {
 }
 
 impl Drop for Fetch {
-    /// Leaves its memory to the next one.
+    /// Leaves the fetch's buffers to the next fetch.
     fn drop(&mut self) {
         if self.context.requests.are_many() {
             return;
@@ -216,7 +220,7 @@ impl Fetch {
         let notes = Notes::new();
         self.task.vmod_state.leave(&self.task.order.vcl.directors, &notes);
         crate::world::log_notes(&self.context.engine, &mut self.log, &notes);
-        let uploaded_bytes = self.task.life.uploaded_bytes.take();
+        let uploaded_bytes = self.task.life.upload.take().map_or(0, |upload| upload.bytes());
         self.task.life.account.request_body += uploaded_bytes;
         self.count_backend(Vbe::BereqBodybytes, uploaded_bytes);
         let account = self.task.life.account;
@@ -227,7 +231,8 @@ impl Fetch {
         self.log.end();
     }
 
-    /// Leaves everything as if the fetch had failed: no unfinished object, and nobody left waiting.
+    /// Leaves everything as if the fetch had failed: no unfinished object, and no request left
+    /// waiting.
     fn after_panic(&mut self, text: &str) {
         self.context.engine.panics.tell(text);
         self.log.record_parts(Tag::FetchError, &[b"Internal error: ", text.as_bytes()]);
@@ -237,8 +242,9 @@ impl Fetch {
         self.end();
     }
 
-    /// Frees what the fetch does not need while the origin thinks: only what the log has collected stays. A few fetches keep it, because
-    /// it takes longer to make than to keep.
+    /// Frees the memory that the fetch does not need while it waits for the origin: only the
+    /// collected log records stay. A few fetches keep it, because it takes longer to allocate than
+    /// to keep.
     fn rest(&mut self) {
         self.log.show();
         if !self.context.requests.are_many() {
@@ -254,7 +260,7 @@ impl Fetch {
         self.context.clock.now()
     }
 
-    /// What directors need to choose a backend now. Their messages go to `notes`.
+    /// State that directors need to choose a backend now. Their messages go to `notes`.
     fn resolving<'a>(&'a self, notes: &'a Notes) -> ResolveContext<'a> {
         self.task.resolving(&self.context.engine.random, self.now(), notes)
     }
@@ -264,8 +270,8 @@ impl Fetch {
         self.log.timestamp(label, now);
     }
 
-    /// Tells the client's side that the object can be delivered. If the client is gone, the answer is dropped, and that
-    /// abandons an object meant only for this client.
+    /// Reports to the client's side that the object can be delivered. If the client is gone, the
+    /// answer is dropped, and that abandons an object meant only for this client.
     fn deliver(&mut self, object: &Arc<Object>) {
         if let Some(delivered) = Delivered::new(Arc::clone(object)) {
             let delivered = delivered.for_orderer(self.unshared_fields(), self.origin_status());
@@ -273,7 +279,8 @@ impl Fetch {
         }
     }
 
-    /// Answers the ticket, unless that was done already. False when nobody holds it any more.
+    /// Answers the ticket, unless that was done already. False if the client's side no longer holds
+    /// it.
     fn report(&mut self, answer: FetchAnswer) -> bool {
         let Some(ready) = self.task.life.ready.take() else { return true };
         let mut client = self.task.life.client.take();

@@ -1,14 +1,18 @@
-//! Groups of stored responses as the cache knows them: digests of an origin and a name, kept as notes behind stored heads.
+//! Groups of stored responses in the cache: digests of an origin and a name, kept as notes behind
+//! stored heads.
 //!
-//! The origin is what `Host` said in the request to the origin before vcl_backend_fetch: the host that belongs to the key, whatever name
-//! a backend is called by. Both sides use it, so no site can name the groups of another one; where VCL gives two hosts one name, they
-//! share their objects as well. *Invariant:* notes are made here only, and no message holds them. Source: RFC 9875 §2.1.
+//! The origin is the value of `Host` in the request to the origin before vcl_backend_fetch: the
+//! host that belongs to the key, whatever the name of the backend. Both sides use it, so no site
+//! can name the groups of another one; where VCL gives two hosts one name, they share their objects
+//! as well. *Invariant:* notes are made here only, and no message holds them. Source: RFC 9875
+//! §2.1.
 
 use message::Message;
 use semantics::groups;
 use sha2::{Digest, Sha256};
 
-/// The notes (`message::stored_notes`) of the groups that a field of a response names, for a request with this `Host`; each once.
+/// The notes (`message::stored_notes`) of the groups named by a field of a response, for a request
+/// with this `Host`; each once.
 pub(crate) fn notes(response: &Message, field: &str, host: Option<&[u8]>) -> Vec<u8> {
     let mut notes = Vec::new();
     let mut names = groups::named(response, field);

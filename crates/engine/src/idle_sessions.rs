@@ -1,8 +1,12 @@
-//! Which sessions of an event loop wait for a request, and since when: those are closed when descriptors run out.
+//! Idle sessions of an event loop, with the start of their wait for a request: they are closed when
+//! descriptors run out.
 //!
-//! A session is known by the descriptor of its connection; one without a descriptor, in memory or over QUIC, is not known here. Private to
-//! one loop, so nothing is locked. *Invariant:* a session that works is never dismissed: whoever dismisses closes the way to it only if
-//! the client has sent nothing. Next file: `transport/http1.rs`.
+//! A session is identified by the descriptor of its connection; one without a descriptor, in memory
+//! or over QUIC, is not listed. Private to one event loop, so nothing is locked. *Invariant:* an
+//! active session is never dismissed: its connection is closed only if the client has sent nothing.
+//! Next file: `transport/http1.rs`.
+//!
+//! *Invariant:* when descriptors are short, only sessions that wait for a request are closed.
 
 use std::cell::RefCell;
 use surface::limits::{DISMISSED_AT_ONCE_MAX, DISMISSED_IDLE_SECONDS_MIN, DISMISSED_PART};
@@ -10,22 +14,22 @@ use tokio::time::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// At work, or no session at all.
+    /// Active, or no session at all.
     Works,
     WaitsSince(Instant),
-    /// Has to end, and will hear of it.
+    /// Has to end, and will be notified.
     Dismissed,
 }
 
 /// The idle sessions of one event loop.
 #[derive(Debug, Default)]
 pub struct IdleSessions {
-    /// By descriptor.
+    /// States by descriptor.
     states: RefCell<Vec<State>>,
 }
 
 impl IdleSessions {
-    /// The session waits for its next request from then on.
+    /// Marks that the session waits for its next request from then on.
     pub(crate) fn wait(&self, descriptor: i32, since: Instant) {
         let Ok(number) = usize::try_from(descriptor) else { return };
         let mut states = self.states.borrow_mut();
@@ -37,7 +41,7 @@ impl IdleSessions {
         }
     }
 
-    /// The session waits no longer, or is over. Returns whether it was dismissed while it waited.
+    /// Marks that the session is active, or over. Returns true if it was dismissed while it waited.
     pub(crate) fn work(&self, descriptor: i32) -> bool {
         let Ok(number) = usize::try_from(descriptor) else { return false };
         let mut states = self.states.borrow_mut();
@@ -45,9 +49,9 @@ impl IdleSessions {
         matches!(before, Some(State::Dismissed))
     }
 
-    /// Dismisses sessions that have waited longest, a part of all that have waited for a while, if these are more than `others`.
-    /// `hang_up` makes one with that descriptor hear of it, and returns whether it has; it must not come back here. Returns how many
-    /// were dismissed.
+    /// Dismisses sessions that have waited longest, a part of all that have waited for a while, if
+    /// these are more than `others`. `hang_up` notifies the one with that descriptor, and returns
+    /// true if it has; it must not call this table. Returns the number of dismissed sessions.
     pub fn dismiss(&self, now: Instant, others: usize, hang_up: impl Fn(i32) -> bool) -> usize {
         let mut states = self.states.borrow_mut();
         let while_ago = Duration::from_secs(DISMISSED_IDLE_SECONDS_MIN);

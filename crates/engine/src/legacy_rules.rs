@@ -1,19 +1,21 @@
-//! Rules of the old dialects (1.x to 3.0) that both sides of a request or their VCL follow: stateless functions, one per rule.
-//! Other differences of the machines are in `request/legacy.rs` and `fetch/legacy.rs`. Source: behaviour of Varnish 1.1.2,
-//! 2.0.6, 2.1.5 and 3.0.7.
+//! Rules of the old dialects (1.x to 3.0) that both sides of a request or their VCL follow:
+//! stateless functions, one per rule. Other differences of the machines are in `request/legacy.rs`
+//! and `fetch/legacy.rs`. Source: behaviour of Varnish 1.1.2, 2.0.6, 2.1.5 and 3.0.7.
 
 use cache::Cache;
 use std::sync::Arc;
 use store::Object;
 use surface::vcl::{Generation, Var};
 
-/// Whether the origin gets the client's address without VCL: until 2.0, in a header of its own. Later that was left to VCL.
+/// True if the origin gets the client's address without VCL: until 2.0, in a header of its own.
+/// Later that was left to VCL.
 #[must_use]
 pub(crate) fn forwards_address(generation: Generation) -> bool {
     generation <= Generation::V20
 }
 
-/// Whether `set` of a header to an unset value removes the header: in 1.x and 2.x. Since 3.0 this leaves an empty header.
+/// True if `set` of a header to an unset value removes the header: in 1.x and 2.x. Since 3.0 this
+/// leaves an empty header.
 #[must_use]
 pub(crate) fn unsets_by_set(generation: Generation) -> bool {
     generation < Generation::V3
@@ -25,7 +27,8 @@ pub(crate) fn cap(seconds: f64, generation: Generation) -> Option<f64> {
     if generation == Generation::V3 && seconds <= 0.0 { None } else { Some(seconds.max(0.0)) }
 }
 
-/// The value that `req.grace` shows when unset: until 2.1 the default, in 3.0 it is 0, and since then negative.
+/// The value that `req.grace` shows when unset: until 2.1 the default, in 3.0 it is 0, and since
+/// then negative.
 #[must_use]
 pub(crate) fn grace_shown(cap: Option<f64>, generation: Generation, default_grace: f64) -> f64 {
     cap.unwrap_or(match generation {
@@ -35,8 +38,8 @@ pub(crate) fn grace_shown(cap: Option<f64>, generation: Generation, default_grac
     })
 }
 
-/// How much of its grace an object may use for a request with that cap. 1.x had no grace; in 2.x a request that does not set it
-/// gets `default_grace`.
+/// Part of its grace that an object may use for a request with that cap. 1.x had no grace; in 2.x a
+/// request that does not set it gets `default_grace`.
 #[must_use]
 pub(crate) fn grace_granted(cap: Option<f64>, generation: Generation, default_grace: f64) -> Option<f64> {
     match generation {
@@ -46,8 +49,9 @@ pub(crate) fn grace_granted(cap: Option<f64>, generation: Generation, default_gr
     }
 }
 
-/// Sets `obj.ttl`, `obj.grace` or `obj.keep` in vcl_hit, durably and for everybody; `obj.cacheable = false` counts as a ttl of
-/// 0. A ttl of 0 ends the object: in 3.0 at once, before that only after its grace.
+/// Sets `obj.ttl`, `obj.grace` or `obj.keep` in vcl_hit, permanently and for all requests;
+/// `obj.cacheable = false` counts as a zero ttl. A ttl of zero ends the object: in 3.0 at once,
+/// before that only after its grace.
 pub(crate) fn set_object_lifetime(
     cache: &Cache,
     object: &Arc<Object>,
@@ -62,7 +66,8 @@ pub(crate) fn set_object_lifetime(
         Var::ObjKeep => keep = seconds.max(0.0),
         _ if seconds > 0.0 => ttl = age + seconds,
         _ if generation == Generation::V3 => (ttl, grace, keep) = (0.0, 0.0, 0.0),
-        // Expired one second ago, or half its age ago if it is younger than two seconds, so that grace can still follow.
+        // Expired one second ago, or half its age ago if it is younger than two seconds, so that
+        // grace can still follow.
         _ => ttl = (age - 1.0).max(age / 2.0).max(0.0),
     }
     cache.set_lifetime(object, ttl, grace, keep);

@@ -1,14 +1,16 @@
-//! Loaded VCLs: a linked program with its backends, directors and VMOD objects; also labels, and which VCL is active.
+//! Loaded VCLs: a linked program with its backends, directors and VMOD objects; also labels, and
+//! the active VCL.
 //!
 //! ```text
 //! load ─vcl_init─→ warm ⇄ cooling/busy → cold          discard ─last reference gone─→ vcl_fini
 //! ```
 //!
-//! Temperature: a warm VCL runs its probes and shows its counters; a cold one does neither. A VCL that should be cold but still
-//! serves requests is cooling (`auto`) or busy (`cold`). The worker runs probes and publishes counters, guided by
-//! [`LoadedVcl::temperature`]. Requests and fetches hold an `Arc<LoadedVcl>` and so keep it alive. The [`VclTable`] is replaced
-//! as a whole when something changes. This file defines a loaded VCL; loading and discarding, with vcl_init and vcl_fini, are
-//! in `vcl_life.rs`.
+//! Temperature: a warm VCL runs its probes and shows its counters; a cold one does neither. A VCL
+//! that should be cold but still serves requests is cooling (`auto`) or busy (`cold`). The worker
+//! runs probes and publishes counters, guided by [`LoadedVcl::temperature`]. Requests and fetches
+//! hold an `Arc<LoadedVcl>` and so keep it alive. The [`VclTable`] is replaced as a whole when
+//! something changes. This file defines a loaded VCL; loading and discarding, with vcl_init and
+//! vcl_fini, are in `vcl_life.rs`.
 
 use backend::{Backend, Directors};
 use semantics::HttpPolicy;
@@ -16,6 +18,7 @@ use shm::locks::ClassMutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use surface::closed_set::VclState;
 use surface::counter::LockClass;
 use surface::parameter::Parameters;
 use surface::vcl::{Generation, Var};
@@ -25,30 +28,7 @@ use vcl_run::regex::RegexLimits;
 use vcl_run::value::DirectorId;
 use vmods::Instances;
 
-/// The state that an operator gives a VCL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VclState {
-    /// Warm while used.
-    Auto,
-    /// Never warm.
-    Cold,
-    /// Always warm.
-    Warm,
-}
-
-impl VclState {
-    /// The word in `vcl.list`.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            VclState::Auto => "auto",
-            VclState::Cold => "cold",
-            VclState::Warm => "warm",
-        }
-    }
-}
-
-/// How warm a VCL is.
+/// Temperature of a VCL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Temperature {
     /// Being loaded.
@@ -57,14 +37,14 @@ pub enum Temperature {
     Cold,
     /// Ready.
     Warm,
-    /// Told to be cold, but requests still run on it.
+    /// Set to cold, but requests still run on it.
     Busy,
     /// Unused for a while, but requests still run on it.
     Cooling,
 }
 
 impl Temperature {
-    /// The word in `vcl.list`.
+    /// The name in `vcl.list`.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -81,13 +61,14 @@ impl Temperature {
 #[derive(Debug)]
 struct Life {
     state: VclState,
-    /// Whether probes run and counters are shown.
+    /// Probes run and counters are shown.
     is_warm: bool,
-    /// When it was last active, labelled or in use, seconds since 1970.
+    /// Time when it was last active, labelled or in use, seconds since 1970.
     last_used: f64,
 }
 
-/// A loaded VCL. Requests and fetches hold an `Arc`; after a discard, vcl_fini runs when the last of them is dropped.
+/// A loaded VCL. Requests and fetches hold an `Arc`; after a discard, vcl_fini runs when the last
+/// of them is dropped.
 pub struct LoadedVcl {
     /// Name.
     pub name: String,
@@ -95,13 +76,14 @@ pub struct LoadedVcl {
     pub program: Arc<LinkedProgram>,
     /// The generation of the language it is written in.
     pub(crate) generation: Generation,
-    /// Which rules decide what may be stored and for how long.
+    /// Rules that decide which responses may be stored, and for what time.
     pub(crate) policy: HttpPolicy,
-    /// Its backends and directors.
+    /// Backends and directors of the VCL.
     pub directors: Directors,
-    /// Whether it reads `resp.time`; if not, the clock need not be read.
+    /// The VCL reads `resp.time`; if not, the clock need not be read.
     pub(crate) reads_response_time: bool,
-    /// Whether it reads `obj.lastuse`, as the old dialects could; if not, the time of use is updated only now and then.
+    /// The VCL reads `obj.lastuse`, as the old dialects could; if not, the time of use is updated
+    /// only at intervals.
     pub(crate) reads_last_use: bool,
     /// Objects that VMODs keep for it.
     pub instances: Instances,
@@ -110,7 +92,8 @@ pub struct LoadedVcl {
 }
 
 impl LoadedVcl {
-    /// Links a program and makes its backends; vcl_init has not run yet. `now` is seconds since 1970.
+    /// Links a program and makes its backends; vcl_init has not run yet. `now` is seconds since
+    /// 1970.
     ///
     /// # Errors
     /// The text for the CLI: the program is damaged.
@@ -143,23 +126,24 @@ impl LoadedVcl {
         }))
     }
 
-    /// Whether vcl_fini still has to run. True only once: the caller must then run it.
+    /// True if vcl_fini still has to run. True only once: the caller must then run it.
     pub(crate) fn take_finish(&self) -> bool {
         !self.is_finished.swap(true, Ordering::AcqRel)
     }
 
-    /// Whether it is written in an old dialect; it then keeps that dialect's semantics.
+    /// True if it is written in an old dialect; it then keeps that dialect's semantics.
     pub(crate) fn is_legacy(&self) -> bool {
         self.generation.is_legacy()
     }
 
-    /// The director that a request uses unless VCL says otherwise.
+    /// The director that a request uses unless VCL sets another.
     #[must_use]
     pub fn default_director(&self) -> Option<DirectorId> {
         self.directors.default_director()
     }
 
-    /// The VCL behind one of the labels that it names, and that label. `index`: of the label in the program.
+    /// The VCL behind one of the labels that it names, and that label. `index`: of the label in the
+    /// program.
     pub(crate) fn behind_label<'a>(&'a self, table: &'a VclTable, index: u32) -> Option<(&'a Arc<LoadedVcl>, &'a str)> {
         let label = self.program.program().labels.get(index as usize)?;
         Some((table.loaded.get(table.labels.get(label)?)?, label))
@@ -176,21 +160,21 @@ impl LoadedVcl {
         self.life.lock().state
     }
 
-    /// The number of requests, fetches and sessions that hold it; debug can be one more. `held` is how many references others have (the table, the
-    /// worker).
+    /// The number of requests, fetches and sessions that hold it; debug can be one more. `held` is
+    /// the number of other references (the table, the worker).
     #[must_use]
     pub fn busy(self: &Arc<Self>, held: usize) -> usize {
         let prevents_cold = self.instances.debug_life().prevents_cold();
         Arc::strong_count(self).saturating_sub(held) + usize::from(prevents_cold)
     }
 
-    /// Whether probes run and counters are shown.
+    /// True if probes run and counters are shown.
     #[must_use]
     pub fn is_warm(&self) -> bool {
         self.life.lock().is_warm
     }
 
-    /// How warm it is at that time, given the number of requests on it.
+    /// The VCL's temperature at that time, given the number of requests on it.
     #[must_use]
     pub fn temperature(&self, busy: usize, now: f64) -> Temperature {
         let is_cooling = self.instances.debug_life().is_cooling(now);
@@ -204,7 +188,8 @@ impl LoadedVcl {
         }
     }
 
-    /// Sets the operator's state. Returns whether the VCL became warm or cold, so that probes and counters must follow.
+    /// Sets the operator's state. Returns true if the VCL became warm or cold, so that probes and
+    /// counters must follow.
     pub fn set_state(&self, state: VclState, now: f64) -> bool {
         let mut life = self.life.lock();
         life.state = state;
@@ -218,10 +203,11 @@ impl LoadedVcl {
         life.is_warm != was_warm
     }
 
-    /// Makes it warm because it becomes active or a label points to it. Returns whether it was cold before.
+    /// Makes it warm because it becomes active or a label points to it. Returns true if it was cold
+    /// before.
     ///
     /// # Errors
-    /// When the operator keeps it cold.
+    /// The operator keeps it cold.
     pub fn warm_up(&self, now: f64) -> Result<bool, String> {
         let mut life = self.life.lock();
         if life.state == VclState::Cold {
@@ -231,8 +217,8 @@ impl LoadedVcl {
         Ok(!std::mem::replace(&mut life.is_warm, true))
     }
 
-    /// Lets an unused `auto` VCL go cold after `cooldown` seconds. `is_used`: it is active, labelled or has requests. Returns
-    /// whether it went cold just now.
+    /// Makes an unused `auto` VCL cold after `cooldown` seconds. `is_used`: it is active, labelled
+    /// or has requests. Returns true if it became cold now.
     pub fn cool_down(&self, is_used: bool, cooldown: f64, now: f64) -> bool {
         let mut life = self.life.lock();
         if is_used {
@@ -245,14 +231,15 @@ impl LoadedVcl {
         goes
     }
 
-    /// Its backends that have a probe; the worker runs [`backend::run_probe`] for each while the VCL is warm. Backends of names
-    /// that are looked up have their probes run by [`backend::dns_names::run`].
+    /// Its backends that have a probe; the worker runs [`backend::run_probe`] for each while the
+    /// VCL is warm. Backends of names that are looked up have their probes run by
+    /// [`backend::dns_names::run`].
     #[must_use]
     pub fn probed_backends(&self) -> Vec<Arc<Backend>> {
         self.own_backends().filter(|backend| backend.probe().is_some()).collect()
     }
 
-    /// Excludes `backend x none`, which is no backend.
+    /// Excludes `backend x none`, which is not a backend.
     fn own_backends(&self) -> impl Iterator<Item = Arc<Backend>> {
         let is_some = |backend: &&Arc<Backend>| backend.definition().endpoint != Endpoint::None;
         let backends = self.directors.backends().iter().filter(is_some).map(Arc::clone);
@@ -292,14 +279,14 @@ impl VclTable {
         self.loaded.get(self.labels.get(name).map_or(name, String::as_str))
     }
 
-    /// Whether the VCL is active or a label points to it.
+    /// True if the VCL is active or a label points to it.
     #[must_use]
     pub fn is_in_use(&self, vcl: &LoadedVcl) -> bool {
         self.active.as_ref().is_some_and(|active| active.name == vcl.name)
             || self.labels.values().any(|target| *target == vcl.name)
     }
 
-    /// How many references to a VCL this table itself holds.
+    /// Number of references to a VCL that this table itself holds.
     #[must_use]
     pub fn held(&self, vcl: &Arc<LoadedVcl>) -> usize {
         let in_list = self.loaded.values().filter(|other| Arc::ptr_eq(other, vcl)).count();
@@ -307,7 +294,8 @@ impl VclTable {
     }
 }
 
-/// The rules that a program was compiled for: those of its dialect, or those that the operator chose.
+/// The rules that a program was compiled for: those of its dialect, or those that the operator
+/// chose.
 fn policy_of(program: &Program) -> HttpPolicy {
     match program.generation() {
         Generation::V1 | Generation::V20 | Generation::V21 => HttpPolicy::Varnish2,

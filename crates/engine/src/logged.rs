@@ -1,13 +1,16 @@
-//! Logged changes to messages: every header set or removed leaves a record, in the form that operators of Varnish know.
+//! Logged changes to messages: every header that is set or removed leaves a record, in the form of
+//! Varnish.
 //!
-//! Each kind of message has its set of tags; the functions here change a [`Message`] and write the record.
+//! Each kind of message has its set of tags; the functions here change a [`Message`] and write the
+//! record.
 
 use message::{HeaderLine, Message};
 use shm::log::LogBuffer;
 use std::fmt;
 use surface::tag::Tag;
 
-/// Seconds with three decimals. Formatting a float is long work, and the reason of each miss and of each stored object has some.
+/// Seconds with three decimals. Formatting a float is slow, and the reason of each miss and of each
+/// stored object has some.
 pub(crate) struct Thousandths(pub(crate) f64);
 
 impl fmt::Display for Thousandths {
@@ -111,7 +114,8 @@ pub fn log_response(log: &mut LogBuffer, tags: MessageTags, message: &Message) {
     log_headers(log, tags, message);
 }
 
-/// Logs a response as it is stored. These records are off unless an operator enables them, and then cost nothing.
+/// Logs a response as it is stored. These records are off unless an operator enables them, and then
+/// cost nothing.
 pub fn log_object(log: &mut LogBuffer, stored: &Message) {
     if !log.is_masked(Tag::ObjProtocol)
         || !log.is_masked(Tag::ObjStatus)
@@ -153,6 +157,17 @@ pub fn set_status_line(
 pub fn append(log: &mut LogBuffer, tags: MessageTags, message: &mut Message, name: &str, value: &[&[u8]]) {
     let line = message.append_parts(name.as_bytes(), value);
     log.record(tags.header, line);
+}
+
+/// Drops a fragment from the target, which is never a part of a request. Source: RFC 9110 §7.1.
+pub fn drop_fragment(log: &mut LogBuffer, tags: MessageTags, message: &mut Message) {
+    let Some(at) = message.target().iter().position(|&byte| byte == b'#') else { return };
+    let target = match &message.target()[..at] {
+        [] => b"/".to_vec(),
+        before => before.to_vec(),
+    };
+    message.set_target(&target);
+    log.record(tags.url, &target);
 }
 
 /// Logs the last header.

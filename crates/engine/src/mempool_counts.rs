@@ -1,7 +1,7 @@
-//! Counts sessions and fetches of one event loop, as section MEMPOOL does.
+//! Counters of the sessions and fetches of one event loop, as in section MEMPOOL.
 //!
-//! Their memory comes straight from the allocator, so only the counters `live`, `allocs`, `frees` and the sizes of the section
-//! are used. Requests do have a pool, which counts for itself (`request/pool.rs`).
+//! Their memory is allocated directly, so only the counters `live`, `allocs`, `frees` and the sizes
+//! of the section are used. Requests do have a pool, which counts by itself (`request/pool.rs`).
 
 use shm::counters::SharedCounters;
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use surface::counter::{MEMPOOL, Mempool};
 /// The counters of one MEMPOOL section.
 pub type PoolCounters = SharedCounters<{ MEMPOOL.counters.len() }>;
 
-/// Something that is counted as long as it lives. It belongs to the loop, the only one to write the counters.
+/// Item that is counted as long as it exists. It belongs to the event loop, the only one to write
+/// the counters.
 pub struct Counted(Arc<PoolCounters>);
 
 impl Counted {
@@ -41,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lives_is_what_was_made_less_what_is_gone() {
+    fn live_count_is_allocations_minus_frees() {
         let counters = Arc::new(PoolCounters::new());
         let get = |counter: Mempool| counters.get(counter as usize);
         let (first, second) = (Counted::new(&counters), Counted::new(&counters));

@@ -1,5 +1,5 @@
-//! The sizes of sessions and fetches, for section MEMPOOL. This file is above both, so that a loop need not know what it
-//! counts.
+//! The sizes of sessions and fetches, for section MEMPOOL. This file is above both, so that a loop
+//! is independent of the types that it counts.
 
 use crate::context::LoopPools;
 use crate::fetch::Fetch;

@@ -1,22 +1,29 @@
-//! One exchange with an origin: a request goes out, a response comes in. A fetch knows nothing else of the wire.
+//! One exchange with an origin: a request is sent, a response is received. It hides the wire format
+//! from a fetch.
 //!
 //! ```text
-//! describe_body → put_head → send … → end → receive_head … → begin_body → more_body, consume_body … → release
-//!      at any moment: close, with the reason that operators read
+//! describe_body → put_head → send … → end → receive_head …
+//!     → begin_body → more_body, consume_body … → release
+//! at any moment: close, with the reason that operators read
 //! ```
 //!
-//! How a message is written, where a body ends and whether the connection can be used again is up to the transport. There are
-//! two: HTTP/1.1 (`origin/http1.rs`), whose connections have one exchange at a time, and HTTP/2 (`origin/http2.rs`), whose
-//! connections are shared. Interim responses, retries and the meaning of a response are up to the fetch. *Invariant:* `fetch`
-//! names no codec; this module names no step and no VCL. Next files: `origin/terms.rs`, `origin/http1.rs`, `origin/http2.rs`.
+//! The transport decides about the encoding of a message, the end of a body and the reuse of the
+//! connection. There are two: HTTP/1.1 (`origin/http1.rs`), whose connections have one exchange at
+//! a time, and HTTP/2 (`origin/http2.rs`), whose connections are shared. The fetch handles interim
+//! responses, retries and the meaning of a response. *Invariant:* `fetch` names no codec; this
+//! module names no step and no VCL. Next files: `origin/types.rs`, `origin/http1.rs`,
+//! `origin/http2.rs`.
 
 pub(crate) mod http1;
 pub(crate) mod http2;
-mod terms;
+mod types;
 
 #[cfg(test)]
-pub(crate) use terms::Carriage;
-pub(crate) use terms::{BodyTerms, CutShort, HeadFailure, ReceiveLimits, ResponseBody, Standing, close_reason};
+pub(crate) use types::Carriage;
+pub(crate) use types::{
+    BodySettings, BrokenLimit, CutShort, Early, ExchangeProgress, HeadFailure, ReceiveLimits, ResponseBody, Unsent,
+    close_reason,
+};
 
 use crate::context::Loop;
 use crate::exchange::BodyAnnounced;
@@ -27,11 +34,13 @@ pub(crate) use http2::Sender;
 use http2::connection::Got;
 use message::Message;
 use shm::log::LogBuffer;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::task::AbortHandle;
 use vcl_run::tls::TlsFacts;
 
-/// Appends the head of a request that opens a pipe. What follows is not ours, so there is no exchange. Pipes use HTTP/1.1.
+/// Appends the head of a request that opens a pipe. The following bytes are not HTTP messages of
+/// Copal, so there is no exchange. Pipes use HTTP/1.1.
 pub(crate) fn write_piped_head(bereq: &Message, out: &mut Vec<u8>) {
     ::http1::write_request_head(bereq, out);
 }
@@ -95,7 +104,8 @@ impl OriginExchange {
         }
     }
 
-    /// The payload of the `BackendSSL` record; `None` in clear, and for later requests on the connection.
+    /// The payload of the `BackendSSL` record; `None` in clear, and for later requests on the
+    /// connection.
     pub(crate) fn tls_record(&self) -> Option<String> {
         match self {
             OriginExchange::Http1(exchange) => exchange.tls_record(),
@@ -103,7 +113,8 @@ impl OriginExchange {
         }
     }
 
-    /// What was agreed in the connection's handshake, for this request or an earlier one; `None` in clear.
+    /// TLS parameters of the connection, negotiated for this request or an earlier one; `None` in
+    /// clear.
     pub(crate) fn tls(&self) -> Option<&TlsFacts> {
         match self {
             OriginExchange::Http1(exchange) => exchange.tls(),
@@ -119,10 +130,11 @@ impl OriginExchange {
         }
     }
 
-    /// Prepares the request's head, to be sent together with what is sent next. Returns its size in bytes.
+    /// Prepares the request's head, to be sent together with the next bytes. Returns its size in
+    /// bytes.
     ///
     /// # Errors
-    /// What of it the transport cannot say. Then there is nothing to send.
+    /// The part of it that the transport cannot express. Then there is nothing to send.
     pub(crate) fn put_head(&mut self, bereq: &Message) -> Result<u64, &'static str> {
         match self {
             OriginExchange::Http1(exchange) => Ok(exchange.put_head(bereq)),
@@ -130,31 +142,51 @@ impl OriginExchange {
         }
     }
 
-    /// Sends the head if it has not been sent, and a piece of the body (perhaps empty). Returns how many body bytes were sent.
-    /// If nothing moves for `stall`, the connection counts as broken, with ETIMEDOUT. An early answer is received meanwhile.
+    /// Sends the head if it has not been sent, and a piece of the body (perhaps empty). Returns the
+    /// number of body bytes sent. If no byte is accepted for `stall`, the connection counts as
+    /// broken, with ETIMEDOUT. An early answer is received at the same time.
     ///
     /// # Errors
-    /// The error number.
-    pub(crate) async fn send(&mut self, piece: &[u8], stall: Duration) -> Result<u64, i32> {
+    /// [`Unsent`].
+    pub(crate) async fn send(&mut self, piece: &[u8], stall: Duration) -> Result<u64, Unsent> {
         match self {
             OriginExchange::Http1(exchange) => exchange.send(piece, stall).await,
             OriginExchange::Http2(exchange) => exchange.send(piece, stall).await,
         }
     }
 
-    /// As [`OriginExchange::send`], for the mark at the end of the body, with these trailers if the transport can send any.
+    /// As [`OriginExchange::send`], for the mark at the end of the body, with these trailers if the
+    /// transport can send any.
     ///
     /// # Errors
-    /// The error number.
-    pub(crate) async fn end(&mut self, trailers: Option<&Message>, stall: Duration) -> Result<u64, i32> {
+    /// [`Unsent`].
+    pub(crate) async fn end(&mut self, trailers: Option<&Message>, stall: Duration) -> Result<u64, Unsent> {
         match self {
             OriginExchange::Http1(exchange) => exchange.end(trailers, stall).await,
-            OriginExchange::Http2(exchange) => exchange.end(trailers),
+            OriginExchange::Http2(exchange) => exchange.end(trailers).map_err(Unsent::Broken),
         }
     }
 
-    /// Ends waiting for the response when nobody wants it any more. An origin of HTTP/1.1 may not notice that, and work on: that one is
-    /// given up only if something bounds how often it happens.
+    /// Watches for an answer while the client's next piece is awaited. Ready with an interim head,
+    /// or when the rest of the request is not needed.
+    pub(crate) fn poll_early(&mut self, context: &mut Context<'_>) -> Poll<Early> {
+        match self {
+            OriginExchange::Http1(exchange) => exchange.poll_early(context),
+            OriginExchange::Http2(exchange) => exchange.poll_early(context),
+        }
+    }
+
+    /// Waits, after a failed write, for an answer that the origin sent before: at most `patience`.
+    pub(crate) async fn await_answer(&mut self, patience: Duration) {
+        match self {
+            OriginExchange::Http1(exchange) => exchange.await_answer(patience).await,
+            OriginExchange::Http2(exchange) => exchange.await_answer(patience).await,
+        }
+    }
+
+    /// Ends waiting for the response when no client needs it any more. An HTTP/1.1 origin may not
+    /// notice that and continue to work: its exchange is cancelled only if something bounds the
+    /// rate of cancellations.
     pub(crate) fn serves(&mut self, interest: Option<Interested>, is_bounded: bool) {
         match self {
             OriginExchange::Http1(exchange) => exchange.serves(interest.filter(|_| is_bounded)),
@@ -162,8 +194,9 @@ impl OriginExchange {
         }
     }
 
-    /// Takes the right to send the request's body out of the exchange: it can be used while the response is received. `None` if
-    /// the transport does one after the other, or there is nothing to send. The head must have been sent.
+    /// Takes the right to send the request's body out of the exchange: it can be used while the
+    /// response is received. `None` if the transport sends and receives one after the other, or
+    /// there is nothing to send. The head must have been sent.
     pub(crate) fn detach_sender(&mut self) -> Option<Sender> {
         match self {
             OriginExchange::Http1(_) => None,
@@ -171,7 +204,7 @@ impl OriginExchange {
         }
     }
 
-    /// The task that has that right ends with the exchange.
+    /// Makes the task that has that right end with the exchange.
     pub(crate) fn ends_upload(&mut self, upload: AbortHandle) {
         match self {
             OriginExchange::Http1(_) => {}
@@ -194,16 +227,23 @@ impl OriginExchange {
         }
     }
 
-    /// Call this when the last head received is final. Returns what follows it; `None` when that is not certain. What both
-    /// messages say about the connection is decided here, whatever VCL changes later.
-    pub(crate) fn begin_body(&mut self, bereq: &Message, beresp: &Message, terms: BodyTerms) -> Option<ResponseBody> {
+    /// Must be called when the last head received is final. Returns the framing of the following
+    /// body; `None` if that is ambiguous. The connection options of both messages are evaluated
+    /// here, whatever VCL changes later.
+    pub(crate) fn begin_body(
+        &mut self,
+        bereq: &Message,
+        beresp: &Message,
+        settings: BodySettings,
+    ) -> Option<ResponseBody> {
         match self {
-            OriginExchange::Http1(exchange) => exchange.begin_body(bereq, beresp, terms),
-            OriginExchange::Http2(exchange) => exchange.begin_body(bereq, beresp, terms),
+            OriginExchange::Http1(exchange) => exchange.begin_body(bereq, beresp, settings),
+            OriginExchange::Http2(exchange) => exchange.begin_body(bereq, beresp, settings),
         }
     }
 
-    /// Waits for bytes of the body once the earlier ones are consumed. Returns how many there are, 0 at the end.
+    /// Waits for bytes of the body once the earlier ones are consumed. Returns their number, 0 at
+    /// the end.
     ///
     /// # Errors
     /// [`CutShort`].
@@ -230,7 +270,8 @@ impl OriginExchange {
         }
     }
 
-    /// Takes these bytes in a buffer of their own, instead of consuming them; `None` if there is none.
+    /// Takes these bytes in a buffer of their own, instead of consuming them; `None` if there is
+    /// none.
     pub(crate) fn take_body(&mut self) -> Option<Vec<u8>> {
         match self {
             OriginExchange::Http1(exchange) => exchange.take_body(),
@@ -238,8 +279,8 @@ impl OriginExchange {
         }
     }
 
-    /// Skips the rest of the body, if all of it has been received. Returns whether it has: then the connection can be used again,
-    /// whatever the response was worth.
+    /// Skips the rest of the body, if all of it has been received. Returns true if so: then the
+    /// connection can be used again, whatever the quality of the response.
     pub(crate) fn skip_body(&mut self) -> bool {
         match self {
             OriginExchange::Http1(exchange) => exchange.skip_body(),
@@ -248,7 +289,7 @@ impl OriginExchange {
         }
     }
 
-    /// Whether trailers may come after the body.
+    /// True if trailers may follow the body.
     pub(crate) fn may_have_trailers(&self) -> bool {
         match self {
             OriginExchange::Http1(exchange) => exchange.may_have_trailers(),
@@ -256,7 +297,7 @@ impl OriginExchange {
         }
     }
 
-    /// The trailers, once the body has ended; `None` if there were none, or nobody wanted them.
+    /// The trailers, once the body has ended; `None` if there were none, or none were requested.
     pub(crate) fn take_trailers(&mut self, limits: &ReceiveLimits) -> Option<Message> {
         match self {
             OriginExchange::Http1(exchange) => exchange.take_trailers(limits),
@@ -264,15 +305,15 @@ impl OriginExchange {
         }
     }
 
-    /// How far the exchange has got.
-    pub(crate) fn standing(&self) -> Standing {
+    /// Progress of the exchange.
+    pub(crate) fn progress(&self) -> ExchangeProgress {
         match self {
-            OriginExchange::Http1(exchange) => exchange.standing(),
-            OriginExchange::Http2(exchange) => exchange.standing(),
+            OriginExchange::Http1(exchange) => exchange.progress(),
+            OriginExchange::Http2(exchange) => exchange.progress(),
         }
     }
 
-    /// The connection must not be used again; the first reason counts.
+    /// Marks the connection as not reusable; the first reason counts.
     pub(crate) fn must_close(&mut self, why: &'static str) {
         match self {
             OriginExchange::Http1(exchange) => exchange.must_close(why),
@@ -281,7 +322,7 @@ impl OriginExchange {
         }
     }
 
-    /// Closes the connection. Returns its place, for a request that is sent once more.
+    /// Closes the connection. Returns its slot, for a request that is sent once more.
     pub(crate) fn close(self, why: &'static str, log: &mut LogBuffer) -> Option<Place> {
         match self {
             OriginExchange::Http1(exchange) => Some(exchange.close(why, log)),
@@ -289,8 +330,8 @@ impl OriginExchange {
         }
     }
 
-    /// Call this when both messages are complete: the connection goes back to the pool, or is closed if it must not be used
-    /// again. The response's head counts as VCL left it.
+    /// Must be called when both messages are complete: the connection returns to the pool, or is
+    /// closed if it must not be used again. The response's head counts as VCL left it.
     pub(crate) fn release(self, beresp: &Message, context: &Loop, log: &mut LogBuffer) {
         match self {
             OriginExchange::Http1(exchange) => exchange.release(beresp, context, log),

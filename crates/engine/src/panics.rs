@@ -1,11 +1,11 @@
-//! Where panics that cost a request are reported.
+//! Reporting of panics in requests.
 
 use std::sync::OnceLock;
 
 /// Takes the text of a panic.
 pub type PanicListener = Box<dyn Fn(&str) + Send + Sync>;
 
-/// The function that is told when a request panics; none at first.
+/// The function that is called when a request panics; none at first.
 #[derive(Default)]
 pub struct PanicHook(OnceLock<PanicListener>);
 

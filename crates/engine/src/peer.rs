@@ -7,16 +7,18 @@ use std::rc::Rc;
 use tokio::sync::Notify;
 use vcl_run::tls::TlsFacts;
 
-/// The two ends of a client connection, and its listener. Addresses of a Unix-domain socket are `0.0.0.0:0`.
+/// The two ends of a client connection, and its listener. Addresses of a Unix-domain socket are
+/// `0.0.0.0:0`.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// `client.ip`: the client as PROXY says, else the TCP peer.
+    /// `client.ip`: the client according to PROXY, else the TCP peer.
     pub client: SocketAddr,
-    /// `server.ip`: the address the client connected to, as PROXY says, else ours.
+    /// `server.ip`: the address that the client connected to, according to PROXY, else the local
+    /// one.
     pub server: SocketAddr,
     /// `remote.ip`: the TCP peer.
     pub remote: SocketAddr,
-    /// `local.ip`: our end of the TCP connection.
+    /// `local.ip`: the local end of the TCP connection.
     pub local: SocketAddr,
     /// Facts about the listener.
     pub listener: Rc<Listener>,
@@ -26,34 +28,35 @@ pub struct Peer {
     pub credentials: Option<(u32, u32)>,
     /// The type-length-value elements of a PROXY header of version 2.
     pub proxy_elements: Option<Rc<[u8]>>,
-    /// What was agreed in the TLS handshake (also that of QUIC); `None` in clear.
+    /// TLS parameters of the handshake (also that of QUIC); `None` in clear.
     pub tls: Option<Rc<TlsFacts>>,
     /// Set if requests may arrive before the TLS handshake is complete (early data).
     pub early: Option<Rc<EarlyPhase>>,
 }
 
-/// Whether a TLS handshake is still under way on a connection that has brought early data: what arrives until it ends might be
-/// somebody's recording of what another client has sent (RFC 8470). Whoever owns the handshake says how it ended.
+/// State of a TLS handshake on a connection that has received early data: bytes that arrive until
+/// its end may be a replay of another client's (RFC 8470). The owner of the handshake reports its
+/// end.
 #[derive(Debug)]
 pub struct EarlyPhase {
-    /// How it ended: whether it is complete; `None` while it is under way.
+    /// End of the handshake: true if it is complete; `None` while it is under way.
     end: Cell<Option<bool>>,
     ended: Notify,
 }
 
 impl EarlyPhase {
-    /// A handshake that is under way.
+    /// Creates the state of a handshake that is under way.
     #[must_use]
     pub fn begun() -> Rc<EarlyPhase> {
         Rc::new(EarlyPhase { end: Cell::new(None), ended: Notify::new() })
     }
 
-    /// The handshake is complete: what came early came from this client.
+    /// Marks the handshake as complete: the early data was sent by this client.
     pub fn complete(&self) {
         self.end(true);
     }
 
-    /// The handshake will never be complete. Without effect if it is.
+    /// Marks that the handshake will never be complete. Without effect if it is.
     pub fn fail(&self) {
         self.end(false);
     }
@@ -65,13 +68,13 @@ impl EarlyPhase {
         }
     }
 
-    /// Whether the handshake is under way.
+    /// True if the handshake is under way.
     #[must_use]
     pub fn is_under_way(&self) -> bool {
         self.end.get().is_none()
     }
 
-    /// Waits for the end of the handshake: whether it is complete then.
+    /// Waits for the end of the handshake: true if it is complete then.
     pub async fn ended(&self) -> bool {
         loop {
             if let Some(is_complete) = self.end.get() {
@@ -83,6 +86,23 @@ impl EarlyPhase {
 }
 
 impl Peer {
+    /// A connection in clear and without a PROXY header, of which nothing else is known.
+    #[must_use]
+    pub fn direct(listener: Rc<Listener>, client: SocketAddr, server: SocketAddr, descriptor: i32) -> Peer {
+        Peer {
+            client,
+            server,
+            remote: client,
+            local: server,
+            listener,
+            descriptor,
+            credentials: None,
+            proxy_elements: None,
+            tls: None,
+            early: None,
+        }
+    }
+
     /// The connection as VMODs see it.
     pub(crate) fn connection(&self) -> vmods::ClientConnection<'_> {
         vmods::ClientConnection {
@@ -97,7 +117,7 @@ impl Peer {
 }
 
 /// A listening address.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Listener {
     /// `-a` name; `local.socket`.
     pub name: String,
@@ -105,12 +125,14 @@ pub struct Listener {
     pub endpoint: String,
     /// Path when it is a Unix-domain socket.
     pub path: Option<PathBuf>,
-    /// Whether connections begin with a PROXY header.
+    /// Connections begin with a PROXY header.
     pub proxy: bool,
-    /// Whether it speaks TLS.
+    /// The listener uses TLS.
     pub tls: bool,
-    /// Whether `ReqStart` names the scheme: that is so on every listener as soon as one of them speaks TLS.
+    /// `ReqStart` has the scheme: this applies to every listener as soon as one of them uses TLS.
     pub names_scheme: bool,
-    /// The port of HTTP/3, to be announced in `Alt-Svc`; `None` = it is not spoken here.
+    /// The port of https that requests in clear are redirected to; `None` = they are served.
+    pub redirect_port: Option<u16>,
+    /// The port of HTTP/3, to be announced in `Alt-Svc`; `None` = not supported here.
     pub http3_port: Option<u16>,
 }

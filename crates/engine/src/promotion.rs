@@ -1,11 +1,14 @@
-//! Copies in memory of bodies that lie in a file: made once an object has been hit a few times, and sent in its place.
+//! Promotion: copies in memory of bodies in a file, made once an object has been hit a few times,
+//! and sent instead of it.
 //!
-//! Such a copy is found as a compressed one is (`copies.rs`): under a key derived from the original, so only a lookup of the
-//! original leads to it, and nothing old comes from it. It has the body as it is stored, and the plan of a page; when memory is
-//! short it is evicted like others, and made again. One is made at a time in each event loop, piece by piece between other tasks.
-//! An order that comes meanwhile is forgotten: an object that is worth it is soon asked for again. Next file: `request/filed.rs`.
+//! Such a copy is found as a compressed one is (`copies.rs`): under a key derived from the
+//! original, so only a lookup of the original leads to it, and it never yields an outdated body. It
+//! has the body as it is stored, and the plan of a page; when memory is short it is evicted like
+//! others, and made again. One is made at a time in each event loop, piece by piece between other
+//! tasks. An order that arrives during that is dropped: an object that is worth it is soon
+//! requested again. Next file: `request/disk_tier.rs`.
 
-use crate::bodies::filed::{are_there, held_bytes};
+use crate::bodies::disk_tier::{are_there, held_bytes};
 use crate::context::Loop;
 use crate::copies;
 use crate::memory::Held;
@@ -18,14 +21,15 @@ use store::{Object, ObjectAttributes, ObjectFlags};
 use surface::counter::Main;
 use surface::parameter::Parameters;
 
-/// What a key is derived with.
+/// Name from which a copy's key is derived.
 const IN_MEMORY: &str = "in memory";
 
 /// Objects of these kinds have no copies.
 const WITHOUT_COPY: [ObjectFlags; 4] =
     [ObjectFlags::PRIVATE, ObjectFlags::PARTIAL, ObjectFlags::HIT_FOR_MISS, ObjectFlags::HIT_FOR_PASS];
 
-/// The copy in memory of an object that was found. If there is none, it is perhaps made for later requests.
+/// The copy in memory of an object that was found. If there is none, one may be made for later
+/// requests.
 pub(crate) fn copy(context: &Rc<Loop>, original: &Arc<Object>, now: f64) -> Option<Arc<Object>> {
     let engine = &context.engine;
     let parameters = engine.parameters.load();
@@ -76,12 +80,12 @@ impl Drop for Turn {
     }
 }
 
-/// Makes a copy. `None` when there is no room for it, or the body cannot be read.
+/// Makes a copy. `None` if there is no room for it, or the body cannot be read.
 async fn make(context: &Loop, original: &Arc<Object>) -> Option<Arc<Object>> {
     let body_bytes = original.available_bytes();
     let attributes = ObjectAttributes {
         key: key(original),
-        xid: original.xid(),
+        xid: original.vxid(),
         origin: original.origin(),
         ttl: original.ttl() + original.grace(),
         flags: original.flags(),

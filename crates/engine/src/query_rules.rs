@@ -1,11 +1,12 @@
-//! What has been learnt of `No-Vary-Search`: for each resource, the rule of the newest stored response to it.
+//! Rules learned from `No-Vary-Search`: for each resource, the rule of its newest stored response.
 //!
-//! A resource is a host and a path, as VCL left them. All event loops read the table without a lock, and an empty one costs a
-//! look at a flag; changes replace it as a whole, so it is small ([`NO_VARY_SEARCH_RULES_MAX`]). A response without the field makes a
-//! rule forgotten. *Invariant:* what was stored under a rule is never found under another, nor under the same one learnt again
-//! after it was forgotten: the key has the rule and when it was learnt. So what was purged or invalidated meanwhile, when other
-//! keys were in force, cannot come back. Used by `request/query_rule.rs` and `fetch/query_rule.rs`.
-//! Source: draft-ietf-httpbis-no-vary-search §6.
+//! A resource is a host and a path, as VCL left them. All event loops read the table without a
+//! lock, and an empty one costs the check of a flag; changes replace it as a whole, so it is small
+//! ([`NO_VARY_SEARCH_RULES_MAX`]). A response without the field removes a rule. *Invariant:* an
+//! object stored under a rule is never found under another, nor under the same one learned again
+//! after its removal: the key contains the rule and the time when it was learned. So an object that
+//! was purged or invalidated in between, while other keys were in use, cannot reappear. Used by
+//! `request/query_rule.rs` and `fetch/query_rule.rs`. Source: draft-ietf-httpbis-no-vary-search §6.
 
 use arc_swap::ArcSwap;
 use message::Message;
@@ -21,7 +22,7 @@ use surface::limits::NO_VARY_SEARCH_RULES_MAX;
 pub(crate) struct Resource([u8; 32]);
 
 impl Resource {
-    /// What a request is for.
+    /// The resource of a request.
     pub(crate) fn of(request: &Message) -> Resource {
         let host = request.get("Host").unwrap_or_default();
         let hasher = Sha256::new().chain_update((host.len() as u64).to_le_bytes());
@@ -29,27 +30,29 @@ impl Resource {
     }
 }
 
-/// A rule that holds for a resource.
+/// A rule of a resource.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct KnownRule {
     rule: Rule,
-    /// When it was learnt, seconds since 1970.
+    /// Time when it was learned, seconds since 1970.
     since: f64,
 }
 
 impl KnownRule {
-    /// The form of a target that all targets have which are the same under the rule; `None` when the rule is not applied to it.
+    /// The common form of all targets that are equivalent under the rule; `None` if the rule does
+    /// not apply to the target.
     pub(crate) fn normalised(&self, target: &[u8]) -> Option<Vec<u8>> {
         self.rule.normalised(target)
     }
 
-    /// The key of a response stored under this rule, of the one that vcl_hash made for the normalised target.
+    /// The key of a response stored under this rule, derived from the key that vcl_hash made for
+    /// the normalised target.
     pub(crate) fn key(&self, digest: [u8; 32]) -> [u8; 32] {
         let hasher = Sha256::new().chain_update(b"No-Vary-Search").chain_update(digest);
         hasher.chain_update(self.since.to_bits().to_le_bytes()).chain_update(self.rule.key()).finalize().into()
     }
 
-    /// A rule, for tests of what is reset.
+    /// A rule, for tests of resets.
     #[cfg(test)]
     pub(crate) fn foreign() -> Option<KnownRule> {
         let mut response = Message::new();
@@ -57,16 +60,16 @@ impl KnownRule {
         Some(KnownRule { rule: Rule::of(&response)?, since: 1.0 })
     }
 
-    /// Whether a response states this rule.
+    /// True if a response states this rule.
     pub(crate) fn is_of(&self, response: &Message) -> bool {
         Rule::of(response).as_ref() == Some(&self.rule)
     }
 }
 
-/// What a fetch needs to know of the rules for what it asks.
+/// Rules that a fetch needs for its request.
 #[derive(Clone, Debug)]
 pub(crate) struct QueryOrder {
-    /// What the request is for.
+    /// The resource of the request.
     pub(crate) resource: Resource,
     /// The rule under which it was looked up, if there is one.
     pub(crate) rule: Option<Arc<KnownRule>>,
@@ -80,18 +83,18 @@ pub struct QueryRules {
 }
 
 impl QueryRules {
-    /// Whether there was ever a rule.
+    /// True if there was ever a rule.
     #[inline]
     pub(crate) fn are_used(&self) -> bool {
         self.is_used.load(Relaxed)
     }
 
-    /// The rule for what a request is for.
+    /// The rule for the resource of a request.
     pub(crate) fn get(&self, request: &Message) -> Option<Arc<KnownRule>> {
         if self.are_used() { self.known.load().get(&Resource::of(request)).cloned() } else { None }
     }
 
-    /// Learns what a stored response says about its resource, at `now` (seconds since 1970).
+    /// Learns the rule of a stored response about its resource, at `now` (seconds since 1970).
     pub(crate) fn learn(&self, resource: Resource, response: &Message, now: f64) {
         let rule = Rule::of(response);
         let known = self.known.load().get(&resource).cloned();
@@ -112,7 +115,7 @@ impl QueryRules {
             }
             all
         });
-        // Never taken back: an empty table that is looked at does no harm.
+        // Never reset: reading an empty table is harmless.
         self.is_used.store(true, Relaxed);
     }
 }
@@ -142,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn rule_holds_for_its_host_and_path_until_another_response_says_otherwise() {
+    fn rule_holds_for_its_host_and_path_until_another_response_changes_it() {
         let rules = QueryRules::default();
         let asked = request("a", "/x?1");
         assert!(rules.get(&asked).is_none());

@@ -1,4 +1,5 @@
-//! The request machine: its steps in the order in which they run, the table of legal transitions, and the loop.
+//! The request machine: its steps in the order in which they run, the table of legal transitions,
+//! and the loop.
 //!
 //! ```text
 //! Accept → Receive → Hash ┬→ Lookup ┬→ Hit ──────────┬→ Deliver → Transmit → Finish
@@ -7,14 +8,17 @@
 //!                         ├→ Pipe → Finish
 //!                         ├→ Purge → Synth
 //!                         └→ Synth → Transmit            VclFailed → Synth
-//!    any VCL may say: synth (→ Synth), restart (→ Restart → Receive), fail (→ VclFailed)
+//!    any VCL method may return: synth (→ Synth), restart (→ Restart → Receive), fail (→ VclFailed)
 //! ```
 //!
-//! In the old dialects Await and Synth may lead elsewhere: vcl_fetch may restart the request, and vcl_deliver also runs for
-//! errors (`legacy.rs`). Each step has its own file, listed below in this order. A step does its work, logs it, and names the
-//! next one; what it leaves for the next one is in [`Task`]. *Invariants:* only transitions of the table in `step.rs` happen;
-//! every step ends; a [`Request`] belongs to one exchange at a time and goes back to the loop's pool afterwards; a panic costs
-//! one exchange: its state is thrown away, and its client gets a 500 unless an answer was already begun.
+//! Hit leads to Miss, or to Lookup again, if `vcl_hit` replaces the object (first releases of VCL
+//! 4). In the old dialects Await and Synth may lead elsewhere: vcl_fetch may restart the request,
+//! and vcl_deliver also runs for errors (`legacy.rs`). Each step has its own file, listed below in
+//! this order. A step does its work, logs it, and names the next one; its results for the next one
+//! are in [`Task`]. *Invariants:* only transitions of the table in `step.rs` happen; every step
+//! ends; a [`Request`] belongs to one exchange at a time and returns to the event loop's pool
+//! afterwards; a panic costs one exchange: its state is discarded, and its client gets a 500 unless
+//! an answer was already begun.
 
 mod accept;
 mod await_object;
@@ -36,9 +40,11 @@ mod purge;
 mod query;
 mod query_rule;
 mod receive;
+mod redirect;
 mod restart;
 mod slices;
 mod synth;
+pub(crate) mod trace;
 mod transmit;
 mod vcl_failed;
 mod waiting;
@@ -47,7 +53,7 @@ mod alt_svc;
 mod body;
 mod cache_status;
 mod coding;
-mod filed;
+mod disk_tier;
 mod vcl;
 mod why;
 
@@ -72,7 +78,7 @@ pub use task::Request;
 pub(crate) use task::{Settings, Task};
 
 use crate::caught::caught;
-use crate::context::Loop;
+use crate::context::{Loop, Work};
 use crate::exchange::{BodyAnnounced, Exchange, Malformed};
 use crate::session::SessionView;
 use shm::log::LogId;
@@ -89,13 +95,14 @@ use surface::tag::Tag;
 /// The result of an exchange.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {
-    /// Why the session must end after the exchange; `None` if it may go on.
+    /// Reason to end the session after the exchange; `None` if the session may continue.
     pub close: Option<CloseReason>,
     /// The request panicked: discard it.
     pub is_ruined: bool,
 }
 
-/// Runs an exchange from start to end. Its head is in the request ([`Request::head`]), and [`Request::arrive`] has been called.
+/// Runs an exchange from start to end. Its head is in the request ([`Request::head`]), and
+/// [`Request::arrive`] has been called.
 pub fn run(
     context: &Rc<Loop>,
     session: &mut SessionView,
@@ -103,17 +110,18 @@ pub fn run(
     request: &mut Request,
 ) -> impl Future<Output = Outcome> {
     begin(context, session, request);
-    run_begun(context, session, exchange, request)
+    run_begun(context, session, exchange, request, context.work())
 }
 
-/// Runs an exchange whose transaction has begun: one of [`run`], or a fragment of a page.
+/// Runs an exchange whose transaction has begun: one of [`run`], or a fragment of a page. It is
+/// counted as `_work`.
 async fn run_begun(
     context: &Rc<Loop>,
     session: &mut SessionView,
     exchange: &mut dyn Exchange,
     request: &mut Request,
+    _work: Work,
 ) -> Outcome {
-    let _work = context.work();
     let mut run = Run { context, session, exchange, request };
     let result = {
         let live = pin!(run.live());
@@ -128,8 +136,13 @@ async fn run_begun(
             run.request.task.life.is_answered
         }
     };
-    // None of the old state can be trusted.
+    // None of the old state can be trusted; these numbers are only shown.
+    let (vxid, started) = (run.request.task.life.vxid, run.request.task.life.started);
     run.request.task = Task::default();
+    let life = &mut run.request.task.life;
+    (life.vxid, life.started, life.previous) = (vxid, started, context.clock.now());
+    life.reason = Some(Reason::InternalError);
+    context.histograms.count_reason(Reason::InternalError);
     run.request.task.settings = (&**context.engine.parameters.load()).into();
     if !is_answered {
         run.send_bare(500).await;
@@ -169,13 +182,13 @@ fn joined<'a>(room: &'a mut [u8; 32], parts: &[&[u8]]) -> &'a [u8] {
     &room[..len]
 }
 
-/// A request being run: what its steps work with.
+/// State of a running request that its steps work with.
 pub(crate) struct Run<'a> {
     /// The state of the event loop.
     pub(crate) context: &'a Rc<Loop>,
     /// The request's view of its session.
     pub(crate) session: &'a mut SessionView,
-    /// Where the request came from and its response goes.
+    /// Source of the request and destination of its response.
     pub(crate) exchange: &'a mut dyn Exchange,
     /// The request and its buffers.
     pub(crate) request: &'a mut Request,
@@ -202,7 +215,8 @@ impl Run<'_> {
         }
     }
 
-    /// Answers malformed input with a bare 400 and makes the session close.
+    /// Answers malformed input with a bare 400, or 431 if it is too large, and makes the session
+    /// close.
     async fn refuse(&mut self, malformed: Malformed) {
         if let Some(text) = &malformed.bogo_header {
             self.request.log.record(Tag::BogoHeader, text.as_bytes());
@@ -211,7 +225,8 @@ impl Run<'_> {
         self.request.log.record(Tag::HttpGarbage, garbage);
         self.request.task.life.account.request_head = garbage.len() as u64;
         self.context.count(Main::ClientReq400);
-        self.request.task.life.close = Some(CloseReason::RxJunk);
+        let close = if malformed.is_oversize { CloseReason::RxOverflow } else { CloseReason::RxJunk };
+        self.request.task.life.close = Some(close);
         match &malformed.limit {
             Some(details) => self.why(Reason::RequestTooLarge, details.as_bytes()),
             None => self.why(Reason::BadRequest, b""),
@@ -220,7 +235,8 @@ impl Run<'_> {
         self.finish();
     }
 
-    /// Runs a request whose head has been parsed to its end. `Life::close` then tells why the session must close, if it must.
+    /// Runs a request whose head has been parsed to its end. If the session must close,
+    /// `Life::close` then has the reason.
     pub(crate) async fn run(&mut self) {
         let mut step = Step::Accept;
         while step != Step::Finish {
@@ -251,7 +267,7 @@ impl Run<'_> {
         self.finish();
     }
 
-    /// Writes the record that the debug bit `req_state` asks for.
+    /// Writes the record that the debug bit `req_state` enables.
     #[cold]
     fn log_step(&mut self, step: Step) {
         let task = &self.request.task;
@@ -261,7 +277,8 @@ impl Run<'_> {
         self.request.log.record_fmt(Tag::Debug, record);
     }
 
-    /// Makes the session close after this request. The first reason counts, except that a fault takes precedence over a wish.
+    /// Makes the session close after this request. The first reason counts, except that a fault
+    /// takes precedence over a requested close.
     fn close(&mut self, reason: CloseReason) {
         let close = &mut self.request.task.life.close;
         let is_wish = matches!(

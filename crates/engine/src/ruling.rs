@@ -1,7 +1,9 @@
-//! What a method decided, as a type per method, so that no code must handle actions that a method does not have.
+//! Decisions of methods, as a type per method, so that no code must handle actions that a method
+//! does not have.
 //!
-//! A program that decides anything else is damaged, which counts as if the method had failed. *Invariant:* the rulings of a
-//! method are the actions that `surface::vcl::METHODS` allows it in any generation, except `fail`.
+//! A program that decides anything else is damaged, which counts as if the method had failed.
+//! *Invariant:* the rulings of a method are the actions that `surface::vcl::METHODS` allows it in
+//! any generation, except `fail`.
 
 use surface::vcl::{Action, Method};
 use vcl_run::eval::ActionArguments;
@@ -23,9 +25,9 @@ pub(crate) struct Failed;
 /// The status and reason of `synth` and `error`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct StatusLine {
-    /// `None` when VCL gave none.
+    /// `None` if VCL gave none.
     pub(crate) status: Option<u16>,
-    /// Unset when VCL gave none.
+    /// Unset if VCL gave none.
     pub(crate) reason: Text,
 }
 
@@ -35,7 +37,7 @@ impl From<ActionArguments> for StatusLine {
     }
 }
 
-/// How many seconds `pass` of a response should be remembered; `None` when VCL did not say.
+/// Time for which `pass` of a response should be remembered, in seconds; `None` if VCL gave none.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct PassTime(pub(crate) Option<f64>);
 
@@ -90,8 +92,8 @@ rulings! {
     RecvRuling of Recv { Hash, Pass, Pipe, Purge, Restart, Synth(StatusLine), Vcl(Label) }
     /// vcl_hash.
     HashRuling of Hash { Lookup }
-    /// vcl_hit.
-    HitRuling of Hit { Deliver, Pass, Restart, Synth(StatusLine) }
+    /// vcl_hit; miss and fetch belong to the first releases of VCL 4, and mean the same.
+    HitRuling of Hit { Deliver, Pass, Restart, Synth(StatusLine), Miss, Fetch }
     /// vcl_miss.
     MissRuling of Miss { Fetch, Pass, Restart, Synth(StatusLine) }
     /// vcl_pass.
@@ -108,7 +110,8 @@ rulings! {
     FetchRuling of BackendFetch { Fetch, Abandon, Error(StatusLine) }
     /// vcl_backend_refresh.
     RefreshRuling of BackendRefresh { Merge, ObjStale, Beresp, Retry, Abandon, Error(StatusLine) }
-    /// vcl_backend_response; restart and synth belong to the old dialects, whose vcl_fetch decides for the client.
+    /// vcl_backend_response; restart and synth belong to the old dialects, whose vcl_fetch decides
+    /// for the client.
     ResponseRuling of BackendResponse {
         Deliver, Pass(PassTime), Retry, Abandon, Error(StatusLine), Restart, Synth(StatusLine),
     }

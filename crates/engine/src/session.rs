@@ -1,9 +1,12 @@
-//! One client's session: what all exchanges of a connection share, and the session's own log records.
+//! One client's session: state shared by all exchanges of a connection, and the session's own log
+//! records.
 //!
-//! A transport opens a session, runs exchanges (each with its own [`SessionView`]), and closes it. *Invariant:* the log of a
-//! session is written record by record, that of a request in batches. Next file: `exchange.rs`.
+//! A transport opens a session, runs exchanges (each with its own [`SessionView`]), and closes it.
+//! *Invariant:* the log of a session is written record by record, that of a request in batches.
+//! Next file: `exchange.rs`.
 
 use crate::context::Loop;
+use crate::forwarded::Forwarding;
 use crate::mempool_counts::Counted;
 use crate::peer::Peer;
 use http2::Resets;
@@ -12,6 +15,7 @@ use std::ops::Deref;
 use std::rc::Rc;
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
+use surface::parameter::Parameters;
 use surface::tag::Tag;
 use tokio::time::Instant;
 
@@ -19,20 +23,26 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub struct SessionFacts {
     /// Transaction id.
-    pub vxid: u32,
+    pub vxid: u64,
     /// The two ends.
     pub peer: Peer,
-    /// `address port listener`, and the scheme where it is named: the payload of ReqStart; formatted once.
+    /// Scheme and element for X-Forwarded-Proto and Forwarded.
+    pub(crate) forwarding: Forwarding,
+    /// `address port listener`, and the scheme if it is logged: the payload of ReqStart; formatted
+    /// once.
     start_record: Box<str>,
     address_len: u8,
     /// `req vxid rxreq`: the payload of Begin of each request.
     begin_record: Box<str>,
-    /// When the session began, seconds since 1970.
+    /// Time when the session began, seconds since 1970.
     opened_at: f64,
+    /// The place of its listener among the loop's histograms.
+    pub(crate) listener_place: usize,
 }
 
 impl SessionFacts {
-    fn new(vxid: u32, peer: Peer, opened_at: f64) -> Rc<SessionFacts> {
+    fn new(context: &Loop, vxid: u64, peer: Peer, opened_at: f64) -> Rc<SessionFacts> {
+        let parameters: &Parameters = &context.engine.parameters.load();
         let address = peer.client.ip().to_string();
         let scheme = match (peer.listener.names_scheme, &peer.tls) {
             (false, _) => "",
@@ -41,7 +51,19 @@ impl SessionFacts {
         };
         let start_record = format!("{address} {} {}{scheme}", peer.client.port(), peer.listener.name).into_boxed_str();
         let begin_record = format!("req {vxid} rxreq").into_boxed_str();
-        Rc::new(SessionFacts { vxid, peer, start_record, address_len: address.len() as u8, begin_record, opened_at })
+        let forwarding = Forwarding::of(&peer, parameters);
+        let address_len = address.len() as u8;
+        let listener_place = context.histograms.listener(&peer.listener.name);
+        Rc::new(SessionFacts {
+            vxid,
+            peer,
+            forwarding,
+            start_record,
+            address_len,
+            begin_record,
+            opened_at,
+            listener_place,
+        })
     }
 
     /// The payload of `ReqStart`.
@@ -78,17 +100,18 @@ pub(crate) struct SessionTimeouts {
     pub(crate) send: Option<f64>,
 }
 
-/// The session as one exchange sees it: facts that all exchanges share, and a copy of what VCL may change. Where exchanges
-/// follow one another (HTTP/1), the view passes from one to the next with everything VCL has set; where they run side by side,
-/// each has its own copy.
+/// The session as one exchange sees it: facts that all exchanges share, and a copy of the state
+/// that VCL may change. Where exchanges follow one another (HTTP/1), the view passes from one to
+/// the next with all of VCL's settings; where they run in parallel, each has its own copy.
 #[derive(Clone, Debug)]
 pub struct SessionView {
     facts: Rc<SessionFacts>,
     /// Timeouts that VCL has set.
     pub(crate) timeouts: SessionTimeouts,
-    /// On a connection of HTTP/2: how many streams may be reset. All exchanges share it.
+    /// On an HTTP/2 connection: the budget of stream resets. All exchanges share it.
     pub(crate) http2: Option<Rc<Resets>>,
-    /// When [`SessionView::now`] was last called: while a session waits for a request, this is the end of the last response.
+    /// Time of the last call of [`SessionView::now`]: while a session waits for a request, this is
+    /// the end of the last response.
     pub(crate) clock_read_at: Instant,
 }
 
@@ -108,12 +131,12 @@ impl SessionView {
     }
 }
 
-/// How a session ended.
+/// End of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionEnd {
     /// The reason.
     pub reason: CloseReason,
-    /// Whether a request asked for it. False if the session ended while waiting for one.
+    /// A request caused it. False if the session ended while waiting for one.
     pub is_by_request: bool,
 }
 
@@ -126,16 +149,17 @@ impl SessionEnd {
 /// An open session.
 pub struct Session {
     pub(crate) view: SessionView,
-    /// Counts the session as ended, however it ends.
+    /// Counts the session as ended, in all cases.
     _counted: Counted,
 }
 
 impl Session {
-    /// Opens the session and logs that. `kind` is how the connection begins: `HTTP/1`, `PROXY`.
+    /// Opens the session and logs that. `kind` is the beginning of the connection: `HTTP/1`,
+    /// `PROXY`.
     #[must_use]
     pub fn open(context: &Loop, peer: Peer, kind: &str) -> Session {
         let clock_read_at = Instant::now();
-        let facts = SessionFacts::new(context.next_vxid(), peer, context.clock.at(clock_read_at));
+        let facts = SessionFacts::new(context, context.next_vxid(), peer, context.clock.at(clock_read_at));
         context.count(Main::SSess);
         facts.log(context, Tag::Begin, format_args!("sess 0 {kind}"));
         let (remote, local) = (facts.peer.remote, facts.peer.local);
@@ -165,10 +189,10 @@ impl Session {
         self.view.clone()
     }
 
-    /// Replaces the facts when the client turns out to be another one (PROXY).
-    pub(crate) fn set_peer(&mut self, peer: Peer) {
+    /// Replaces the facts if another client turns out to be connected (PROXY).
+    pub(crate) fn set_peer(&mut self, context: &Loop, peer: Peer) {
         let facts = &self.view.facts;
-        self.view.facts = SessionFacts::new(facts.vxid, peer, facts.opened_at);
+        self.view.facts = SessionFacts::new(context, facts.vxid, peer, facts.opened_at);
     }
 
     /// Ends the session: writes SessClose and End, and counts.
@@ -176,7 +200,8 @@ impl Session {
         self.end(context, end);
     }
 
-    /// As [`Session::close`], for a session whose connection is still to be closed: it counts as open until then.
+    /// As [`Session::close`], for a session whose connection is still to be closed: it counts as
+    /// open until then.
     pub(crate) fn end(&self, context: &Loop, end: SessionEnd) {
         let facts = &self.view.facts;
         let lasted = context.clock.now() - facts.opened_at;

@@ -1,10 +1,12 @@
-//! A resource in slices: how its body is divided, and where the slices lie.
+//! A resource in slices: the division of its body, and the keys of the slices.
 //!
-//! The head object has no body, the length of the whole in its Content-Length, and as the last note behind its head
-//! (`message::stored_notes`) the name of its generation and the size of its slices. The key of a slice is a digest of that note and
-//! its number. A generation begins when a head is stored from a response of its own; a head that a 304 made valid again is of the
-//! generation of the one before. *Invariant:* whoever has a head and a slice under one of its keys has bytes of the version that the
-//! head's validator names. Used by `request/slices.rs` and `fetch/slice.rs`; `cache::SliceLookup` says how slices are found.
+//! The head object has no body, the length of the whole in its Content-Length, and as the last note
+//! behind its head (`message::stored_notes`) the name of its generation and the size of its slices.
+//! The key of a slice is a digest of that note and its number. A generation begins when a head is
+//! stored from a response of its own; a head that a 304 made valid again is of the generation of
+//! the one before. *Invariant:* a slice that is found under a key of a head has bytes of the
+//! version that the head's validator names. Used by `request/slices.rs` and `fetch/slice.rs`;
+//! `cache::SliceLookup` describes how slices are found.
 
 use message::Message;
 use semantics::ranges::Span;
@@ -15,31 +17,32 @@ use surface::limits::{SLICE_BYTES_MAX, SLICE_BYTES_MIN, SLICE_REFUSALS_MAX};
 
 /// Bytes of a note without its mark.
 const NOTE: usize = message::NOTE_BYTES - 1;
-/// Those of them that name the generation; the others are the size in KiB.
+/// Bytes of a note that name the generation; the others are the size in KiB.
 const GENERATION: usize = NOTE - 4;
 
-/// How long a slice lives at least after it was asked for, in seconds: whoever reads a resource goes on when its head has expired, as
-/// with an object in one piece.
+/// Shortest lifetime of a slice after a request for it, in seconds: a client that reads a resource
+/// continues when its head has expired, as with an object in one piece.
 const LIVES_SECONDS_MIN: f64 = 60.0;
 
-/// How long a slice of this head shall live that is asked for now; seconds since 1970.
+/// End of the lifetime of a slice of this head that is requested now; seconds since 1970.
 pub(crate) fn lives_until(head: &Object, now: f64) -> f64 {
     let end = if head.is_removed() { now } else { head.origin() + head.ttl() + head.grace() + head.keep() };
     end.max(now + LIVES_SECONDS_MIN)
 }
 
-/// The size of slices that VCL or a parameter asks for, in bytes: whole KiB, within limits; `None` = no slices.
+/// The size of slices that VCL or a parameter sets, in bytes: whole KiB, within limits; `None` = no
+/// slices.
 pub(crate) fn size_of(bytes: u64) -> Option<u64> {
     (bytes > 0).then(|| bytes.clamp(SLICE_BYTES_MIN, SLICE_BYTES_MAX) & !1023)
 }
 
-/// The bytes of a slice of a resource that is at least that long.
+/// The bytes of a slice of a resource of at least that length.
 pub(crate) fn open_span(number: u64, slice_bytes: u64) -> Span {
     let first = number.saturating_mul(slice_bytes);
     Span { first, last: first.saturating_add(slice_bytes - 1) }
 }
 
-/// How a resource is divided.
+/// Division of a resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Slicing {
     /// The length of the whole, in bytes; at least one slice and one byte.
@@ -50,8 +53,8 @@ pub(crate) struct Slicing {
 }
 
 impl Slicing {
-    /// A new generation, named for the fetch that brought it.
-    pub(crate) fn begin(total: u64, slice_bytes: u64, key: &[u8; 32], xid: u32, origin: f64) -> Slicing {
+    /// A new generation, named for the fetch that began it.
+    pub(crate) fn begin(total: u64, slice_bytes: u64, key: &[u8; 32], xid: u64, origin: f64) -> Slicing {
         let hasher = Sha256::new().chain_update(b"slices\0").chain_update(key);
         let name = hasher.chain_update(xid.to_le_bytes()).chain_update(origin.to_bits().to_le_bytes()).finalize();
         let mut note = [0; NOTE];
@@ -60,7 +63,7 @@ impl Slicing {
         Slicing { total, slice_bytes, note }
     }
 
-    /// That of a head object; `None` if this is none, or damaged.
+    /// The division of a head object; `None` if the object is not a head, or is damaged.
     pub(crate) fn of(object: &Object) -> Option<Slicing> {
         if !object.flags().is_sliced() {
             return None;
@@ -84,20 +87,21 @@ impl Slicing {
         hasher.chain_update(self.total.to_le_bytes()).chain_update(number.to_le_bytes()).finalize().into()
     }
 
-    /// Which slice a byte is in.
+    /// The number of the slice that contains a byte.
     pub(crate) fn number_at(&self, offset: u64) -> u64 {
         offset / self.slice_bytes
     }
 
-    /// The bytes of a slice; `None` when there is no such slice.
+    /// The bytes of a slice; `None` if there is no such slice.
     pub(crate) fn span(&self, number: u64) -> Option<Span> {
         let Span { first, last } = open_span(number, self.slice_bytes);
         (first < self.total).then(|| Span { first, last: last.min(self.total - 1) })
     }
 }
 
-/// Which resources cannot be had in slices: their origin ignores Range, or names no version. A table of fixed size in which a newer
-/// resource takes the place of an older one; one that is not in it costs a request in vain.
+/// Resources that are not available in slices: their origin ignores Range, or names no version. A
+/// table of fixed size in which a newer resource replaces an older one; for a resource that is not
+/// in it, a request for a slice is sent in vain.
 pub(crate) struct Refusals(Box<[Cell<(u64, f64)>]>);
 
 impl Default for Refusals {
@@ -113,13 +117,13 @@ impl Refusals {
         (&self.0[word as usize % self.0.len()], word)
     }
 
-    /// Notes a resource, until a time in seconds since 1970.
+    /// Stores a resource, until a time in seconds since 1970.
     pub(crate) fn note(&self, key: &[u8; 32], until: f64) {
         let (place, word) = self.place(key);
         place.set((word, until));
     }
 
-    /// Whether it is there.
+    /// True if the resource is stored.
     pub(crate) fn has(&self, key: &[u8; 32], now: f64) -> bool {
         let (place, word) = self.place(key);
         let (there, until) = place.get();

@@ -1,8 +1,9 @@
-//! The storages as VCL, the log and the counters know them: those of `-s` in order, followed by Transient.
+//! The storages as VCL, the log and the counters name them: those of `-s` in order, followed by
+//! Transient.
 //!
-//! Transient has no arena of its own: its objects are in the first storage, count against that storage's limit, and may have a
-//! smaller limit within it. Responses for which VCL chooses no storage are spread over the storages in turn. Shared by all
-//! loops; a hit uses nothing here.
+//! Transient has no arena of its own: its objects are in the first storage, count against that
+//! storage's limit, and may have a smaller limit within it. Responses for which VCL chooses no
+//! storage are spread over the storages in turn. Shared by all loops; a hit uses nothing here.
 
 pub mod files;
 
@@ -19,33 +20,35 @@ pub struct StorageName {
     pub kind: String,
 }
 
-/// All storages. Each has an index, as in `Value::Stevedore`: the cache's number of the storage, or [`Storages::transient`].
+/// All storages. Each has an index, as in `Value::Stevedore`: the cache's number of the storage, or
+/// [`Storages::transient`].
 #[derive(Debug)]
 pub struct Storages {
     names: Vec<StorageName>,
     stores: Vec<Store>,
-    /// How many responses were assigned in turn.
+    /// Number of responses that were assigned in turn.
     turns: AtomicU32,
 }
 
 impl Storages {
-    /// The storages for the stores of a cache, in its order. Transient has the kind `malloc`, since it lies in memory wherever
-    /// the bodies of the first storage lie.
+    /// The storages for the stores of a cache, in its order. Transient has the kind `malloc`, since
+    /// it is in memory wherever the bodies of the first storage are.
     #[must_use]
     pub fn of(stores: &[Store]) -> Storages {
         let name = |name: &str, kind: &str| StorageName { name: name.to_owned(), kind: kind.to_owned() };
-        let kind = |store: &Store| if store.is_filed() { "file" } else { "malloc" };
+        let kind = |store: &Store| if store.is_on_disk() { "file" } else { "malloc" };
         let of_stores = stores.iter().map(|store| name(store.name(), kind(store)));
         let names = of_stores.chain([name("Transient", "malloc")]).collect();
         Storages { names, stores: stores.to_vec(), turns: AtomicU32::new(0) }
     }
 
-    /// The storage for the next response for which VCL chooses none: each in turn, beginning with the first.
+    /// The storage for the next response for which VCL chooses none: each in turn, beginning with
+    /// the first.
     pub fn next(&self) -> u32 {
         self.turns.fetch_add(1, Relaxed) % self.transient().max(1)
     }
 
-    /// The index of Transient, which counts what is short-lived or private.
+    /// The index of Transient, which counts short-lived or private objects.
     #[must_use]
     pub fn transient(&self) -> u32 {
         self.stores.len() as u32
@@ -69,7 +72,8 @@ impl Storages {
         self.stores.get(storage as usize).unwrap_or(&self.stores[0])
     }
 
-    /// The storage that an object counts under. A body that only passes by counts as transient, though it takes no room there.
+    /// The storage that an object counts under. A body that is only passed on counts as transient,
+    /// although it takes no room there.
     #[must_use]
     pub fn of_object(&self, object: &Object) -> u32 {
         match object.store_number() {
@@ -78,7 +82,7 @@ impl Storages {
         }
     }
 
-    /// Counters and gauges of a storage, of its file if it has one; `None` when it does not exist.
+    /// Counters and gauges of a storage, of its file if it has one; `None` if it does not exist.
     #[must_use]
     pub fn usage(&self, storage: u32) -> Option<Usage> {
         if storage == self.transient() {
@@ -88,13 +92,14 @@ impl Storages {
         of_file.or_else(|| self.stores.get(storage as usize).map(Store::usage))
     }
 
-    /// Counters and gauges of the file of a storage; `None` when it has none.
+    /// Counters and gauges of the file of a storage; `None` if it has none.
     #[must_use]
     pub fn file_usage(&self, storage: u32) -> Option<FileUsage> {
         self.stores.get(storage as usize)?.file_usage()
     }
 
-    /// The free space of a storage in bytes; if it has no limit, a number larger than any VCL asks for.
+    /// The free space of a storage in bytes; if it has no limit, a number larger than any that VCL
+    /// compares with.
     #[must_use]
     pub fn free_bytes(&self, storage: u32) -> u64 {
         if let Some(file) = self.file_usage(storage) {

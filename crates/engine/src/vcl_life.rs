@@ -1,12 +1,13 @@
-//! The beginning and the end of a VCL: vcl_init and vcl_fini, which run without a request. They can read only the server's own
-//! names, cannot wait, and their records belong to no transaction.
+//! The beginning and the end of a VCL: vcl_init and vcl_fini, which run without a request. They can
+//! read only the server's own variables, cannot wait, and their records belong to no transaction.
 
 use crate::context::Engine;
-use crate::loaded_vcl::{LoadedVcl, VclState};
+use crate::loaded_vcl::LoadedVcl;
 use crate::world::{Side, World};
 use backend::Notes;
 use shm::log::{LogBuffer, LogId};
 use std::sync::Arc;
+use surface::closed_set::VclState;
 use surface::tag::Tag;
 use surface::vcl::Method;
 use vcl_run::eval::{Machine, Outcome};
@@ -40,10 +41,10 @@ pub fn load(
     }
 }
 
-/// Tells the VMOD debug, if the VCL imports it, that the VCL goes warm.
+/// Notifies the VMOD debug, if the VCL imports it, that the VCL becomes warm.
 ///
 /// # Errors
-/// Why it must not; a text for the CLI.
+/// The reason why it must not become warm; a text for the CLI.
 pub fn tell_warm(engine: &Engine, vcl: &LoadedVcl) -> Result<(), String> {
     if vcl.instances.debug_life().warm(vcl.program.program(), &engine.parameters.load())? {
         log_event(engine, vcl, "WARM");
@@ -51,7 +52,7 @@ pub fn tell_warm(engine: &Engine, vcl: &LoadedVcl) -> Result<(), String> {
     Ok(())
 }
 
-/// Tells debug that the VCL is cold and nothing runs on it any more.
+/// Notifies the VMOD debug that the VCL is cold and no request runs on it any more.
 pub fn tell_cold(engine: &Engine, vcl: &LoadedVcl, now: f64) {
     if vcl.instances.debug_life().cold(now) {
         log_event(engine, vcl, "COLD");
@@ -62,10 +63,11 @@ fn log_event(engine: &Engine, vcl: &LoadedVcl, event: &str) {
     engine.ring.write_fmt(Tag::Debug, LogId::NONE, format_args!("{}: VCL_EVENT_{event}", vcl.name));
 }
 
-/// Runs vcl_fini, once. Call it when a discarded VCL is no longer used, and when the worker ends. `now` is seconds since 1970.
+/// Runs vcl_fini, once. Must be called when a discarded VCL is no longer used, and when the worker
+/// ends. `now` is seconds since 1970.
 pub fn finish(engine: &Engine, vcl: &LoadedVcl, now: f64) {
     if vcl.take_finish() {
-        // vcl_fini has nobody to report to; its log records tell what went wrong.
+        // vcl_fini has no caller to report to; its log records describe a failure.
         let _ = run(engine, vcl, Method::Fini, now);
     }
 }

@@ -1,69 +1,67 @@
 //! Transaction ids, which connect the records of a session, a request and a fetch in the log.
 //!
-//! A loop draws them in blocks, since a counter that all loops wrote for every request would go from core to core. *Invariant:* no
-//! id is given twice until the source has gone around or was set.
+//! A loop draws them in blocks, since a counter that all loops wrote for every request would move
+//! from core to core. *Invariant:* no id is assigned twice until the source has wrapped around or
+//! was set.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Ids have 30 bits, and are never 0.
-const MASK: u32 = 0x3fff_ffff;
-/// How many ids a loop draws at a time.
-const BLOCK: u32 = 1024;
+/// Number of ids that a loop draws at a time.
+const BLOCK: u64 = 1024;
 
 /// The only source of transaction ids for sessions, requests and fetches.
 #[derive(Debug)]
 pub struct VxidSource {
-    next: AtomicU32,
-    block: AtomicU32,
+    /// Bits of an id.
+    mask: u64,
+    next: AtomicU64,
+    block: AtomicU64,
     /// Changes when the source is set, which ends the blocks that were drawn before.
     generation: AtomicU32,
 }
 
 impl VxidSource {
-    /// A source that begins with 1.
+    /// Creates a source that begins with 1, of ids with `bits` bits: as many as a log record has
+    /// room for (`shm::layout::Layout::vxid_bits`).
     #[must_use]
-    pub fn new() -> Self {
-        VxidSource { next: AtomicU32::new(1), block: AtomicU32::new(BLOCK), generation: AtomicU32::new(0) }
+    pub fn new(bits: u32) -> Self {
+        let mask = u64::MAX.checked_shr(64 - bits.clamp(1, 64)).unwrap_or(u64::MAX);
+        VxidSource { mask, next: AtomicU64::new(1), block: AtomicU64::new(BLOCK), generation: AtomicU32::new(0) }
     }
 
     /// The last id that was drawn, for `debug.xid`.
     #[must_use]
-    pub fn last(&self) -> u32 {
-        self.next.load(Ordering::Relaxed).wrapping_sub(1) & MASK
+    pub fn last(&self) -> u64 {
+        self.next.load(Ordering::Relaxed).wrapping_sub(1) & self.mask
     }
 
-    /// How many ids are drawn at a time.
+    /// Number of ids that are drawn at a time.
     #[must_use]
-    pub fn block(&self) -> u32 {
+    pub fn block(&self) -> u64 {
         self.block.load(Ordering::Relaxed)
     }
 
-    /// Makes `last + 1` the next id, and has loops draw `block` ids at a time, at least one (`debug.xid`).
-    pub fn set_last(&self, last: u32, block: u32) {
-        self.next.store(last.wrapping_add(1) & MASK, Ordering::Relaxed);
-        self.block.store(block.clamp(1, MASK), Ordering::Relaxed);
+    /// Makes `last + 1` the next id, and has loops draw `block` ids at a time, at least one
+    /// (`debug.xid`).
+    pub fn set_last(&self, last: u64, block: u64) {
+        self.next.store(last.wrapping_add(1) & self.mask, Ordering::Relaxed);
+        self.block.store(block.clamp(1, u64::from(u32::MAX)), Ordering::Relaxed);
         self.generation.fetch_add(1, Ordering::Release);
     }
 }
 
-impl Default for VxidSource {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-/// The ids that one loop has drawn and not given yet.
+/// The ids that one loop has drawn and not assigned yet.
 #[derive(Debug, Default)]
 pub(crate) struct VxidBlock {
-    next: Cell<u32>,
-    left: Cell<u32>,
+    next: Cell<u64>,
+    left: Cell<u64>,
     generation: Cell<u32>,
 }
 
 impl VxidBlock {
-    /// The next id: below 2^30 and never 0.
-    pub(crate) fn next(&self, source: &VxidSource) -> u32 {
+    /// The next id, never 0.
+    pub(crate) fn next(&self, source: &VxidSource) -> u64 {
         loop {
             let generation = source.generation.load(Ordering::Acquire);
             if self.left.get() == 0 || self.generation.get() != generation {
@@ -72,7 +70,7 @@ impl VxidBlock {
                 self.left.set(block);
                 self.generation.set(generation);
             }
-            let id = self.next.get() & MASK;
+            let id = self.next.get() & source.mask;
             self.next.set(self.next.get().wrapping_add(1));
             self.left.set(self.left.get() - 1);
             if id != 0 {
@@ -88,15 +86,15 @@ mod tests {
 
     use super::*;
 
-    fn take(block: &VxidBlock, source: &VxidSource, count: usize) -> Vec<u32> {
+    fn take(block: &VxidBlock, source: &VxidSource, count: usize) -> Vec<u64> {
         (0..count).map(|_| block.next(source)).collect()
     }
 
     #[test]
     fn loops_draw_blocks_that_have_nothing_in_common() {
-        let source = VxidSource::new();
+        let source = VxidSource::new(30);
         let loops = [VxidBlock::default(), VxidBlock::default()];
-        let mut all: Vec<u32> = (0..3)
+        let mut all: Vec<u64> = (0..3)
             .flat_map(|_| loops.iter().flat_map(|block| take(block, &source, 1000)).collect::<Vec<_>>())
             .collect();
         assert_eq!(all[..1000], (1..=1000).collect::<Vec<_>>());
@@ -108,15 +106,18 @@ mod tests {
     }
 
     #[test]
-    fn what_an_operator_sets_holds_at_once_for_every_loop() {
-        let source = VxidSource::new();
+    fn vxid_set_by_an_operator_applies_to_every_loop_at_once() {
+        let source = VxidSource::new(30);
         let loops = [VxidBlock::default(), VxidBlock::default()];
         loops.iter().for_each(|block| drop(take(block, &source, 3)));
         source.set_last(999, 0);
         assert_eq!((source.last(), source.block()), (999, 1));
-        let ids: Vec<u32> = (0..2).flat_map(|_| loops.iter().map(|block| block.next(&source))).collect();
+        let ids: Vec<u64> = (0..2).flat_map(|_| loops.iter().map(|block| block.next(&source))).collect();
         assert_eq!(ids, [1000, 1001, 1002, 1003]);
-        source.set_last(MASK - 1, 2);
-        assert_eq!(take(&loops[0], &source, 3), [MASK, 1, 2], "0 is left out");
+        for bits in [30, 51] {
+            let (source, mask) = (VxidSource::new(bits), (1 << bits) - 1);
+            source.set_last(mask - 1, 2);
+            assert_eq!(take(&loops[0], &source, 3), [mask, 1, 2], "0 is left out");
+        }
     }
 }

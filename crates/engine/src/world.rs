@@ -1,13 +1,14 @@
-//! What VCL can access: one [`World`], whichever side runs the method.
+//! The state that VCL can access: one [`World`], whichever side runs the method.
 //!
-//! The evaluator uses it through [`vcl_run::host::Host`] (`world/host.rs`), VMODs also through [`vmods::VmodContext`]
-//! (`world/vmod_context.rs`). Each object of the language has a file with its variables, as every side that has the object
-//! provides them. Headers and start lines are in one place, next to the messages (`world/messages.rs`). The rows in
-//! `surface::vcl` say which object a variable belongs to.
+//! The evaluator uses it through [`vcl_run::host::Host`] (`world/host.rs`), VMODs also through
+//! [`vmods::VmodContext`] (`world/vmod_context.rs`). Each object of the language has a file with
+//! its variables, as every side that has the object provides them. Headers and start lines are in
+//! one place, next to the messages (`world/messages.rs`). The rows in `surface::vcl` assign each
+//! variable to an object.
 //!
-//! A world is a handful of references and lives for one run of a method, until that ends or waits. *Invariants:* every change
-//! to a message is logged; for everything that the compiler allows in a method there is a match arm, all else is out of reach
-//! (`world/tests.rs` tests all rows).
+//! A world is a handful of references and exists for one run of a method, until that ends or waits.
+//! *Invariants:* every change to a message is logged; for everything that the compiler allows in a
+//! method there is a match arm, all else is out of reach (`world/tests.rs` tests all rows).
 
 mod bereq;
 mod beresp;
@@ -55,18 +56,19 @@ pub(crate) struct World<'a> {
     now: f64,
     /// The log of the task.
     log: &'a mut LogBuffer,
-    /// The place in VCL that is about to set something, if reasons are recorded.
+    /// The place in VCL that is about to set a value, if reasons are recorded.
     noted: Option<Noted>,
     side: Side<'a>,
 }
 
-/// What runs the method.
+/// The side that runs the method.
 pub(crate) enum Side<'a> {
     /// A client's request.
     Client(ClientSide<'a>),
     /// A fetch.
     Fetch(FetchSide<'a>),
-    /// vcl_init or vcl_fini: VCL without a request. Nothing can wait, and the records belong to no transaction.
+    /// vcl_init or vcl_fini: VCL without a request. Nothing can wait, and the records belong to no
+    /// transaction.
     Housekeeping(&'a mut TaskState),
 }
 
@@ -103,7 +105,7 @@ impl<'a> World<'a> {
         World { engine, vcl, method, now, log, noted: None, side }
     }
 
-    /// Whether it is recorded where VCL decided something.
+    /// True if the places of VCL's decisions are recorded.
     fn records_reasons(&self) -> bool {
         match &self.side {
             Side::Client(client) => client.task.settings.reasons,
@@ -112,7 +114,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Whether the program points that a task passes are logged: `said` is VCL's choice, otherwise the log's mask decides.
+    /// True if the program points that a task passes are logged: `said` is VCL's choice, otherwise
+    /// the log's mask decides.
     fn traces(&self, said: Option<bool>) -> bool {
         said.unwrap_or_else(|| !self.log.is_masked(Tag::VCLTrace))
     }
@@ -126,7 +129,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// What directors need to choose a backend. Their messages go to `notes`.
+    /// State that directors need to choose a backend. Their messages go to `notes`.
     fn resolving<'b>(&'b self, notes: &'b Notes) -> ResolveContext<'b> {
         let random = &self.engine.random;
         match &self.side {
@@ -195,7 +198,7 @@ impl ClientSide<'_> {
     }
 }
 
-/// Whether vcl_hash runs before this method, on the client's side.
+/// True if vcl_hash runs before this method, on the client's side.
 fn knows_digest(method: Method) -> bool {
     !matches!(method, Method::Recv | Method::Hash)
 }

@@ -1,15 +1,16 @@
-//! What clients are told of HTTP/3 (`Alt-Svc`), and that VCL has the last word.
+//! The announcement of HTTP/3 to clients (`Alt-Svc`), which VCL can override.
 
 use crate::support::{World, always, run_with};
 use engine::peer::Listener;
-use engine::transport::Speaks;
+use engine::transport::FirstProtocol;
 use std::rc::Rc;
 use std::sync::Arc;
 use surface::parameter::Parameters;
 use tokio::io::AsyncReadExt;
 use vcl_run::tls::TlsFacts;
 
-/// What a client is told who comes over TLS or in clear to a place where HTTP/3 is spoken over TLS at port 443.
+/// The `Alt-Svc` of a response to a client over TLS or in clear, at a listener with HTTP/3 over TLS
+/// on port 443.
 async fn told(world: &World, is_tls: bool, path: &str) -> Option<String> {
     let mut peer = world.peer();
     let http3_port = is_tls.then_some(443);
@@ -17,7 +18,13 @@ async fn told(world: &World, is_tls: bool, path: &str) -> Option<String> {
     peer.tls = is_tls.then(|| Rc::new(TlsFacts::default()));
     let (mut near, far) = tokio::io::duplex(4096);
     let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").into_bytes();
-    tokio::task::spawn_local(engine::transport::serve(Rc::clone(&world.context), far, peer, request, Speaks::Either));
+    tokio::task::spawn_local(engine::transport::serve(
+        Rc::clone(&world.context),
+        far,
+        peer,
+        request,
+        FirstProtocol::Either,
+    ));
     let mut text = String::new();
     near.read_to_string(&mut text).await.unwrap();
     assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
@@ -25,7 +32,7 @@ async fn told(world: &World, is_tls: bool, path: &str) -> Option<String> {
 }
 
 #[test]
-fn clients_over_tls_are_told_of_http3_where_it_is_spoken() {
+fn http3_is_advertised_over_tls_where_it_is_enabled() {
     run_with(
         |_| {},
         "",
@@ -64,7 +71,7 @@ fn vcl_has_the_last_word_about_it() {
 }
 
 #[test]
-fn what_the_origin_says_about_itself_stays() {
+fn alt_svc_of_the_origin_is_kept() {
     run_with(
         |_| {},
         "",

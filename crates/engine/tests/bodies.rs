@@ -1,4 +1,5 @@
-//! A client's body: every request that is made from the client's carries it whole, or is not made.
+//! Request bodies: every request derived from the client's carries the complete body, or is not
+//! sent.
 
 use crate::support::{OriginRequest, World, run_with, serve_each};
 use flate2::{Compression, write::GzEncoder};
@@ -10,10 +11,10 @@ use surface::counter::Main;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::sleep;
 
-/// What an origin was asked.
+/// The requests that an origin received.
 type Asked = Rc<RefCell<Vec<OriginRequest>>>;
 
-/// An origin that gives back the body it got.
+/// An origin that returns the body it received.
 fn echo(world: &World) -> Asked {
     let asked = Asked::default();
     let into = Rc::clone(&asked);
@@ -26,7 +27,7 @@ fn echo(world: &World) -> Asked {
     asked
 }
 
-/// Makes what is asked with a body cacheable: of the method that the client used, whatever that is.
+/// Makes responses to requests with a body cacheable, with the method that the client used.
 const CACHED: &str = r#"
     import std;
     sub vcl_recv { if (req.http.keep-body) { std.cache_req_body(1KB); } set req.http.as = req.method; return (hash); }
@@ -34,7 +35,7 @@ const CACHED: &str = r#"
     sub vcl_backend_response { set beresp.ttl = 1s; set beresp.grace = 100s; return (deliver); }
 "#;
 
-/// How a body of three bytes is announced and sent.
+/// The headers of a body of three bytes, and its bytes on the wire.
 const SENT: [(&str, &str); 4] = [
     ("Content-Length: 3\r\n", "abc"),
     ("Transfer-Encoding: chunked\r\n", "3\r\nabc\r\n0\r\n\r\n"),
@@ -76,7 +77,7 @@ fn a_refresh_in_the_background_carries_the_body_of_its_request() {
 }
 
 #[test]
-fn a_refresh_whose_body_breaks_off_leaves_the_stale_object() {
+fn refresh_with_a_broken_off_body_keeps_the_stale_object() {
     run_with(
         |_| {},
         CACHED,
@@ -179,7 +180,7 @@ fn vcl_may_ask_for_something_without_the_body_that_is_gone() {
 }
 
 #[test]
-fn what_is_left_of_a_body_is_not_sent_for_the_whole() {
+fn remainder_of_a_body_is_not_sent_as_the_whole() {
     let vcl = "sub vcl_recv { return (pass); }
         sub vcl_backend_response { set beresp.http.connection = \"close\"; }
         sub vcl_deliver { if (req.restarts == 0) { return (restart); } }";
@@ -192,7 +193,7 @@ fn what_is_left_of_a_body_is_not_sent_for_the_whole() {
             world.origin(move |mut stream| {
                 let into = Rc::clone(&into);
                 async move {
-                    // It hears the beginning of the body, and has heard enough.
+                    // The origin receives the beginning of the body, and needs no more.
                     let mut heard = Vec::new();
                     while !heard.ends_with(b"abc\r\n") {
                         let Ok(byte) = stream.read_u8().await else { break };
@@ -241,7 +242,8 @@ fn a_body_that_was_unpacked_to_be_kept_is_described_as_such_after_a_rollback() {
     );
 }
 
-/// What an origin gets of a piped request, `X-Varnish` and `X-Forwarded-For` left out; `None` when nothing comes.
+/// The piped request as the origin receives it, without `X-Varnish` and `X-Forwarded-For`; `None`
+/// if nothing arrives.
 async fn piped(world: &World, request: &[u8]) -> Option<String> {
     let got: Rc<RefCell<Option<Vec<u8>>>> = Rc::default();
     let into = Rc::clone(&got);
@@ -307,7 +309,7 @@ fn a_body_that_is_kept_goes_through_the_pipe_before_what_follows_it() {
 }
 
 #[test]
-fn a_pipe_says_how_its_body_is_framed_whatever_the_client_calls_its_own() {
+fn pipe_announces_its_own_body_framing() {
     let vcl = "sub vcl_recv { return (pipe); } sub vcl_pipe { set bereq.http.content-length = req.http.claim; }";
     for (request, framing) in [
         ("Connection: transfer-encoding\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", "chunked"),
@@ -361,7 +363,7 @@ fn a_long_body_that_is_kept_does_not_stop_an_origin_that_talks_meanwhile() {
         "import std; sub vcl_recv { std.cache_req_body(10MB); return (pipe); }",
         async |world| {
             world.origin(|mut stream| async move {
-                // It says a lot before it reads a byte.
+                // It sends a lot before it reads a byte.
                 stream.write_all(&vec![b'o'; BYTES]).await.unwrap();
                 let mut heard = Vec::new();
                 let _ = stream.read_to_end(&mut heard).await;

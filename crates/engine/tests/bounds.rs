@@ -1,4 +1,5 @@
-//! What clients and origins can make the engine hold: bodies that inflate a thousandfold, and readers that don't read.
+//! Memory that clients and origins can make the engine use: bodies that inflate a thousandfold, and
+//! readers that don't read.
 
 use crate::support::{Client, OriginRequest, OriginStream, World, always, run_with, serve_each};
 use flate2::write::GzEncoder;
@@ -8,9 +9,9 @@ use surface::counter::Main;
 use surface::limits::{FILTER_STEP_BYTES_MAX, GUNZIP_STATE_BYTES, PASS_IN_FLIGHT_BYTES_MAX, REQUEST_BASE_BYTES};
 use tokio::io::AsyncWriteExt as _;
 
-/// What the bomb inflates to; as a thousandth of that it comes in.
+/// Inflated size of the bomb; it is received as a thousandth of that.
 const INFLATED_BYTES: usize = 32 << 20;
-/// What a connection in memory holds.
+/// Buffer size of a connection in memory.
 const CONNECTION_BYTES: usize = 64 << 10;
 
 /// A small body that becomes a large one.
@@ -25,7 +26,8 @@ fn bomb() -> Vec<u8> {
     bytes
 }
 
-/// An origin that answers everything with that body, gzipped as it is; `headers` have their line ends.
+/// An origin that answers everything with that body, already gzipped; `headers` have their line
+/// ends.
 fn answering(
     headers: &str,
     body: Vec<u8>,
@@ -37,12 +39,13 @@ fn answering(
     serve_each(move |_: &OriginRequest| answer.clone())
 }
 
-/// Lets everybody work until nobody can go on.
+/// Lets all tasks run until none can proceed.
 async fn settle() {
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
 }
 
-/// The plain bytes that the gunzip of a record `Gzip U …` has made: `side` is `D` for a delivery, `F` for a fetch.
+/// The plain bytes that the gunzip of a record `Gzip U …` has produced: `side` is `D` for a
+/// delivery, `F` for a fetch.
 fn unpacked(world: &World, side: &str) -> Option<usize> {
     let log = world.log();
     let line = log.iter().find(|line| line.contains(&format!("Gzip U {side} - ")))?;
@@ -183,7 +186,7 @@ fn held(world: &World) -> usize {
 }
 
 #[test]
-fn what_slow_clients_hold_is_counted_until_they_go() {
+fn memory_of_slow_clients_is_counted_until_they_leave() {
     run_with(
         |_| {},
         "sub vcl_recv { if (req.url == \"/pass\") { return (pass); } }",
@@ -233,7 +236,7 @@ fn a_client_that_leaves_is_not_waited_for_where_a_vmod_waits() {
 }
 
 #[test]
-fn what_vmods_keep_for_a_request_is_counted_until_it_is_answered() {
+fn vmod_memory_is_counted_until_the_request_is_answered() {
     let vcl = "import cookie; sub vcl_recv { cookie.parse(req.http.Cookie); return (pass); }";
     run_with(
         |_| {},
@@ -262,7 +265,7 @@ fn what_vmods_keep_for_a_request_is_counted_until_it_is_answered() {
             assert!(held(&world) > 100 * 1000 * 200, "{}", held(&world));
             answer.notify_waiters();
             settle().await;
-            // They read slowly, but VCL asks for no cookie any more.
+            // They read slowly, but VCL no longer uses cookies.
             assert!(held(&world) < 100 * 1000 * 200, "{}", held(&world));
             drop(clients);
             settle().await;
@@ -285,7 +288,7 @@ fn a_request_for_which_there_is_no_memory_is_refused_and_service_goes_on() {
             let most = limit as usize / each;
             let clients = slow_clients(&world, "/bomb", most).await;
             assert!(held(&world) <= limit as usize + each, "{}", held(&world));
-            // What unpacks or fetches is refused.
+            // Decompression and fetches are refused.
             let refused = world.count(Main::ReqRefused);
             assert_eq!(client.get("/bomb", "").await.status(), 503, "{}", world.story());
             assert_eq!(client.get("/other", "").await.status(), 503);
@@ -331,6 +334,62 @@ fn a_body_is_not_filtered_and_kept_when_memory_is_short() {
     );
 }
 
+/// The origin sends the first half of each body, waits, and sends the rest.
+fn pausing(world: &World) -> Rc<tokio::sync::Notify> {
+    let go_on = Rc::new(tokio::sync::Notify::new());
+    let gate = Rc::clone(&go_on);
+    world.origin(move |mut stream| {
+        let gate = Rc::clone(&gate);
+        async move {
+            OriginRequest::read(&mut stream).await;
+            let half = "a short body. ".repeat(70);
+            let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", 2 * half.len());
+            let _ = stream.write_all(format!("{head}{half}").as_bytes()).await;
+            gate.notified().await;
+            let _ = stream.write_all(half.as_bytes()).await;
+        }
+    });
+    go_on
+}
+
+#[test]
+fn thousand_short_bodies_are_compressed_at_once() {
+    const CLIENTS: usize = 1000;
+    for filter in ["brotli", "zstd"] {
+        for pause in [1, 100] {
+            run_with(
+                |parameters| {
+                    let all = surface::encoding::Encodings::parse("zstd br gzip").unwrap();
+                    parameters.http_encodings = all.parameter();
+                },
+                &format!("sub vcl_backend_response {{ set beresp.filters = \"{filter}\"; }}"),
+                |world| async move {
+                    let go_on = pausing(&world);
+                    let mut clients = Vec::new();
+                    for number in 0..CLIENTS {
+                        let mut client = world.client();
+                        client.send(format!("GET /{number} HTTP/1.1\r\nHost: example.com\r\n\r\n")).await;
+                        clients.push(client);
+                    }
+                    // After a longer pause the encoders are flushed to the clients.
+                    tokio::time::sleep(std::time::Duration::from_millis(pause)).await;
+                    let each = held(&world) / CLIENTS;
+                    assert!(each > REQUEST_BASE_BYTES && each < 3 << 20, "{filter} {pause}: {each}");
+                    assert_eq!(world.count(Main::ReqRefused), 0, "{filter} {pause}");
+                    go_on.notify_waiters();
+                    for client in &mut clients {
+                        let response = client.response().await;
+                        assert!(response.status() == 200 && response.is_whole, "{}", world.story());
+                    }
+                    drop(clients);
+                    settle().await;
+                    assert_eq!(held(&world), 0);
+                },
+            );
+        }
+    }
+}
+
 #[test]
 fn even_plain_requests_are_refused_when_the_memory_is_gone_and_those_under_way_finish() {
     let limit = 2 << 20;
@@ -348,7 +407,7 @@ fn even_plain_requests_are_refused_when_the_memory_is_gone_and_those_under_way_f
             let refused = client.get("/a", "").await;
             assert_eq!((refused.status(), world.count(Main::ReqRefused)), (503, 1), "{}", world.story());
             world.expect_log("SessClose OVERLOAD");
-            // So is a head that comes bit by bit.
+            // So is a head that is received bit by bit.
             let mut half = world.client();
             half.send("GET /a HTTP/1.1\r\n").await;
             assert_eq!(half.rest().await, "");
@@ -399,8 +458,8 @@ fn passing_bodies_run_ahead_less_when_memory_is_short_and_arrive_whole() {
 }
 
 #[test]
-fn what_vcl_makes_for_an_error_page_is_bounded_on_the_side_of_the_origin_too() {
-    // Constants take no room among the strings of VCL, only in the body.
+fn synthetic_body_of_vcl_backend_error_is_bounded() {
+    // Constants take no room in the string memory of VCL, only in the body.
     let text = "x".repeat(30_000);
     let more = format!("set beresp.body += \"{text}\";").repeat(3);
     let vcl = format!("sub vcl_backend_error {{ synthetic(\"{text}\"); {more} return (deliver); }}");

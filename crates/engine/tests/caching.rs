@@ -1,21 +1,24 @@
-//! The score as an HTTP cache: 365 cases under `http_policy=rfc`, played in memory under a virtual clock.
+//! The score as an HTTP cache: 365 cases under `http_policy=rfc`, played in memory under a virtual
+//! clock.
 //!
-//! They ask what the public suite http-tests/cache-tests asks, under the same ids, so that its scores can be compared (`cargo
-//! xtask caching` runs that suite itself). Which of them fail is listed in `expected.txt` with the reason; any difference, in
-//! either direction, fails the test.
+//! They correspond to the public suite http-tests/cache-tests, under the same ids, so that its
+//! scores can be compared (`cargo xtask caching` runs that suite itself). The failing cases are
+//! listed in `expected.txt` with the reason; any difference, in either direction, fails the test.
 //!
 //! The files in `caching/` are written like this:
 //!
 //! ```text
-//! case ID required|optimal|check [cases that must come out right first]
+//! case ID required|optimal|check [cases that must pass first]
 //!   ask [METHOD [SUFFIX]]       a request for the case's resource
 //!     > Name: value; …          its fields           >> text    its body
-//!     < 206                     what the origin answers, if asked: status (200),
-//!     < Name: value; …          fields (`?Name`: the client need not see it; `@60` is a date in 60 seconds),
+//!     < 206                     the origin's answer, if it gets a request: status (200),
+//!     < Name: value; …          fields (`?Name`: optional for the client; `@60`: a date in 60 s),
 //!     <> text                   body (the id), <1 an interim response, < break, < late SECONDS
 //!     = cache|origin|etag|date  where the response must come from (the last two: validated)
-//!     = 304, = any, = "text", = anything, = Name: value, = Name > 2, = has Name, = no Name, = not Name: value,
-//!     = same Name (as in the first response), = sees Name: value (the origin), = method M, = 1 103 …, = no interim
+//!     = 304, = any, = "text", = anything, = Name: value, = Name > 2, = has Name, = no Name,
+//!     = not Name: value,
+//!     = same Name (as in the first response), = sees Name: value (the origin), = method M,
+//!     = 1 103 …, = no interim
 //!   wait                        three seconds
 //! each NAME …                   repeats the cases up to `end` for each row that begins with `+`
 //! ```

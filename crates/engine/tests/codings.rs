@@ -1,4 +1,5 @@
-//! Brotli and Zstandard: what clients and origins are offered, bodies stored as they came, and compressed copies.
+//! Brotli and Zstandard: the codings offered to clients and origins, bodies stored as received, and
+//! compressed copies.
 
 use crate::support::{World, run_with, serve_each};
 use rand::rngs::SmallRng;
@@ -12,7 +13,7 @@ use surface::encoding::Encodings;
 use surface::parameter::Parameters;
 use tokio::time::sleep;
 
-/// What a browser says.
+/// The header of a browser.
 const BROWSER: &str = "Accept-Encoding: gzip, deflate, br, zstd\r\n";
 const BR: &str = "Accept-Encoding: br\r\n";
 const GZIP: &str = "Accept-Encoding: gzip\r\n";
@@ -67,7 +68,7 @@ async fn settled(world: &World) {
     }
 }
 
-/// Has a copy made: two requests that would rather have brotli.
+/// Causes a copy to be made: two requests that prefer brotli.
 async fn have_copy_made(world: &World) {
     let mut client = world.client();
     client.get("/", BR).await;
@@ -100,7 +101,7 @@ fn vcl_and_the_origin_see_codings_in_their_order_of_preference() {
 }
 
 #[test]
-fn gzip_alone_is_offered_unless_the_operator_says_more() {
+fn only_gzip_is_offered_unless_more_is_enabled() {
     run_with(
         |_| {},
         "",
@@ -132,7 +133,8 @@ fn body_in_brotli_is_sent_as_it_came_or_unpacked() {
         let plain = client.get("/", "").await;
         assert_eq!((plain.text(), plain.header("content-encoding")), (page(), None));
         assert_eq!((plain.header("etag"), plain.header("vary")), (Some("W/\"a\""), Some("Accept-Encoding")));
-        // How long the body will be is not known before it is unpacked, so a range of it is all of it.
+        // The length of the body is unknown before it is decompressed, so a range of it is the
+        // complete body.
         let part = client.get("/", "Range: bytes=3-11\r\n").await;
         assert_eq!((part.status(), part.text()), (200, page()));
         client.send("HEAD / HTTP/1.1\r\nHost: example.com\r\n\r\n").await;
@@ -146,7 +148,7 @@ fn body_in_brotli_is_sent_as_it_came_or_unpacked() {
 }
 
 #[test]
-fn damaged_brotli_costs_those_who_need_it_unpacked_their_answer() {
+fn damaged_brotli_fails_only_clients_that_need_decompression() {
     run_with(with("br gzip"), "", async |world| {
         gives(&world, &format!("{HTML}Content-Encoding: br\r\n"), &[0xff; 3000]);
         assert_eq!(world.client().get("/", BR).await.body, [0xff; 3000]);
@@ -195,7 +197,8 @@ fn copy_is_made_once_and_sent_from_then_on() {
         assert_eq!((first.text(), first.header("etag")), (page(), Some("\"a\"")));
         assert_eq!(first.header("vary"), Some("Accept-Encoding"));
         have_copy_made(&world).await;
-        // The copy is made on a thread of its own: the last of the requests for it may have got it already.
+        // The copy is made on a thread of its own: the last of the requests for it may have got it
+        // already.
         let sent_before = world.count(Main::CopiesSent);
         for _ in 0..3 {
             let copy = client.get("/", BR).await;
@@ -206,7 +209,7 @@ fn copy_is_made_once_and_sent_from_then_on() {
             assert_eq!(copy.header("accept-ranges"), None);
             assert!(copy.body.len() < page().len() / 5);
         }
-        // Good enough for those who would rather have Zstandard; others get what they can read.
+        // Acceptable for clients that prefer Zstandard; others get a coding they can read.
         assert_eq!(client.get("/", BROWSER).await.header("content-encoding"), Some("br"));
         let plain = client.get("/", "").await;
         assert_eq!(
@@ -222,7 +225,7 @@ fn copy_is_made_once_and_sent_from_then_on() {
 }
 
 #[test]
-fn copy_is_what_head_and_conditions_are_answered_from() {
+fn head_and_conditions_are_answered_from_the_copy() {
     run_with(with("br gzip"), "", async |world| {
         gives(&world, HTML, page().as_bytes());
         have_copy_made(&world).await;
@@ -251,7 +254,7 @@ fn ranges_are_those_of_the_stored_body_and_never_mixed_with_a_copy() {
         let part = client.get("/", &format!("{BR}Range: bytes=3-11\r\n")).await;
         assert_eq!((part.status(), part.text().as_str(), part.header("content-encoding")), (206, "paragraph", None));
         assert_eq!(part.header("etag"), Some("\"a\""));
-        // The tag of the copy names no bytes; the stored body's does.
+        // The tag of the copy is weak; the stored body's is strong.
         let weak = client.get("/", &format!("{BR}Range: bytes=3-11\r\nIf-Range: W/\"a\"\r\n")).await;
         assert_eq!((weak.status(), weak.text().len()), (200, page().len()));
         let strong = client.get("/", &format!("{BR}Range: bytes=3-11\r\nIf-Range: \"a\"\r\n")).await;
@@ -296,7 +299,7 @@ fn object_in_brotli_gets_a_gzipped_copy_for_those_who_only_know_that() {
     });
 }
 
-/// A story with an origin whose page changes with each fetch.
+/// A test with an origin whose page changes with each fetch.
 fn changing(change: impl AsyncFn(&World), vcl: &str) {
     run_with(with("br gzip"), vcl, async |world| {
         let number = Rc::new(RefCell::new(0));
@@ -388,13 +391,14 @@ fn copy_lives_as_long_as_its_original_may_be_sent() {
 }
 
 #[test]
-fn only_what_is_worth_it_gets_a_copy() {
+fn only_worthwhile_objects_get_a_copy() {
     let mut random = SmallRng::seed_from_u64(9);
     let noise: Vec<u8> = (0..5000).map(|_| random.random()).collect();
-    let no_cases: [(&str, String, Vec<u8>); 6] = [
+    let no_cases: [(&str, String, Vec<u8>); 7] = [
         ("short", HTML.into(), b"hello".to_vec()),
         ("a picture", HTML.replace("text/html", "image/png"), page().into_bytes()),
         ("protected", HTML.replace("max-age=100", "max-age=100, no-transform"), page().into_bytes()),
+        ("a stream of events", HTML.replace("text/html", "text/event-stream"), page().into_bytes()),
         ("coded", format!("{HTML}Content-Encoding: deflate\r\n"), page().into_bytes()),
         ("named by a digest", format!("{HTML}Content-Digest: sha-256=:aaaa=:\r\n"), page().into_bytes()),
         ("not cacheable", HTML.replace("max-age=100", "private"), page().into_bytes()),

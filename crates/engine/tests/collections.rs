@@ -1,4 +1,4 @@
-//! The VMODs that everyone installs beside Varnish's own, each through VCL.
+//! Widely used VMODs besides Varnish's own, each through VCL.
 
 use crate::support::{Response, World, always, run_with};
 use std::rc::Rc;
@@ -11,12 +11,13 @@ mod header_places;
 mod strings;
 mod throttle;
 
-/// Runs a story with a VCL that answers with a 200 of what its vcl_recv put into `req.http.X-…`, as response headers.
+/// Runs a test with a VCL that answers with a 200 and the values that its vcl_recv put into
+/// `req.http.X-…`, as response headers.
 fn told<F: Future<Output = ()>>(vcl: &str, story: impl FnOnce(Rc<World>) -> F) {
     run_with(|_| {}, vcl, story);
 }
 
-/// Asserts what a response has under each name (in lower case); `None` = no such header.
+/// Asserts the value of each name (in lower case) in a response; `None` = no such header.
 #[track_caller]
 fn expect(response: &Response, expected: &[(&str, Option<&str>)]) {
     for (name, value) in expected {
@@ -73,7 +74,7 @@ fn headers_that_occur_more_than_once_are_handled_line_by_line() {
 }
 
 #[test]
-fn what_would_break_a_message_apart_fails_the_request_that_tries() {
+fn header_injection_by_vmods_fails_the_request() {
     let vcl = r#"
         import header; import blob;
         sub vcl_recv {

@@ -1,4 +1,4 @@
-//! What scripts that were written for Varnish 7.1 see: each as observed of it.
+//! Compatibility with scripts written for Varnish 7.1: each case was observed there.
 
 use crate::support::{run, run_with, serve_each};
 use flate2::Compression;
@@ -66,7 +66,7 @@ fn a_cookie_header_with_nothing_in_it_leaves_a_record() {
 }
 
 #[test]
-fn failures_in_vcl_fini_are_told_by_the_log() {
+fn failures_in_vcl_fini_are_logged() {
     run(async |world| {
         let vcl = r#"import blob; import std;
             sub vcl_fini {
@@ -86,7 +86,7 @@ fn failures_in_vcl_fini_are_told_by_the_log() {
 }
 
 #[test]
-fn what_follows_gzip_in_a_delivery_is_a_gzip_record() {
+fn excess_after_gzip_in_a_delivery_is_a_gzip_record() {
     let vcl = r#"
         sub vcl_backend_response { set beresp.filters = ""; }
         sub vcl_deliver { set resp.filters = "gunzip"; }"#;
@@ -109,4 +109,39 @@ fn what_follows_gzip_in_a_delivery_is_a_gzip_record() {
             assert!(!world.log().iter().any(|line| line.contains(" Error ")), "{}", world.story());
         },
     );
+}
+
+#[test]
+fn excess_after_gzip_in_a_delivery_ends_the_connection_without_a_length() {
+    let vcl = r#"
+        sub vcl_backend_response { set beresp.filters = ""; }
+        sub vcl_deliver { set resp.filters = "gunzip"; }"#;
+    let gzip = || {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        gzip.write_all(b"hello world, hello world").unwrap();
+        gzip.finish().unwrap()
+    };
+    // The last four bytes of the rest would be taken for a length: too long, none, and the right
+    // one.
+    for junk in [b"JUNKJUNK".to_vec(), vec![0; 100], gzip()] {
+        run_with(
+            |_| {},
+            vcl,
+            async |world| {
+                let body = [gzip(), junk.clone()].concat();
+                world.origin(serve_each(move |_| {
+                    let head =
+                        format!("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n", body.len());
+                    [head.into_bytes(), body.clone()].concat()
+                }));
+                for _ in ["a miss", "a hit"] {
+                    let mut client = world.client();
+                    client.send("GET / HTTP/1.1\r\nHost: example.com\r\n\r\n").await;
+                    let sent = client.rest().await;
+                    assert!(sent.starts_with("HTTP/1.1 200 ") && !sent.contains("Content-Length"), "{sent}");
+                    assert!(!sent.ends_with("0\r\n\r\n"), "the end of the body is an error: {sent}");
+                }
+            },
+        );
+    }
 }

@@ -1,7 +1,7 @@
-//! Delivery: lengths, ranges, conditions, codings, streaming, and what happens when one end fails.
+//! Delivery: lengths, ranges, conditions, codings, streaming, and failures of either end.
 
 use crate::support::{OriginRequest, always, run, run_with};
-use engine::transport::{Speaks, serve};
+use engine::transport::{FirstProtocol, serve};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::cell::RefCell;
@@ -53,7 +53,7 @@ fn range_is_cut_out_and_an_impossible_one_refused() {
         assert_eq!(part.header("content-length"), Some("3"));
         let last = client.get("/", "Range: bytes=-3\r\n").await;
         assert_eq!((last.status(), last.text().as_str()), (206, "789"));
-        // A number that no machine holds is a large one.
+        // A number that does not fit into a machine word is a large one.
         for range in ["0-99999999999999999999", "-99999999999999999999"] {
             let all = client.get("/", &format!("Range: bytes={range}\r\n")).await;
             assert_eq!((all.status(), all.text().as_str()), (206, "0123456789"), "{range}");
@@ -206,7 +206,7 @@ fn send_timeout_counts_from_the_start_of_the_delivery() {
         |parameters| parameters.send_timeout = 4.0,
         "",
         async |world| {
-            // The client takes what comes at once: it is the origin that is slow.
+            // The client reads at once: it is the origin that is slow.
             world.origin(async |mut stream| {
                 OriginRequest::read(&mut stream).await;
                 stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n").await.unwrap();
@@ -222,7 +222,7 @@ fn send_timeout_counts_from_the_start_of_the_delivery() {
             assert!(got.ends_with("\r\n\r\nxxxx"), "{got}");
             assert_eq!(start.elapsed().as_secs(), 4);
             world.expect_log("SessClose TX_ERROR 4.000");
-            // The time for a head does not count, nor is an answer cut that goes out at once.
+            // The time for a head does not count, nor is an answer aborted that is sent at once.
             sleep(Duration::from_secs(10)).await;
             assert_eq!(world.client().get("/", "").await.text(), "x".repeat(10));
         },
@@ -275,7 +275,8 @@ fn unknown_filter_is_an_error_of_that_response_alone() {
     );
 }
 
-/// A client that asks as often as it was told, and takes at most so many bytes at a time; notes each write.
+/// A client that sends the given number of requests, and takes at most the given number of bytes at
+/// a time; records each write.
 struct Counted(Rc<RefCell<Asked>>, usize);
 
 #[derive(Default)]
@@ -327,7 +328,7 @@ impl AsyncWrite for Counted {
 
 #[test]
 fn a_body_that_was_stored_in_pieces_goes_out_in_one_write() {
-    // The first lies in several pieces, the last in more than are sent at once.
+    // The first is in several pieces, the last in more than are sent at once.
     for (body_bytes, writes) in [(45_000_usize, 1..=1), (3_000_000, 2..=8)] {
         for write_bytes in [usize::MAX, 1_000] {
             run(async |world| {
@@ -351,7 +352,7 @@ fn a_body_that_was_stored_in_pieces_goes_out_in_one_write() {
                 let state = Rc::new(RefCell::new(Asked { left: 2, ..Asked::default() }));
                 let client = Counted(Rc::clone(&state), write_bytes);
                 let context = Rc::clone(&world.context);
-                let session = serve(context, client, world.peer(), Vec::new(), Speaks::Either);
+                let session = serve(context, client, world.peer(), Vec::new(), FirstProtocol::Either);
                 assert!(tokio::time::timeout(Duration::from_secs(1), session).await.is_err(), "it waits for more");
                 let Asked { write_sizes: sizes, received: bytes, .. } = state.take();
                 if write_bytes == usize::MAX {
@@ -395,7 +396,7 @@ fn pieces_of_a_pass_that_are_there_go_out_together() {
             let state = Rc::new(RefCell::new(Asked { left: 1, ..Asked::default() }));
             let client = Counted(Rc::clone(&state), write_bytes);
             let context = Rc::clone(&world.context);
-            let session = serve(context, client, world.peer(), Vec::new(), Speaks::Either);
+            let session = serve(context, client, world.peer(), Vec::new(), FirstProtocol::Either);
             assert!(tokio::time::timeout(Duration::from_secs(1), session).await.is_err(), "it waits for more");
             let Asked { write_sizes, received, .. } = state.take();
             if write_bytes == usize::MAX {

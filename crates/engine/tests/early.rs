@@ -1,10 +1,11 @@
-//! Requests that come before the handshake is complete: run at once, kept waiting, sent again; the same for all protocols.
+//! Requests received before the handshake is complete: run at once, delayed, or sent again; the
+//! same for all protocols.
 
 use crate::support::quic::{Outcome, QuicClient};
 use crate::support::{Client, OriginRequest, World, always, run_with, serve_each};
 use bytes::Bytes;
 use engine::peer::{EarlyPhase, Peer};
-use engine::transport::Speaks;
+use engine::transport::FirstProtocol;
 use http::Request;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,7 +15,7 @@ use surface::parameter::{Parameters, feature};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::sleep;
 
-/// Tells the client what VCL thought of its request.
+/// Returns to the client VCL's view of its request.
 const VCL: &str = "import tls;
     sub vcl_recv { set req.http.X-Early = tls.is_early(); return (pass); }
     sub vcl_deliver { set resp.http.X-Early = req.http.X-Early; }";
@@ -29,10 +30,10 @@ fn early_client(world: &World) -> (Client, Rc<EarlyPhase>) {
     (world.client_from(peer), phase)
 }
 
-/// What an origin was asked: target, and `Early-Data`.
+/// The requests that an origin received: target, and `Early-Data`.
 type Asked = Rc<RefCell<Vec<(String, Option<String>)>>>;
 
-/// An origin that finds it too early as long as it is told so, or always.
+/// An origin that answers 425 as long as a request is marked as early, or always.
 fn picky_origin(world: &World, always: bool) -> Asked {
     let asked = Rc::new(RefCell::new(Vec::new()));
     let heard = Rc::clone(&asked);
@@ -57,7 +58,7 @@ fn http2(parameters: &mut Parameters) {
 }
 
 #[test]
-fn a_request_that_only_asks_is_run_at_once_and_the_origin_is_told() {
+fn safe_early_request_runs_at_once_and_is_marked_for_the_origin() {
     run_with(
         |_| {},
         VCL,
@@ -168,7 +169,7 @@ fn an_origin_that_finds_it_too_early_is_asked_once_more_after_the_handshake() {
 }
 
 #[test]
-fn nobody_else_waits_for_a_handshake_and_a_425_is_not_remembered() {
+fn no_other_client_waits_for_a_handshake_and_a_425_is_not_stored() {
     run_with(
         |_| {},
         "sub vcl_backend_response { if (beresp.status == 200) { set beresp.ttl = 10s; set beresp.grace = 1h; } }",
@@ -188,7 +189,7 @@ fn nobody_else_waits_for_a_handshake_and_a_425_is_not_remembered() {
             assert_eq!((asked.borrow().len(), world.count(Main::CacheHit)), (2, 1), "{}", world.story());
             assert_eq!(late.get("/page", "").await.status(), 200);
             assert_eq!((asked.borrow().len(), world.count(Main::CacheHit)), (2, 2), "what is stored stays");
-            // A stale object stays, too, when a request in the background comes too early.
+            // A stale object stays, too, when a background request is sent too early.
             sleep(Duration::from_secs(11)).await;
             let mut late = world.client();
             assert_eq!(late.get("/page", "Early-Data: 1\r\n").await.status(), 200);
@@ -218,7 +219,7 @@ fn an_origin_that_finds_it_too_early_for_ever_is_asked_twice() {
 }
 
 #[test]
-fn what_a_client_has_itself_called_early_gets_its_425() {
+fn request_with_early_data_header_receives_the_425() {
     run_with(
         |_| {},
         "",
@@ -234,7 +235,41 @@ fn what_a_client_has_itself_called_early_gets_its_425() {
 }
 
 #[test]
-fn who_never_shakes_hands_gets_the_425() {
+fn origin_receives_exactly_one_early_data_header() {
+    for own in [
+        "Early-Data: 0\r\n",
+        "Early-Data: 0\r\nConnection: early-data\r\n",
+        "Early-Data: 1\r\nConnection: Early-Data\r\n",
+        "Early-Data: 0\r\nEarly-Data: 1\r\n",
+        "Early-Data: 1, 1\r\n",
+        "Early-Data:\r\n",
+    ] {
+        for (policy, is_early) in [("rfc", true), ("rfc", false), ("varnish", true), ("varnish", false)] {
+            run_with(
+                |parameters| parameters.http_policy = policy.into(),
+                "sub vcl_recv { if (req.url ~ \"pass\") { return (pass); } }",
+                async |world| {
+                    let asked = Rc::new(RefCell::new(Vec::new()));
+                    let heard = Rc::clone(&asked);
+                    world.origin(serve_each(move |request| {
+                        let lines = request.head.lines().filter(|line| line.to_lowercase().starts_with("early-data"));
+                        heard.borrow_mut().extend(lines.map(str::to_owned));
+                        b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec()
+                    }));
+                    for target in ["/pass", "/stored"] {
+                        let (early, _phase) = early_client(&world);
+                        let mut client = if is_early { early } else { world.client() };
+                        assert_eq!(client.get(target, own).await.status(), 200);
+                    }
+                    assert_eq!(*asked.borrow(), ["Early-Data: 1", "Early-Data: 1"], "{policy} {is_early}: {own}");
+                },
+            );
+        }
+    }
+}
+
+#[test]
+fn client_that_never_completes_the_handshake_gets_the_425() {
     run_with(
         |_| {},
         "",
@@ -299,7 +334,7 @@ fn streams_of_http2_wait_each_for_itself() {
         world.origin(always("", "x"));
         let (peer, phase) = early_peer(&world);
         let (near, far) = tokio::io::duplex(64 << 10);
-        let serving = engine::transport::serve(Rc::clone(&world.context), far, peer, Vec::new(), Speaks::Either);
+        let serving = engine::transport::serve(Rc::clone(&world.context), far, peer, Vec::new(), FirstProtocol::Either);
         tokio::task::spawn_local(serving);
         let (sender, connection) = h2::client::handshake(near).await.unwrap();
         tokio::task::spawn_local(async move { _ = connection.await });
@@ -340,15 +375,15 @@ fn streams_of_http3_are_sent_again_after_the_handshake() {
 }
 
 #[test]
-fn a_client_that_goes_while_its_request_waits_takes_it_along() {
+fn waiting_request_ends_with_its_client() {
     run_with(http2, VCL, async |world| {
         let (peer, phase) = early_peer(&world);
         let (mut near, far) = tokio::io::duplex(64 << 10);
-        let serving = engine::transport::serve(Rc::clone(&world.context), far, peer, Vec::new(), Speaks::Either);
+        let serving = engine::transport::serve(Rc::clone(&world.context), far, peer, Vec::new(), FirstProtocol::Either);
         let serving = tokio::task::spawn_local(serving);
         near.write_all(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n").await.unwrap();
         sleep(Duration::from_secs(1)).await;
-        // As a TLS connection does when its client is gone.
+        // As a TLS connection does when its client has left.
         phase.fail();
         serving.await.unwrap();
         let mut nothing = Vec::new();

@@ -1,4 +1,4 @@
-//! The engine's behaviour, told as stories of clients and origins in memory under a virtual clock.
+//! The engine's behaviour with clients and origins in memory under a virtual clock.
 
 mod support;
 
@@ -10,11 +10,12 @@ mod codings;
 mod collections;
 mod compatibility;
 mod delivery;
+mod disk_tier;
 mod dns_names;
 mod early;
 mod esi;
 mod fetches;
-mod filed;
+mod forwarded;
 mod http2;
 mod http2_abuse;
 mod http2_endings;
@@ -31,9 +32,12 @@ mod origins;
 mod overflow;
 mod partial;
 mod reasons;
+mod recipes;
 mod requests;
 mod rfc_reuse;
+mod rfc_sharing;
 mod rfc_storing;
+mod rfc_unkeyed;
 mod saints;
 mod sessions;
 mod simulation;
@@ -42,5 +46,6 @@ mod storages;
 mod stream_delivery;
 mod streams;
 mod tags;
+mod vcl_hit_actions;
 mod vcl_steps;
 mod vcls;

@@ -1,4 +1,4 @@
-//! Pages with ESI: what a client gets of a page and its fragments, how those are fetched, and what they hold.
+//! Pages with ESI: the assembled response, the fetches of fragments, and their contents.
 
 mod bounds;
 mod gzip;

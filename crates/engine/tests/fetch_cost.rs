@@ -1,6 +1,8 @@
-//! What a miss and a pass cost: how often they allocate, against a budget, and how many instructions they take.
+//! Cost of a miss and of a pass: number of allocations, against a budget, and number of
+//! instructions.
 //!
-//! Client and origin are in memory; the origin's own part allocates nothing. As in `hit_cost.rs`, this is one process.
+//! Client and origin are in memory; the origin's own part allocates nothing. As in `hit_cost.rs`,
+//! this is one process.
 
 mod support;
 
@@ -11,6 +13,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use support::World;
 use support::counting::{self, Counting};
+use support::measured::{Measured, OtherLoops};
 use surface::counter::Main;
 use surface::parameter::Parameters;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
@@ -19,7 +22,7 @@ use tokio::task::LocalSet;
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// A client that asks for another page each time.
+/// A client that requests another page each time.
 #[derive(Clone, Default)]
 struct Wire(Rc<WireState>);
 
@@ -85,12 +88,13 @@ async fn answer(mut stream: support::OriginStream, response: &'static [u8]) {
     }
 }
 
-/// Serves that many requests, each of which is fetched, once everything has grown to its size. Returns the allocations.
-fn serve_fetches(vcl: &str, counter: Main, count: u64) -> u64 {
+/// Serves that many requests, each of which is fetched, once everything has grown to its size.
+/// Returns the allocations.
+fn serve_fetches(policy: &str, vcl: &str, counter: Main, count: u64) -> u64 {
     const WARM_UP: u64 = 300;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     LocalSet::new().block_on(&runtime, async {
-        let world = Rc::new(World::new(Parameters::default()));
+        let world = Rc::new(World::new(Parameters { http_policy: policy.to_owned(), ..Parameters::default() }));
         world.load("boot", vcl);
         let body = "x".repeat(BODY_BYTES);
         let response = format!(
@@ -104,7 +108,7 @@ fn serve_fetches(vcl: &str, counter: Main, count: u64) -> u64 {
             wire.clone(),
             world.peer(),
             Vec::new(),
-            engine::transport::Speaks::Either,
+            engine::transport::FirstProtocol::Either,
         );
         tokio::task::spawn_local(session);
         fetch_all(&wire, WARM_UP).await;
@@ -116,7 +120,7 @@ fn serve_fetches(vcl: &str, counter: Main, count: u64) -> u64 {
     })
 }
 
-/// Asks that often, one request after the other.
+/// Sends that many requests, one after the other.
 async fn fetch_all(wire: &Wire, count: u64) {
     for _ in 0..count {
         let received = wire.0.received_bytes.get();
@@ -132,15 +136,16 @@ async fn fetch_all(wire: &Wire, count: u64) {
 
 const PASS: &str = "sub vcl_recv { return (pass); }";
 
-/// Allocations that a miss and a pass may make: what outlives a turn of the event loop has memory of its own, since a fetch that
-/// waits should hold no more than it needs. Tables that grow now and then count as parts.
+/// Allocations that a miss and a pass may make: state that survives a turn of the event loop has
+/// memory of its own, since a fetch that waits should hold no more than it needs. Tables that grow
+/// now and then count as fractions.
 const BUDGET: [(&str, &str, Main, u64); 2] = [("miss", "", Main::CacheMiss, 24), ("pass", PASS, Main::SPass, 17)];
 
 #[test]
 fn fetches_allocate_no_more_than_their_budget() {
     const COUNT: u64 = 1000;
     for (name, vcl, counter, budget) in BUDGET {
-        let allocations = serve_fetches(vcl, counter, COUNT);
+        let allocations = serve_fetches("varnish", vcl, counter, COUNT);
         assert!(allocations <= budget * COUNT, "{name}: {allocations} allocations in {COUNT} fetches");
     }
 }
@@ -148,8 +153,9 @@ fn fetches_allocate_no_more_than_their_budget() {
 #[test]
 #[ignore = "a measurement, to be run under callgrind"]
 fn fetches_in_memory() {
-    let is_pass = std::env::var("FETCH").is_ok_and(|kind| kind == "pass");
+    let measured = Measured::from_environment();
+    let is_pass = std::env::var("COST_ROW").is_ok_and(|row| row == "pass");
     let (vcl, counter) = if is_pass { (PASS, Main::SPass) } else { ("", Main::CacheMiss) };
-    let count = std::env::var("FETCHES").map_or(1000, |count| count.parse().unwrap());
-    serve_fetches(vcl, counter, count);
+    let _others = OtherLoops::start(measured.loops - 1, move || _ = serve_fetches("rfc", vcl, counter, 1));
+    serve_fetches(&measured.policy, vcl, counter, measured.requests);
 }

@@ -1,9 +1,13 @@
-//! The origin's side: what origins are asked, what becomes of what they say, and of what they fail to say.
+//! The origin's side: requests to origins, the handling of their responses, and of missing or
+//! broken ones.
 
 mod asking;
+mod empty;
 mod faults;
 mod filters;
+mod flushes;
 mod interim;
+mod markers;
 mod once;
 mod private;
 mod refresh;

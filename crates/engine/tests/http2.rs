@@ -1,9 +1,9 @@
-//! HTTP/2 for clients, spoken to by the client half of the library `h2`.
+//! HTTP/2 for clients, driven by the client half of the library `h2`.
 
 use super::support::World;
 use super::support::{OriginRequest, always, run_with, serve_each};
 use bytes::Bytes;
-use engine::transport::Speaks;
+use engine::transport::FirstProtocol;
 use h2::client::{Builder, SendRequest};
 use h2::{Reason, RecvStream};
 use http::{HeaderMap, HeaderName, Request, Response};
@@ -21,7 +21,7 @@ fn on(parameters: &mut Parameters) {
 
 /// A client with these settings, whose connection is driven until it ends.
 async fn client_of(world: &World, builder: &Builder) -> SendRequest<Bytes> {
-    let (sender, connection) = builder.handshake(world.wire(64 << 10, Speaks::Either)).await.unwrap();
+    let (sender, connection) = builder.handshake(world.wire(64 << 10, FirstProtocol::Either)).await.unwrap();
     tokio::task::spawn_local(async move { _ = connection.await });
     sender.ready().await.unwrap()
 }
@@ -34,7 +34,7 @@ fn get(path: &str) -> Request<()> {
     Request::get(format!("http://example.com{path}")).body(()).unwrap()
 }
 
-/// The whole body, and what came after it.
+/// The complete body, and the trailers.
 async fn body_of(mut stream: RecvStream) -> Result<(Vec<u8>, Option<HeaderMap>), h2::Error> {
     let mut body = Vec::new();
     while let Some(piece) = stream.data().await {
@@ -100,7 +100,7 @@ fn without_the_feature_a_preface_ends_the_session() {
         |_| {},
         "",
         async |world| {
-            let mut wire = world.wire(64 << 10, Speaks::Either);
+            let mut wire = world.wire(64 << 10, FirstProtocol::Either);
             wire.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
             let mut rest = Vec::new();
             wire.read_to_end(&mut rest).await.unwrap();
@@ -114,7 +114,7 @@ fn without_the_feature_a_preface_ends_the_session() {
 fn a_request_that_asks_for_the_upgrade_is_the_first_stream() {
     run_with(on, "", async |world| {
         world.origin(always("", "x"));
-        let mut wire = world.wire(64 << 10, Speaks::Either);
+        let mut wire = world.wire(64 << 10, FirstProtocol::Either);
         let head = "GET /a HTTP/1.1\r\nHost: b\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n";
         wire.write_all(head.as_bytes()).await.unwrap();
         let mut answer = [0; 71];
@@ -135,7 +135,7 @@ fn a_request_that_asks_for_the_upgrade_is_the_first_stream() {
 #[test]
 fn a_request_with_two_hosts_is_refused_although_it_asks_for_the_upgrade() {
     run_with(on, "", async |world| {
-        let mut wire = world.wire(64 << 10, Speaks::Either);
+        let mut wire = world.wire(64 << 10, FirstProtocol::Either);
         let head = "GET /a HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n";
         wire.write_all(head.as_bytes()).await.unwrap();
         let mut answer = String::new();
@@ -247,7 +247,7 @@ fn a_client_that_opens_no_window_is_given_up_and_others_of_the_connection_are_se
 }
 
 #[test]
-fn a_stream_counts_until_its_work_has_ended_whoever_reset_it() {
+fn reset_stream_counts_until_its_work_has_ended() {
     let change = |parameters: &mut Parameters| {
         on(parameters);
         parameters.h2_max_concurrent_streams = 10;
@@ -287,7 +287,8 @@ fn a_session_ends_with_a_goaway_when_vcl_closes_it_or_nothing_happens() {
     run_with(on, vcl, async |world| {
         world.origin(always("", "x"));
         for (path, seconds, reason) in [("/close", 1, "RESP_CLOSE"), ("/", 6, "RX_CLOSE_IDLE")] {
-            let (sender, connection) = h2::client::handshake(world.wire(64 << 10, Speaks::Either)).await.unwrap();
+            let (sender, connection) =
+                h2::client::handshake(world.wire(64 << 10, FirstProtocol::Either)).await.unwrap();
             let ended = tokio::task::spawn_local(connection);
             assert_eq!(ask(&sender, get(path)).await.unwrap().1, b"x");
             sleep(Duration::from_secs(seconds)).await;
@@ -314,7 +315,7 @@ fn a_head_that_is_too_large_gets_431_and_a_strange_one_400() {
 }
 
 #[test]
-fn a_head_that_nobody_looks_at_is_logged_and_counted_as_well() {
+fn unread_head_is_logged_and_counted() {
     run_with(on, "", async |world| {
         world.origin(always("", "x"));
         let sender = client(&world).await;
@@ -332,7 +333,7 @@ fn a_head_that_nobody_looks_at_is_logged_and_counted_as_well() {
 }
 
 #[test]
-fn a_pipe_becomes_a_pass_and_says_so() {
+fn pipe_becomes_a_pass_and_is_logged_as_one() {
     run_with(on, "sub vcl_recv { return (pipe); }", async |world| {
         world.origin(always("", "x"));
         let sender = client(&world).await;
@@ -402,12 +403,12 @@ fn a_connection_that_is_given_up_waits_for_its_requests_without_turning() {
             sleep(Duration::from_secs(50)).await;
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await.unwrap();
         });
-        let mut wire = world.wire(4096, Speaks::Either);
+        let mut wire = world.wire(4096, FirstProtocol::Either);
         let mut said = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
         // GET, http, /, and the host; then the beginning of a frame whose rest never comes.
         said.extend(b"\0\0\x06\x01\x05\0\0\0\x01\x82\x86\x84\x41\x01a\0\0\x08\x06");
         wire.write_all(&said).await.unwrap();
-        // This clock stands while anything turns.
+        // This clock stands still while any task runs.
         sleep(Duration::from_secs(100)).await;
         world.expect_log("RespStatus 200");
         world.expect_log("SessClose RX_TIMEOUT");

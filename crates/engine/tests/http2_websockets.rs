@@ -4,7 +4,7 @@ use super::support::{OriginRequest, OriginStream, World, always, run_with};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use engine::transport::Speaks;
+use engine::transport::FirstProtocol;
 use h2::client::{Builder, SendRequest};
 use h2::ext::Protocol;
 use h2::{Reason, RecvStream, SendStream};
@@ -20,7 +20,7 @@ use surface::counter::Main;
 use surface::parameter::{Parameters, feature};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// What a site's VCL says about WebSockets, whatever they come over.
+/// A site's VCL for WebSockets over any protocol.
 const VCL: &str = r#"
     sub vcl_recv { if (req.http.upgrade ~ "(?i)websocket") { return (pipe); } }
     sub vcl_pipe {
@@ -37,7 +37,7 @@ fn on(parameters: &mut Parameters) {
 }
 
 async fn client(world: &World) -> SendRequest<Bytes> {
-    let wire = world.wire(64 << 10, Speaks::Either);
+    let wire = world.wire(64 << 10, FirstProtocol::Either);
     let (sender, connection) = Builder::new().handshake(wire).await.unwrap();
     tokio::task::spawn_local(async move { _ = connection.await });
     // The offer comes with the server's settings.
@@ -58,7 +58,7 @@ async fn open(sender: &SendRequest<Bytes>, protocol: &'static str) -> Opened {
     Ok((response.await?, sending))
 }
 
-/// The answer of an origin that agrees.
+/// The answer of an origin that accepts.
 fn agreement(request: &OriginRequest) -> String {
     let key = request.header("sec-websocket-key").unwrap();
     let digest = Sha1::digest(format!("{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11"));
@@ -69,7 +69,7 @@ fn agreement(request: &OriginRequest) -> String {
     )
 }
 
-/// Agrees, and says everything again, until its client ends.
+/// Accepts, and returns everything it receives, until its client ends.
 async fn echo(mut stream: OriginStream) {
     let request = OriginRequest::read(&mut stream).await.unwrap();
     // The line is shown without the protocol if that is HTTP/1.1.
@@ -104,7 +104,7 @@ async fn send(stream: &mut SendStream<Bytes>, mut bytes: Bytes) {
 }
 
 #[test]
-fn a_websocket_on_a_stream_is_piped_as_the_vcl_of_http1_says_and_ends_from_both_sides() {
+fn websocket_on_a_stream_is_piped_by_http1_vcl_and_ends_from_both_sides() {
     run_with(on, VCL, async |world| {
         world.origin(echo);
         let sender = client(&world).await;
@@ -118,7 +118,7 @@ fn a_websocket_on_a_stream_is_piped_as_the_vcl_of_http1_says_and_ends_from_both_
         send(&mut sending, Bytes::from_static(b"hello")).await;
         assert_eq!(receive(&mut body, 5).await, b"hello");
         assert_eq!(world.count(Main::NPipe), 1);
-        // More than all windows and buffers on the way.
+        // More than all windows and buffers on the path.
         let large = Bytes::from((0..1_000_000u32).map(|number| number as u8).collect::<Vec<_>>());
         let (received, ()) = tokio::join!(receive(&mut body, large.len()), send(&mut sending, large.clone()));
         assert!(received == large);
@@ -130,7 +130,7 @@ fn a_websocket_on_a_stream_is_piped_as_the_vcl_of_http1_says_and_ends_from_both_
         world.expect_log("ReqMethod GET");
         world.expect_log("ReqHeader upgrade: websocket");
         assert_eq!((world.count(Main::NPipe), world.count(Main::SPipe)), (0, 1));
-        // The connection goes on.
+        // The connection continues.
         assert_eq!(open(&sender, "websocket").await.unwrap().0.status(), 200);
     });
 }
@@ -212,7 +212,7 @@ fn vcl_that_does_not_pipe_refuses_and_no_success_looks_like_a_websocket() {
 }
 
 #[test]
-fn what_was_not_offered_is_refused() {
+fn websocket_without_offer_is_refused() {
     run_with(
         |parameters| parameters.feature |= feature::HTTP2,
         VCL,
@@ -226,7 +226,7 @@ fn what_was_not_offered_is_refused() {
     );
 }
 
-/// With a byte or two changed, lost or too many, or broken off.
+/// A message with a byte or two changed, lost or added, or truncated.
 fn damaged(good: &[u8], random: &mut SmallRng) -> Vec<u8> {
     let mut bytes = good.to_vec();
     for _ in 0..random.random_range(1..3) {

@@ -1,4 +1,4 @@
-//! HTTP/3 in memory: what a connection and its requests do, whatever their client sends.
+//! HTTP/3 in memory: connections and their requests, under any client behaviour.
 
 use crate::support::quic::{Outcome, QuicClient, headers};
 use crate::support::{OriginRequest, World, always, run, run_with};
@@ -18,7 +18,7 @@ const NO_ERROR: u64 = 0x100;
 const MESSAGE_ERROR: u64 = 0x10e;
 const REJECTED: u64 = 0x10b;
 
-/// What a client does on a connection.
+/// The actions of a client on a connection.
 type Saying<'a> = &'a dyn Fn(&QuicClient);
 
 const GET: [(&str, &str); 4] = [(":method", "GET"), (":scheme", "https"), (":authority", "a.example"), (":path", "/")];
@@ -57,7 +57,7 @@ fn requests_of_a_connection_do_not_wait_for_one_another() {
         world.origin(always("", &"x".repeat(100_000)));
         let client = client(&world);
         client.get("/").await;
-        // Nobody reads the first response, which is larger than its window.
+        // The first response, which is larger than its window, is not read.
         let stalled = client.begin(&GET);
         client.finish(stalled);
         sleep(Duration::from_millis(10)).await;
@@ -67,7 +67,7 @@ fn requests_of_a_connection_do_not_wait_for_one_another() {
 }
 
 #[test]
-fn malformed_requests_reach_nobody_and_leave_the_connection_alone() {
+fn malformed_requests_reach_no_origin_and_keep_the_connection() {
     run(async |world| {
         world.origin(always("", "x"));
         let client = client(&world);
@@ -109,7 +109,7 @@ fn head_beyond_the_limit_is_answered_with_431() {
     });
 }
 
-/// A HEADERS frame with a GET, and a field of one byte so many times.
+/// A HEADERS frame with a GET, and a field of one byte this many times.
 fn get_with_ages(count: usize) -> Vec<u8> {
     let (mut block, mut frame) = (Vec::new(), Vec::new());
     let mut encoder = Encoder::begin(&mut block);
@@ -168,7 +168,7 @@ fn request_whose_end_is_awaited_counts_and_is_refused_when_memory_is_short() {
 }
 
 #[test]
-fn request_that_is_given_up_while_its_end_is_awaited_reaches_nobody() {
+fn request_abandoned_before_its_end_reaches_no_origin() {
     run(async |world| {
         world.origin(always("", "x"));
         let client = client(&world);
@@ -184,7 +184,7 @@ fn request_that_is_given_up_while_its_end_is_awaited_reaches_nobody() {
 
 #[test]
 fn answer_that_overtakes_a_100_continue_is_sent_behind_it() {
-    // Over HTTP/2 an origin is heard while the body is awaited.
+    // Over HTTP/2 an origin's response is read while the body is awaited.
     let vcl = r#"vcl 4.1; import std; backend http2 { .host = "10.0.0.1"; .port = "80"; .http2 = true; }
         sub vcl_recv { std.late_100_continue(true); return (pass); }"#;
     run_with(
@@ -296,7 +296,7 @@ fn streams_without_a_head_cost_the_client_something() {
 }
 
 #[test]
-fn body_is_what_its_length_says() {
+fn body_has_the_length_of_its_content_length() {
     let vcl = "sub vcl_recv { return (pass); }";
     run_with(
         |_| {},
@@ -329,20 +329,20 @@ fn body_is_what_its_length_says() {
 }
 
 #[test]
-fn what_breaks_the_protocol_ends_the_connection_with_its_code() {
+fn protocol_violations_end_the_connection_with_their_code() {
     run(async |world| {
         world.origin(always("", "x"));
         let request = |bytes: &'static [u8]| move |client: &QuicClient| client.say(client.open(), bytes);
-        let beside = |bytes: &'static [u8]| move |client: &QuicClient| _ = client.beside(bytes);
+        let unidirectional = |bytes: &'static [u8]| move |client: &QuicClient| _ = client.unidirectional(bytes);
         let sayings: [(Saying<'_>, u64, &str); 13] = [
             (&request(&[0, 1, 65]), 0x105, "DATA before HEADERS"),
             (&request(&[4, 0]), 0x105, "SETTINGS on a request"),
             (&request(&[2, 0]), 0x105, "a frame of HTTP/2"),
             (&request(&[1, 3, 0, 0, 0x80]), 0x200, "a dynamic table"),
-            (&beside(&[0, 4, 0]), 0x103, "a second control stream"),
-            (&beside(&[1, 0]), 0x103, "a push stream"),
-            (&beside(&[2, 0x3f, 0x20]), 0x201, "a table of theirs"),
-            (&beside(&[3, 0x80]), 0x202, "an acknowledgement of nothing"),
+            (&unidirectional(&[0, 4, 0]), 0x103, "a second control stream"),
+            (&unidirectional(&[1, 0]), 0x103, "a push stream"),
+            (&unidirectional(&[2, 0x3f, 0x20]), 0x201, "a table of theirs"),
+            (&unidirectional(&[3, 0x80]), 0x202, "an acknowledgement of nothing"),
             (&|client| client.finish(2), 0x104, "the end of the control stream"),
             (&|client| client.say(2, &[4, 0]), 0x105, "settings again"),
             (&|client| client.say(2, &[0x80, 0x0f, 0x07, 0x01, 1, 0]), 0x108, "the priority of a push"),
@@ -360,9 +360,9 @@ fn what_breaks_the_protocol_ends_the_connection_with_its_code() {
             assert_eq!(client.closed().await, code, "{what}");
         }
         let client = client(&world);
-        client.beside(&[0x21, 1, 2, 3]);
-        client.beside(&[2, 0x20]);
-        client.beside(&[3, 0x41]);
+        client.unidirectional(&[0x21, 1, 2, 3]);
+        client.unidirectional(&[2, 0x20]);
+        client.unidirectional(&[3, 0x41]);
         let odd = client.open();
         client.say(odd, &[0x21, 2, 9, 9]);
         client.say(odd, &headers(&GET));
@@ -387,7 +387,7 @@ fn connection_without_requests_ends_after_timeout_idle_and_others_stay() {
         assert_eq!(began.elapsed().as_secs(), 5);
         world.expect_log("SessClose RX_CLOSE_IDLE 5.000");
         assert_eq!(client(&world).get("/").await.status(), 200, "after 30 seconds");
-        // A head that never gets complete.
+        // A head that is never completed.
         let slow = client(&world);
         let id = slow.open();
         slow.say(id, &headers(&GET)[..5]);
@@ -397,7 +397,7 @@ fn connection_without_requests_ends_after_timeout_idle_and_others_stay() {
 }
 
 #[test]
-fn worker_that_stops_finishes_what_it_has_begun_and_refuses_the_rest() {
+fn stopping_worker_finishes_its_requests_and_refuses_others() {
     run(async |world| {
         world.origin(|mut stream| async move {
             OriginRequest::read(&mut stream).await;
@@ -428,7 +428,8 @@ fn connection_is_not_closed_before_its_client_has_its_responses() {
         vcl,
         async |world| {
             world.origin(always("", "hello"));
-            // timeout_idle is 5 seconds, the time to leave half a second, and drain_timeout 5 seconds.
+            // timeout_idle is 5 seconds, the time to leave half a second, and drain_timeout 5
+            // seconds.
             for (path, stops, slow_seconds, then_millis) in
                 [("/", false, 30, 5000), ("/last", false, 30, 500), ("/", true, 4, 500)]
             {
@@ -452,7 +453,7 @@ fn connection_is_not_closed_before_its_client_has_its_responses() {
 }
 
 #[test]
-fn worker_that_stops_tells_clients_that_lag_before_its_time_is_up() {
+fn stopping_worker_notifies_slow_clients_before_its_deadline() {
     run(async |world| {
         world.origin(always("", "hello"));
         let client = client(&world);
@@ -521,7 +522,7 @@ fn client_that_gives_up_one_request_after_the_other_is_sent_away() {
 }
 
 #[test]
-fn requests_that_are_given_up_late_are_no_abuse_and_malformed_ones_are() {
+fn late_cancellations_are_not_abuse_and_malformed_requests_are() {
     run_with(
         |_| {},
         "sub vcl_recv { return (pass); }",
@@ -554,13 +555,13 @@ fn requests_that_are_given_up_late_are_no_abuse_and_malformed_ones_are() {
 }
 
 #[test]
-fn responses_are_as_urgent_as_the_client_said_last() {
+fn responses_have_the_latest_priority_of_the_client() {
     run(async |world| {
         world.origin(always("", &"x".repeat(50_000)));
         let client = client(&world);
         let plain = client.begin(&GET);
         let said = client.begin(&[GET[0], GET[1], GET[2], GET[3], ("priority", "u=1, i")]);
-        // A frame may come before its request, and knows better.
+        // A frame may arrive before its request, and takes precedence.
         client.prioritise(8, "u=6");
         client.prioritise(8, "u=5");
         sleep(Duration::from_millis(10)).await;
@@ -571,7 +572,7 @@ fn responses_are_as_urgent_as_the_client_said_last() {
         sleep(Duration::from_secs(1)).await;
         assert_eq!(early, 8);
         assert_eq!([plain, said, early].map(|id| client.urgencies(id)), [vec![], vec![1], vec![5]]);
-        // Their windows are full: what is said now counts for the rest.
+        // Their windows are full: priorities sent now count for the rest.
         client.prioritise(plain, "u=0");
         client.prioritise(said, "u=3");
         for id in [plain, said, early] {
@@ -582,7 +583,7 @@ fn responses_are_as_urgent_as_the_client_said_last() {
 }
 
 #[test]
-fn client_that_says_nothing_that_matters_is_sent_away() {
+fn client_that_sends_only_useless_frames_is_disconnected() {
     run(async |world| {
         let frames = client(&world);
         let id = frames.open();
@@ -592,7 +593,7 @@ fn client_that_says_nothing_that_matters_is_sent_away() {
         assert_eq!(frames.closed().await, 0x107);
         let streams = client(&world);
         for _ in 0..2100 {
-            streams.beside(&[0x21]);
+            streams.unidirectional(&[0x21]);
         }
         assert_eq!(streams.closed().await, 0x107);
         for frame in [[7, 1, 4], [0xd, 1, 4], [0x21, 1, 0]] {
@@ -604,7 +605,7 @@ fn client_that_says_nothing_that_matters_is_sent_away() {
 }
 
 #[test]
-fn what_a_client_says_now_and_then_is_forgiven() {
+fn occasional_priority_updates_are_tolerated() {
     run(async |world| {
         world.origin(always("", "x"));
         let client = client(&world);
@@ -621,15 +622,15 @@ fn streams_that_come_at_once_are_all_looked_at() {
     run(async |world| {
         let client = client(&world);
         let began = Instant::now();
-        // With the control stream these are as many as are accepted at a time.
-        (0..15).for_each(|_| _ = client.beside(&[0x40]));
-        client.beside(&[1]);
+        // With the control stream this is the maximum number accepted at a time.
+        (0..15).for_each(|_| _ = client.unidirectional(&[0x40]));
+        client.unidirectional(&[1]);
         assert_eq!((client.closed().await, began.elapsed().as_secs()), (0x103, 0), "a push stream");
     });
 }
 
 #[test]
-fn client_that_vanishes_before_it_has_heard_anything_has_broken_no_rule() {
+fn client_that_vanishes_before_the_first_answer_is_not_an_abuser() {
     run(async |world| {
         let client = client(&world);
         client.is_narrow(true);
@@ -642,14 +643,14 @@ fn client_that_vanishes_before_it_has_heard_anything_has_broken_no_rule() {
 }
 
 #[test]
-fn stream_that_does_not_say_what_it_is_is_given_up() {
+fn stream_without_a_type_is_abandoned() {
     run(async |world| {
         world.origin(always("", "x"));
         let client = client(&world);
-        let silent = client.beside(&[]);
+        let silent = client.unidirectional(&[]);
         sleep(Duration::from_secs(3)).await;
         assert_eq!(client.get("/").await.status(), 200);
-        let other = client.beside(&[0x40]);
+        let other = client.unidirectional(&[0x40]);
         sleep(Duration::from_millis(2100)).await;
         assert_eq!((client.is_told_to_stop(silent), client.is_told_to_stop(other)), (Some(0x103), None));
         assert_eq!(client.get("/").await.status(), 200);

@@ -1,4 +1,5 @@
-//! The VMODs that came with Varnish, through VCL: which backend a key falls to, who the client is, what a task keeps.
+//! The VMODs that came with Varnish, through VCL: the backend for a key, the identity of the
+//! client, the state of a task.
 
 use crate::support::{always, run, run_with};
 use std::rc::Rc;
@@ -42,7 +43,7 @@ fn keys_fall_to_the_backends_that_varnish_would_ask() {
             let answer = client.get(url, "").await;
             assert_eq!((answer.header("from"), answer.header("via")), (Some(from), Some(via)), "{url}");
         }
-        // What one task has set is gone with it.
+        // The settings of one task end with it.
         assert_eq!(client.get("/1", "").await.header("from"), Some("s1"));
     });
 }

@@ -1,4 +1,5 @@
-//! Words that came to VCL after 7.1: here parameters as variables, and timeouts that go back to their defaults.
+//! VCL features added after 7.1: here parameters as variables, and timeouts that return to their
+//! defaults.
 
 mod bodies;
 mod origins;
@@ -43,7 +44,7 @@ fn parameters_read_on_the_origins_side_too() {
 }
 
 #[test]
-fn what_was_set_goes_back_to_its_default_when_it_is_unset() {
+fn unset_restores_the_default() {
     let vcl = r#"
         sub vcl_recv {
             set sess.timeout_idle = 99s;

@@ -1,4 +1,4 @@
-//! VCL before 4.0, run end to end: what it could rely on holds.
+//! VCL before 4.0, run end to end: the behaviour that it could rely on.
 
 mod articles;
 mod directors;
@@ -17,7 +17,7 @@ use surface::parameter::Parameters;
 /// A backend of 2.0 to 3.0.
 const BACKEND: &str = "backend default { .host = \"10.0.0.1\"; .port = \"80\"; }\n";
 
-/// Runs a story with a VCL text of 2.0 to 3.0 behind the backend `default`.
+/// Runs a test with a VCL text of 2.0 to 3.0 behind the backend `default`.
 fn run_old<F: Future<Output = ()>>(vcl: &str, story: impl FnOnce(Rc<World>) -> F) {
     run_old_with(|_| {}, vcl, story);
 }
@@ -31,10 +31,10 @@ fn run_old_with<F: Future<Output = ()>>(
     run_with(change, &format!("{BACKEND}{vcl}"), story);
 }
 
-/// What an origin was asked, request by request.
+/// The requests that an origin received, in order.
 type Asked = Rc<RefCell<Vec<OriginRequest>>>;
 
-/// An origin that notes what it is asked.
+/// An origin that records its requests.
 fn noting<A: Fn(&OriginRequest) -> Vec<u8> + Clone + 'static>(
     asked: &Asked,
     answer: A,

@@ -1,17 +1,18 @@
-//! What VCL makes of a client's bytes stays in its line: a CR, LF or NUL in a start line or a header fails the task, and what is
-//! sent to an origin is one request.
+//! Values that VCL derives from a client's bytes stay within their line: a CR, LF or NUL in a start
+//! line or a header fails the task, and exactly one request is sent to an origin.
 
 use crate::support::{OriginRequest, World, run, serve_each};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The client's bytes, percent-decoded, as `req.http.Raw` cannot be: each place reads them where it sets something.
+/// The client's bytes, percent-decoded, which cannot be stored in `req.http.Raw`: each statement
+/// reads them where it sets something.
 const RAW: &str = r#"blob.transcode(decoding = URL, encoded = regsub(req.http.Q, "^", ""))"#;
 
 /// The same on the origin's side.
 const RAW_BEREQ: &str = r#"blob.transcode(decoding = URL, encoded = regsub(bereq.http.Q, "^", ""))"#;
 
-/// Requests that reached the origin, each as it came.
+/// Requests that reached the origin, each as received.
 type Asked = Rc<RefCell<Vec<String>>>;
 
 fn origin(world: &World) -> Asked {
@@ -24,7 +25,8 @@ fn origin(world: &World) -> Asked {
     asked
 }
 
-/// Has a statement run with each of the bytes; the request fails, nothing of them is sent to either side, and the log says why.
+/// Runs a statement with each of the bytes; the request fails, nothing of them is sent to either
+/// side, and the log contains the reason.
 #[track_caller]
 fn refuses(vcl: &str, what: &str, status: u16) {
     let vcl = vcl.to_owned();
@@ -53,7 +55,7 @@ fn refuses(vcl: &str, what: &str, status: u16) {
 
 fn in_sub(sub: &str, statement: &str) -> String {
     let statement = statement.replace("RAW_BEREQ", RAW_BEREQ).replace("RAW", RAW);
-    // Only there can a protocol be set.
+    // A protocol can be set only there.
     let of_40 = "vcl 4.0; backend default { .host = \"10.0.0.1\"; .port = \"80\"; } ";
     let version = if statement.contains(".proto") { of_40 } else { "" };
     format!("{version}import blob; import std; import header; sub {sub} {{ {statement} }}")

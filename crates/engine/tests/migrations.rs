@@ -1,9 +1,9 @@
-//! Old VCL and what `copal vcl migrate` makes of it do the same: both are run with the same requests in the same order, and
-//! clients and origins see the same.
+//! Old VCL and the result of `copal vcl migrate` have the same effect: both are run with the same
+//! requests in the same order, and clients and origins see the same.
 //!
-//! Left out of the comparison is what differs by design: `Date` and `X-Varnish`, the text of `Via`, whether several addresses
-//! stand in one X-Forwarded-For or in two, which encodings an origin is asked for before 3.0, and the header in which the
-//! number of restarts goes to `vcl_backend_response`.
+//! Intended differences are left out of the comparison: `Date` and `X-Varnish`, the text of `Via`,
+//! several addresses in one X-Forwarded-For or in two, and the encodings requested from an origin
+//! before 3.0.
 
 mod directors;
 mod stories;
@@ -21,7 +21,7 @@ const BACKEND: &str = "backend default { .host = \"10.0.0.1\"; .port = \"80\"; }
 /// A request, and seconds to wait before it.
 type Asked = (u64, &'static str, &'static str, &'static str);
 
-/// What most texts are asked. Ages and misses, what is private, what fails, methods of all kinds.
+/// The requests for most texts. Ages and misses, private responses, failures, methods of all kinds.
 const REQUESTS: &[Asked] = &[
     (0, "GET", "/plain", ""),
     (0, "GET", "/plain", ""),
@@ -73,7 +73,7 @@ const REQUESTS: &[Asked] = &[
     (0, "GET", "/piped", "Expect: nothing\r\n"),
 ];
 
-/// The page of a target; its body counts how often it was asked for.
+/// The page of a target; its body contains the number of requests for it.
 fn answer(request: &OriginRequest, count: usize) -> Vec<u8> {
     let target = request.target().split('?').next().unwrap_or("");
     let (status, headers) = match target {
@@ -105,7 +105,7 @@ fn answer(request: &OriginRequest, count: usize) -> Vec<u8> {
 /// The lines of a head that are compared, in order.
 fn lines(head: &str) -> Vec<String> {
     let mut lines: Vec<String> = head.lines().skip(1).map(str::to_ascii_lowercase).collect();
-    const APART: &[&str] = &["date:", "x-varnish:", "migrate-restarts:"];
+    const APART: &[&str] = &["date:", "x-varnish:"];
     lines.retain(|line| !line.is_empty() && !APART.iter().any(|name| line.starts_with(name)));
     for line in &mut lines {
         if line.starts_with("via:") {
@@ -133,7 +133,7 @@ fn shown(response: &Response) -> String {
     format!("{first} | {} | {}", lines(&response.head).join(" ; "), body.join("\n"))
 }
 
-/// What happens, request by request: what the client got, and what the origin was asked meanwhile.
+/// The result, request by request: the client's response, and the requests to the origin.
 fn story_of(vcl: &str, requests: &[Asked], asks_for_encodings: bool) -> Vec<String> {
     let told = Rc::new(RefCell::new(Vec::new()));
     let result = Rc::clone(&told);
@@ -159,7 +159,7 @@ fn story_of(vcl: &str, requests: &[Asked], asks_for_encodings: bool) -> Vec<Stri
                 let response =
                     if *method == "HEAD" { client.response_to_head().await } else { client.response().await };
                 told.borrow_mut().push(format!("{method} {target} {headers:?}: {}", shown(&response)));
-                // What the engine still does in the background is done before the next request.
+                // Background work of the engine is done before the next request.
                 sleep(Duration::from_millis(10)).await;
             }
         },
@@ -167,7 +167,7 @@ fn story_of(vcl: &str, requests: &[Asked], asks_for_encodings: bool) -> Vec<Stri
     result.take()
 }
 
-/// What becomes of an old text, and of which generation it was.
+/// The migrated text, and the generation of the old one.
 #[track_caller]
 fn migrated(text: &str) -> (surface::vcl::Generation, String) {
     let storages = ["s0".to_owned(), "Transient".to_owned()];
@@ -357,7 +357,7 @@ fn saint_mode_serves_what_is_stale_and_asks_no_more() {
 }
 
 #[test]
-fn what_comes_out_of_vcl_fetch_without_end_ends() {
+fn endless_restarts_from_vcl_fetch_end() {
     check_requests(
         &format!(
             "{BACKEND}sub vcl_fetch {{ return (restart); }}\nsub vcl_error {{ synthetic \"no\"; return (deliver); }}\n"

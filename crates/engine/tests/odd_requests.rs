@@ -1,8 +1,9 @@
-//! Odd requests, one table of them (`odd_requests/rows.rs`), each sent over HTTP/1, HTTP/2 and HTTP/3 by clients that send what they are told
-//! (`odd_requests/wires.rs`): what comes back, exactly what the origin hears, and that the next request is still right.
+//! Odd requests, one table of them (`odd_requests/rows.rs`), each sent over HTTP/1, HTTP/2 and
+//! HTTP/3 by clients without validation (`odd_requests/wires.rs`): the response, the exact request
+//! at the origin, and that the next request is still right.
 //!
-//! What cannot be said in HTTP/1 without harm is refused and not passed on. Source: RFC 9112 §3 to §6; RFC 9113 §8.2, §8.3; RFC 9114
-//! §4.2, §4.3.
+//! Requests that cannot be expressed in HTTP/1 without harm are refused and not passed on. Source:
+//! RFC 9112 §3 to §6; RFC 9113 §8.2, §8.3; RFC 9114 §4.2, §4.3.
 
 mod rows;
 mod wires;
@@ -15,25 +16,24 @@ use surface::parameter::{Parameters, feature};
 use tokio::io::AsyncWriteExt;
 use wires::Over;
 
-/// What comes of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum End {
-    /// The origin answers, and has heard this: the request line without its protocol, then the fields, each behind ` | `, in their
-    /// order, the name in lower case; then the body behind ` > `. Fields of [`EVERYWHERE`] are left out.
+    /// The origin answers, and has received this: the request line without its protocol, then the
+    /// fields, each behind ` | `, in their order, the name in lower case; then the body behind ` >
+    /// `. Fields of [`EVERYWHERE`] are left out.
     Served(&'static str),
-    /// Copal answers, and the origin hears nothing.
+    /// Copal answers, and the origin receives nothing.
     Answered(u16),
-    /// The stream ends, as malformed; the origin hears nothing.
+    /// The stream ends, as malformed; the origin receives nothing.
     Reset,
-    /// The stream ends, as malformed, after the origin has heard a head that was in order.
-    Broken(&'static str),
-    /// The connection ends; the origin hears nothing.
+    /// The connection ends; the origin receives nothing.
     Gone,
-    /// The protocol has no words for it.
+    /// The protocol cannot express it.
     Unsaid,
 }
 
-/// Fields of requests to origins that say nothing here.
+/// Fields of requests to origins that do not matter here.
 const EVERYWHERE: [&str; 5] = ["x-forwarded-for", "via", "x-varnish", "scheme", "connection"];
 
 /// A request and its ends.
@@ -42,7 +42,7 @@ struct Row {
     fields: Vec<(String, String)>,
     body: Option<&'static str>,
     trailers: &'static [(&'static str, &'static str)],
-    /// For HTTP/1 in other words than the fields'.
+    /// The text for HTTP/1, if it is not derived from the fields.
     text: Option<String>,
     /// HTTP/1, HTTP/2, HTTP/3.
     ends: [End; 3],
@@ -52,11 +52,11 @@ struct Row {
 const USUAL: [(&str, &str); 4] =
     [(":method", "GET"), (":scheme", "https"), (":authority", "a.example"), (":path", "/odd")];
 
-/// A value that stands for: the field is not there.
+/// A value that means: the field is left out.
 const LEFT_OUT: &str = "left out";
 
 impl Row {
-    /// The usual request with changes: a pseudo header takes the place of the usual one, other fields follow.
+    /// The usual request with changes: a pseudo header replaces the usual one, other fields follow.
     fn changed(what: &'static str, changes: &[(&str, &str)], ends: [End; 3]) -> Row {
         let mut fields: Vec<(String, String)> = Vec::new();
         for (name, usual) in USUAL {
@@ -70,14 +70,14 @@ impl Row {
         Row { what, fields, body: None, trailers: &[], text: None, ends }
     }
 
-    /// The usual request and behind it these fields, pseudo headers too: HTTP/1 has no words for it.
+    /// The usual request and behind it these fields, pseudo headers too: HTTP/1 cannot express it.
     fn appended(what: &'static str, more: &[(&str, &str)], [http2, http3]: [End; 2]) -> Row {
         let all = USUAL.iter().chain(more);
         let fields = all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         Row { what, fields, body: None, trailers: &[], text: None, ends: [End::Unsaid, http2, http3] }
     }
 
-    /// What only HTTP/1 has words for.
+    /// A request that only HTTP/1 can express.
     fn text(what: &'static str, text: impl Into<String>, end: End) -> Row {
         let ends = [end, End::Unsaid, End::Unsaid];
         Row { what, fields: Vec::new(), body: None, trailers: &[], text: Some(text.into()), ends }
@@ -96,10 +96,10 @@ impl Row {
     }
 }
 
-/// What the origin has heard, request by request.
+/// The requests that the origin has received, in order.
 type Heard = Rc<RefCell<Vec<String>>>;
 
-/// An origin that tells what it hears, and answers everything alike.
+/// An origin that records its requests, and answers all of them alike.
 fn listen(world: &World) -> Heard {
     let heard = Heard::default();
     let told = Rc::clone(&heard);
@@ -133,10 +133,10 @@ fn summary(request: &OriginRequest) -> String {
     summary
 }
 
-/// What the origin hears of the request that follows.
+/// The origin's view of the request that follows.
 const NEXT: &str = "GET /next | host: next.example";
 
-/// Sends each row over a protocol, on a connection of its own. All that is wrong is told at once.
+/// Sends each row over a protocol, on a connection of its own. All failures are reported at once.
 fn holds(over: Over, rows: Vec<Row>) {
     let mut wrong = String::new();
     for row in rows {
@@ -145,20 +145,21 @@ fn holds(over: Over, rows: Vec<Row>) {
             continue;
         }
         let change = |parameters: &mut Parameters| parameters.feature |= feature::HTTP2;
-        // Nothing is found in the cache, and no method is piped: all that gets through is heard.
+        // Nothing is found in the cache, and no method is piped: the origin receives every accepted
+        // request.
         run_with(change, "sub vcl_recv { return (pass); }", async |world| {
             let heard = listen(&world);
             let (came, is_next_answered) = wires::say(&world, over, &row).await;
             let expected = match end {
                 End::Served(_) => End::Answered(200),
-                End::Broken(_) => End::Reset,
                 other => other,
             };
             let mut expected_heard = Vec::new();
-            if let End::Served(text) | End::Broken(text) = end {
+            if let End::Served(text) = end {
                 expected_heard.push(text.to_owned());
             }
-            // A connection of HTTP/1 ends with what was wrong on it; the others go on, or a new one does.
+            // A connection of HTTP/1 ends after a wrong request; the others continue, or a new one
+            // is used.
             let goes_on = over != Over::Http1 || matches!(end, End::Served(_));
             if goes_on {
                 expected_heard.push(NEXT.to_owned());

@@ -1,4 +1,5 @@
-//! Origins that speak HTTP/2: requests share connections, and nothing that an origin does harms the others.
+//! Origins with HTTP/2: requests share connections, and a misbehaving origin does not harm other
+//! requests.
 
 use crate::support::{OriginStream, World, run_with};
 use bytes::Bytes;
@@ -12,14 +13,14 @@ use std::time::Duration;
 use surface::counter::Main;
 use tokio::time::{Instant, sleep};
 
-/// Everything is passed, so that each request goes to the origin.
+/// Everything is passed, so that each request is sent to the origin.
 const PASS: &str = r#"vcl 4.1;
     backend http2 { .host = "10.0.0.1"; .port = "80"; .http2 = true; }
     sub vcl_recv { return (pass); }"#;
-/// What is fetched is stored.
+/// Fetched responses are stored.
 const STORE: &str = r#"vcl 4.1; backend http2 { .host = "10.0.0.1"; .port = "80"; .http2 = true; }"#;
 
-/// What an origin receives and answers with.
+/// The origin's view of a request, and its answer.
 struct Asked {
     request: Request<RecvStream>,
     respond: SendResponse<Bytes>,
@@ -37,7 +38,7 @@ impl Asked {
         stream.send_data(Bytes::from(body.to_owned()), true).unwrap();
     }
 
-    /// A head, and the stream on which the rest goes.
+    /// A head, and the stream for the rest of the response.
     fn begin(&mut self, fields: &[(&str, &str)]) -> h2::SendStream<Bytes> {
         let mut head = Response::builder();
         for (name, value) in fields {
@@ -317,7 +318,7 @@ fn a_stream_that_is_reset_is_an_error_that_names_the_code() {
 }
 
 #[test]
-fn an_origin_that_says_goodbye_finishes_what_it_has_begun() {
+fn origin_that_sends_goaway_finishes_its_open_streams() {
     run_with(
         |_| {},
         PASS,
@@ -350,7 +351,7 @@ fn an_origin_that_says_goodbye_finishes_what_it_has_begun() {
     );
 }
 
-/// Frames by hand: an origin that reads what it likes.
+/// Frames by hand: an origin that reads as it chooses.
 mod frames {
     use super::OriginStream;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -403,7 +404,7 @@ mod frames {
 }
 
 #[test]
-fn what_a_goaway_leaves_undone_is_sent_again_on_another_connection() {
+fn unprocessed_requests_are_repeated_on_another_connection_after_a_goaway() {
     run_with(
         |_| {},
         PASS,
@@ -429,8 +430,84 @@ fn what_a_goaway_leaves_undone_is_sent_again_on_another_connection() {
     );
 }
 
+/// An origin whose first connection sends GOAWAY for a request with a body, before or after it has
+/// read that; the others answer with the length of the body. Bodies end with their stream.
+fn leaving_with_a_body(world: &World, reads_first: bool) {
+    let connections = Cell::new(0);
+    world.origin(move |mut stream| {
+        let number = connections.replace(connections.get() + 1);
+        async move {
+            if number == 0 {
+                use tokio::io::AsyncWriteExt;
+                frames::preface(&mut stream).await;
+                frames::request(&mut stream).await.unwrap();
+                if reads_first {
+                    sleep(Duration::from_secs(1)).await;
+                }
+                let _ = stream.write_all(&frames::goaway(0, 0)).await;
+                return sleep(Duration::from_secs(3)).await;
+            }
+            let mut connection = server::handshake(stream).await.unwrap();
+            while let Some(Ok((request, respond))) = connection.accept().await {
+                tokio::task::spawn_local(async move {
+                    let mut asked = Asked { request, respond };
+                    let (body, _) = asked.body().await;
+                    asked.answer(&format!("{} bytes", body.len()));
+                });
+            }
+        }
+    });
+}
+
+const LIMITED: &str = r#"vcl 4.1; backend http2 { .host = "10.0.0.1"; .http2 = true; .fail_limit = 1; }
+    sub vcl_recv { return (pass); }"#;
+
 #[test]
-fn what_a_goaway_does_not_leave_undone_is_not_sent_again() {
+fn a_short_body_is_sent_again_after_a_goaway_whatever_the_method() {
+    for case in 0..8 {
+        let (reads_first, is_stream, bytes) = (case & 1 > 0, case & 2 > 0, if case & 4 > 0 { 3 } else { 60_000 });
+        run_with(
+            |_| {},
+            LIMITED,
+            |world| async move {
+                leaving_with_a_body(&world, reads_first);
+                let head = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {bytes}\r\n\r\n");
+                let response = match is_stream {
+                    true => world.stream_client().ask(&head, &vec![b'x'; bytes]).await,
+                    false => world.client().post(head, vec![b'x'; bytes]).await,
+                };
+                assert_eq!(response.text(), format!("{bytes} bytes"), "{case} {}", world.story());
+                assert_eq!((world.dialled(), world.count(Main::BackendRetry)), (2, 1));
+            },
+        );
+    }
+}
+
+#[test]
+fn unkept_body_fails_after_a_goaway_without_a_breaker_failure() {
+    for is_stream in [false, true] {
+        run_with(
+            |_| {},
+            LIMITED,
+            |world| async move {
+                leaving_with_a_body(&world, true);
+                let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 70000\r\n\r\n".to_owned();
+                if is_stream {
+                    let response = world.stream_client().ask(&head, &[b'x'; 70_000]).await;
+                    assert_eq!(response.status(), 0, "reset\n{}", world.story());
+                } else {
+                    let response = world.client().post(head, vec![b'x'; 70_000]).await;
+                    assert_eq!(response.status(), 503, "{}", world.story());
+                }
+                assert_eq!(world.dialled(), 1);
+                assert_eq!(world.client().get("/next", "").await.text(), "0 bytes", "{}", world.story());
+            },
+        );
+    }
+}
+
+#[test]
+fn processed_requests_are_not_repeated_after_a_goaway() {
     run_with(
         |_| {},
         PASS,
@@ -537,6 +614,36 @@ fn an_origin_may_answer_before_it_has_the_whole_request() {
             assert_eq!((response.status(), response.text().as_str()), (413, "big"));
         },
     );
+}
+
+#[test]
+fn an_answer_of_an_origin_that_opens_no_window_is_not_waited_for() {
+    for (status, within) in [(413, 0), (302, 0), (200, 1)] {
+        run_with(
+            |_| {},
+            PASS,
+            |world| async move {
+                serve_with(
+                    &world,
+                    |builder| _ = builder.initial_window_size(1000),
+                    move |mut asked| async move {
+                        let head = Response::builder().status(status).body(()).unwrap();
+                        asked.respond.send_response(head, true).unwrap();
+                        std::future::pending::<()>().await;
+                    },
+                );
+                let begun = Instant::now();
+                let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n".to_owned();
+                let response = world.client().post(head, vec![7; 100_000]).await;
+                assert_eq!((response.status(), begun.elapsed().as_secs()), (status, within), "{}", world.story());
+                let mut slow = world.client();
+                slow.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n1").await;
+                if status != 200 {
+                    assert_eq!(slow.response().await.status(), status, "{}", world.story());
+                }
+            },
+        );
+    }
 }
 
 #[test]
@@ -712,7 +819,7 @@ fn a_client_that_goes_away_ends_its_stream_and_nothing_else() {
 
 #[test]
 fn floods_end_the_connection_and_cost_a_bounded_amount() {
-    /// A name, what is sent again and again, and words of the log.
+    /// A name, the frame that is sent repeatedly, and words of the log.
     type Flood = (&'static str, fn(u32) -> Vec<u8>);
     let floods: [Flood; 6] = [
         ("pings", |_| frames::made(6, 0, 0, b"12345678")),
@@ -786,6 +893,54 @@ fn a_head_beyond_the_limits_is_refused() {
 }
 
 #[test]
+fn a_response_with_pseudo_headers_of_a_request_is_a_failed_fetch() {
+    run_with(
+        |_| {},
+        PASS,
+        |world| async move {
+            world.origin(|mut stream| async move {
+                use tokio::io::AsyncWriteExt;
+                frames::preface(&mut stream).await;
+                let heads: [&[u8]; 8] = [
+                    &[0x88],
+                    &[0x88, 0x82],
+                    &[0x88, 0x84],
+                    &[0x81, 0x88],
+                    &[0x88, 0x00, 7, b':', b'm', b'e', b't', b'h', b'o', b'd', 3, b'G', b'E', b'T'],
+                    // It is entered in the table …
+                    &[0x88, 0x44, 2, b'/', b'x'],
+                    // … and taken from there.
+                    &[0x88, 0xbe],
+                    &[0x88],
+                ];
+                for head in heads {
+                    let Some(asked) = frames::request(&mut stream).await else { return };
+                    stream.write_all(&frames::made(1, 5, asked, head)).await.unwrap();
+                }
+                // The same in an interim response, and in trailers.
+                let asked = frames::request(&mut stream).await.unwrap();
+                stream.write_all(&frames::made(1, 4, asked, &[0x08, 3, b'1', b'0', b'3', 0x82])).await.unwrap();
+                stream.write_all(&frames::made(1, 5, asked, &[0x88])).await.unwrap();
+                let asked = frames::request(&mut stream).await.unwrap();
+                stream.write_all(&frames::made(1, 4, asked, &[0x88])).await.unwrap();
+                stream.write_all(&frames::made(0, 0, asked, b"body")).await.unwrap();
+                stream.write_all(&frames::made(1, 5, asked, &[0x82])).await.unwrap();
+                frames::request(&mut stream).await;
+            });
+            for expected in [200, 503, 503, 503, 503, 503, 503, 200, 503] {
+                assert_eq!(world.client().get("/", "").await.status(), expected, "{}", world.story());
+            }
+            world.expect_log("FetchError pseudo-header of a request in the response");
+            world.expect_log("why response-garbled");
+            let mut client = world.client();
+            client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+            assert!(!client.rest().await.ends_with("0\r\n\r\n"), "the body does not end as a whole one");
+            assert_eq!(world.dialled(), 1, "the connection is kept");
+        },
+    );
+}
+
+#[test]
 fn a_header_block_without_end_ends_the_connection() {
     run_with(
         |_| {},
@@ -853,21 +1008,21 @@ fn idle_connections_are_closed_in_time_and_those_of_a_discarded_vcl_at_once() {
                     count.set(count.get() + 1);
                 }
             });
-            let sweep = || world.context.sweep_origins(world.context.clock.now(), 60.0);
+            let close_idle = || world.context.close_idle_origins(world.context.clock.now(), 60.0);
             assert_eq!(world.client().get("/", "").await.text(), "x");
             sleep(Duration::from_secs(1)).await;
-            sweep();
+            close_idle();
             sleep(Duration::from_secs(59)).await;
-            sweep();
+            close_idle();
             assert_eq!(world.context.shared_connections(), 1);
             sleep(Duration::from_secs(2)).await;
-            sweep();
+            close_idle();
             sleep(Duration::from_secs(1)).await;
             assert_eq!((world.context.shared_connections(), closed.get()), (0, 1));
             assert_eq!(world.client().get("/", "").await.text(), "x");
             assert_eq!((world.dialled(), world.context.shared_connections()), (2, 1));
             sleep(Duration::from_secs(1)).await;
-            sweep();
+            close_idle();
             assert_eq!(world.context.shared_connections(), 1, "its VCL is in use");
         },
     );
@@ -917,7 +1072,7 @@ fn every_method_and_kind_of_empty_response_ends() {
 }
 
 #[test]
-fn what_cannot_be_said_over_http2_is_not_sent_nor_repeated_and_nobody_is_to_blame() {
+fn requests_that_http2_cannot_express_are_neither_sent_nor_repeated_nor_counted() {
     let vcl = r#"vcl 4.1; backend http2 { .host = "10.0.0.1"; .port = "80"; .http2 = true; .fail_limit = 1; .retry_budget = 1; }
         sub vcl_recv { return (pass); }
         sub vcl_backend_fetch { set bereq.http.host = bereq.http.x-host; }"#;
@@ -933,19 +1088,17 @@ fn what_cannot_be_said_over_http2_is_not_sent_nor_repeated_and_nobody_is_to_blam
                 world.expect_log("why request-unsayable");
                 assert_eq!(client.get("/", "X-Host: you\r\n").await.status(), 200, "{}", world.story());
             }
-            assert_eq!(
-                (world.count(Main::FetchUnsayable), world.count(Main::BackendRetry), world.dialled()),
-                (3, 0, 1)
-            );
+            assert_eq!((world.count(Main::FailUnsayable), world.count(Main::BackendRetry), world.dialled()), (3, 0, 1));
         },
     );
 }
 
-/// A call as gRPC makes it; its body comes later.
+/// A gRPC call; its body comes later.
 const CALL: &str = "POST /pkg.Service/Method HTTP/2.0\r\nHost: a\r\nContent-Type: application/grpc\r\nTE: trailers\r\n\
     grpc-timeout: 10S\r\nX-Length-Unknown: 1\r\n\r\n";
 
-/// Answers each piece of the body with the same, and its end with the number of bytes, in trailers that nothing announces.
+/// Answers each piece of the body with the same, and its end with the number of bytes, in trailers
+/// that nothing announces.
 async fn echo(mut asked: Asked) {
     assert_eq!(asked.request.headers().get("te").map(|value| value.as_bytes()), Some(&b"trailers"[..]));
     assert_eq!(asked.request.headers().get("grpc-timeout").map(|value| value.as_bytes()), Some(&b"10S"[..]));
@@ -1150,7 +1303,7 @@ fn neither_direction_of_a_call_waits_for_the_other() {
             let client = world.stream_client();
             let call = client.call(CALL);
             call.until(|response| !response.body.is_empty()).await.unwrap();
-            // While the response is still on its way, in small frames, the body goes out.
+            // While the response is still being received, in small frames, the body is sent.
             call.send(&vec![7; 300_000]);
             let before = call.until(|_| true).await.unwrap().body.len();
             sleep(Duration::from_micros(200)).await;
@@ -1163,7 +1316,7 @@ fn neither_direction_of_a_call_waits_for_the_other() {
 }
 
 #[test]
-fn what_the_origin_does_not_take_is_not_taken_from_the_client() {
+fn backpressure_of_the_origin_reaches_the_client() {
     run_with(
         |_| {},
         PASS,

@@ -1,10 +1,12 @@
-//! Origins that fail, and what is done about them: every kind of failure in every state of an exchange, backends that are set
-//! aside and come back, names that move, requests that wait, and clients that leave.
+//! Failures of origins and their handling: every kind of failure in every state of an exchange,
+//! circuit breakers that open and close, names that change, requests that wait, uploads, and
+//! clients that leave.
 
-mod aside;
+mod circuit_breaker;
 mod failures;
 mod leaving;
 mod names;
+mod uploads;
 mod waiting;
 
 use crate::support::World;

@@ -1,4 +1,5 @@
-//! Bodies that turn out too large to be kept while they come: everybody gets them whole, and nobody else's objects go.
+//! Bodies that turn out too large to be kept while they are received: all clients get them
+//! completely, and no other objects are evicted.
 
 use crate::support::{OriginRequest, OriginStream, Response, World, serve_each};
 use flate2::read::GzDecoder;
@@ -14,7 +15,7 @@ use tokio::task::LocalSet;
 const STORAGE_BYTES: u64 = 2 << 20;
 const LARGE_BYTES: usize = 3 << 20;
 
-/// Runs a story in a world with a small storage.
+/// Runs a test in a world with a small storage.
 fn run<F: Future<Output = ()>>(vcl: &str, story: impl FnOnce(Rc<World>) -> F) {
     run_with(&[STORAGE_BYTES], vcl, story);
 }
@@ -28,7 +29,7 @@ fn run_with<F: Future<Output = ()>>(storages_bytes: &[u64], vcl: &str, story: im
     });
 }
 
-/// A body in which every place looks different.
+/// A body whose positions are all distinguishable.
 fn body_of(bytes: usize) -> Vec<u8> {
     (0..bytes.div_ceil(8)).flat_map(|word| format!("{word:07}\n").into_bytes()).take(bytes).collect()
 }
@@ -44,7 +45,8 @@ fn chunked(body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Answers `/large…` with a chunked body that is larger than the storage, all else with a small page.
+/// Answers `/large…` with a chunked body that is larger than the storage, everything else with a
+/// small page.
 fn origin(world: &World) {
     let large = chunked(&body_of(LARGE_BYTES));
     world.origin(serve_each(move |request: &OriginRequest| {
@@ -58,7 +60,8 @@ fn origin(world: &World) {
     }));
 }
 
-/// Fetches small pages, which a storage of [`STORAGE_BYTES`] has room for beside what a large body may take.
+/// Fetches small pages, which fit into a storage of [`STORAGE_BYTES`] together with the share of a
+/// large body.
 async fn store_pages(world: &World) {
     let mut client = world.client();
     for page in 0..100 {
@@ -66,7 +69,7 @@ async fn store_pages(world: &World) {
     }
 }
 
-/// Asserts that all of those are still there.
+/// Asserts that all of those are still stored.
 async fn expect_pages(world: &World) {
     let mut client = world.client();
     let before = world.count(Main::CacheHit);
@@ -94,7 +97,7 @@ fn nuked(world: &World) -> u64 {
 }
 
 #[test]
-fn chunked_body_larger_than_the_storage_comes_whole_and_costs_nobody_anything() {
+fn chunked_body_larger_than_the_storage_is_complete_and_evicts_nothing() {
     run("", async |world| {
         origin(&world);
         store_pages(&world).await;
@@ -104,7 +107,7 @@ fn chunked_body_larger_than_the_storage_comes_whole_and_costs_nobody_anything() 
         assert_eq!(nuked(&world), 0);
         world.expect_log("Error Could not get storage for the whole body: passed on, not cached");
         world.expect_log("Witness why not-stored-too-large");
-        // The next one is not tried to be stored again, and comes whole as well.
+        // The next one is not stored on trial again, and is delivered completely as well.
         let held = world.engine.cache.store().usage().c_bytes;
         let response = client.get("/large", "").await;
         expect_whole(&response, &body_of(LARGE_BYTES));
@@ -124,7 +127,8 @@ fn full_storage_gives_about_the_share_to_such_a_body_and_once() {
     run("", async |world| {
         origin(&world);
         let mut client = world.client();
-        // More than there is room for. Room in one piece costs more of such small objects than their bytes.
+        // More than there is room for. Contiguous room costs more of such small objects than their
+        // bytes.
         for page in 0..2000 {
             client.get(&format!("/page{page}"), "").await;
         }
@@ -136,7 +140,7 @@ fn full_storage_gives_about_the_share_to_such_a_body_and_once() {
     });
 }
 
-/// Reads a response, slowly: so many bytes a virtual second.
+/// Reads a response slowly: this many bytes a virtual second.
 async fn read_slowly(stream: &mut tokio::io::DuplexStream, step: usize, until: usize) -> Vec<u8> {
     let mut got = Vec::new();
     let mut buffer = vec![0; step];
@@ -151,7 +155,7 @@ async fn read_slowly(stream: &mut tokio::io::DuplexStream, step: usize, until: u
     got
 }
 
-/// The body in the bytes of a whole chunked response.
+/// The body in the bytes of a complete chunked response.
 fn unchunk(bytes: &[u8]) -> Vec<u8> {
     let head = bytes.windows(4).position(|end| end == b"\r\n\r\n").unwrap() + 4;
     let (mut rest, mut body) = (&bytes[head..], Vec::new());
@@ -179,7 +183,7 @@ fn readers_at_any_speed_and_those_who_join_get_all_of_it_and_late_ones_their_own
                 far,
                 world.peer(),
                 Vec::new(),
-                engine::transport::Speaks::Either,
+                engine::transport::FirstProtocol::Either,
             ));
             near
         };
@@ -188,13 +192,13 @@ fn readers_at_any_speed_and_those_who_join_get_all_of_it_and_late_ones_their_own
             .map(|step| {
                 let mut stream = connect();
                 tokio::task::spawn_local(async move {
-                    // The first misses, the others hit what is being fetched.
+                    // The first misses, the others hit the object being fetched.
                     stream.write_all(b"GET /large HTTP/1.1\r\nHost: example.com\r\n\r\n").await.unwrap();
                     unchunk(&read_slowly(&mut stream, step, usize::MAX).await)
                 })
             })
             .collect();
-        // One that breaks off, and one that comes when the beginning is gone.
+        // One that aborts, and one that comes when the beginning is gone.
         let mut gone = connect();
         gone.write_all(b"GET /large HTTP/1.1\r\nHost: example.com\r\n\r\n").await.unwrap();
         read_slowly(&mut gone, 20_000, 300_000).await;
@@ -262,7 +266,7 @@ fn ranges_and_compression_work_on_such_a_body() {
         let answer = [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec(), chunked(&noise)].concat();
         world.origin(serve_each(move |_| answer.clone()));
         let mut client = world.client();
-        // A range of what nobody knows the length of is all of it.
+        // A range of a body of unknown length is all of it.
         for _ in 0..2 {
             expect_whole(&client.get("/range", "Range: bytes=2000000-2000999\r\n").await, &noise);
         }
@@ -273,7 +277,7 @@ fn ranges_and_compression_work_on_such_a_body() {
             GzDecoder::new(response.body.as_slice()).read_to_end(&mut plain).unwrap();
             assert!(plain == noise);
         }
-        // Packed on the way in, unpacked on the way out.
+        // Compressed on receipt, decompressed on delivery.
         expect_whole(&client.get("/zip/other", "").await, &noise);
         expect_whole(&client.get("/zip/other", "").await, &noise);
     });
@@ -314,7 +318,7 @@ fn fetch_whose_readers_all_leave_stops() {
                 OriginRequest::read(&mut stream).await;
                 let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
                 stream.write_all(head).await.unwrap();
-                // Without end.
+                // An endless body.
                 while stream.write_all(format!("2710\r\n{}\r\n", "x".repeat(10_000)).as_bytes()).await.is_ok() {
                     count.set(count.get() + 10_000);
                 }
@@ -359,7 +363,7 @@ fn known_length_that_finds_the_storage_taken_by_others_under_way_passes_on_as_we
             [format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", answer.len()).into_bytes(), answer.clone()]
                 .concat()
         }));
-        // Slow readers keep everything that has begun from being evicted.
+        // Slow readers keep all objects being fetched from being evicted.
         let clients: Vec<_> = (0..6)
             .map(|number| {
                 let (mut near, far) = tokio::io::duplex(16 << 10);
@@ -368,7 +372,7 @@ fn known_length_that_finds_the_storage_taken_by_others_under_way_passes_on_as_we
                     far,
                     world.peer(),
                     Vec::new(),
-                    engine::transport::Speaks::Either,
+                    engine::transport::FirstProtocol::Either,
                 );
                 tokio::task::spawn_local(serving);
                 tokio::task::spawn_local(async move {

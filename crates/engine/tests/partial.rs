@@ -1,4 +1,5 @@
-//! Parts of responses under the policy of the RFC: several ranges, parts that are stored, completed and joined, and parts that lie.
+//! Parts of responses under the policy of the RFC: several ranges; parts that are stored, completed
+//! and joined; and false Content-Range fields.
 
 use crate::support::{Client, OriginRequest, World, run_with, serve_each};
 use std::cell::{Cell, RefCell};
@@ -6,7 +7,7 @@ use std::rc::Rc;
 use surface::counter::Main;
 use surface::parameter::Parameters;
 
-/// Everything is stored: what the policy says about lifetimes is not the matter here.
+/// Everything is stored: the policy's lifetimes are not tested here.
 const STORED: &str = "sub vcl_backend_response { set beresp.ttl = 60s; return (deliver); }";
 
 fn rfc(parameters: &mut Parameters) {
@@ -18,7 +19,7 @@ fn lenient(parameters: &mut Parameters) {
     parameters.partial_leniency = true;
 }
 
-/// What the origin was asked: the Range, If-Range and Accept-Encoding of each request.
+/// The requests to the origin: the Range, If-Range and Accept-Encoding of each.
 type Asked = Rc<RefCell<Vec<String>>>;
 
 /// An origin with a file whose name for the version can change.
@@ -72,7 +73,7 @@ fn response(status: &str, fields: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// Asks for a range (or, if that is empty, for everything); returns status, Content-Range and body.
+/// Requests a range (or, if that is empty, everything); returns status, Content-Range and body.
 async fn part(client: &mut Client, range: &str) -> (u16, String, String) {
     let headers = if range.is_empty() { String::new() } else { format!("Range: bytes={range}\r\n") };
     let response = client.get("/", &headers).await;
@@ -84,7 +85,7 @@ fn expected(status: u16, range: &str, body: &str) -> (u16, String, String) {
     (status, range.to_owned(), body.to_owned())
 }
 
-/// How many objects are in the index.
+/// Number of objects in the index.
 fn objects(world: &World) -> u64 {
     let mut found = 0;
     world.engine.cache.counters(&mut |counter, amount| {
@@ -95,7 +96,7 @@ fn objects(world: &World) -> u64 {
     found
 }
 
-/// A story of one client and one file.
+/// A test of one client and one file.
 fn story<F: Future<Output = ()>>(file: &File, story: impl FnOnce(Rc<World>, Client) -> F) {
     story_with(rfc, STORED, file, story);
 }
@@ -154,7 +155,7 @@ fn varnish_serves_one_range_only_and_fetches_the_whole_for_it() {
 }
 
 #[test]
-fn a_range_is_passed_on_and_its_part_serves_what_lies_in_it() {
+fn range_is_forwarded_and_its_part_serves_ranges_within_it() {
     let file = File::new(b"0123456789", "\"a\"");
     story(&file, async |world, mut client| {
         assert_eq!(part(&mut client, "2-6").await, expected(206, "bytes 2-6/10", "23456"));
@@ -171,7 +172,7 @@ fn a_range_is_passed_on_and_its_part_serves_what_lies_in_it() {
 }
 
 #[test]
-fn a_suffix_is_served_from_a_part_that_knows_the_end() {
+fn suffix_is_served_from_a_part_with_known_length() {
     let file = File::new(b"0123456789", "\"a\"");
     story(&file, async |_, mut client| {
         assert_eq!(part(&mut client, "-5").await, expected(206, "bytes 5-9/10", "56789"));
@@ -276,7 +277,7 @@ fn parts_that_meet_are_joined() {
         assert_eq!(objects(&world), 1);
         part(&mut client, "0-2").await;
         assert_eq!(part(&mut client, "0-6").await, expected(206, "bytes 0-6/10", "0123456"));
-        // The last one makes it whole.
+        // The last one completes it.
         assert_eq!(part(&mut client, "7-").await, expected(206, "bytes 7-9/10", "789"));
         assert_eq!(part(&mut client, "").await, expected(200, "-", "0123456789"));
         assert_eq!(objects(&world), 1);
@@ -320,7 +321,7 @@ fn an_origin_that_ignores_ranges_is_fetched_whole_and_cut() {
 }
 
 #[test]
-fn what_is_stored_whole_is_renewed_whole() {
+fn complete_object_is_renewed_as_a_whole() {
     let file = File::new(b"0123456789", "\"a\"");
     let vcl = "sub vcl_backend_response { set beresp.ttl = 10s; set beresp.grace = 10s; return (deliver); }";
     story_with(rfc, vcl, &file, async |world, mut client| {
@@ -334,13 +335,14 @@ fn what_is_stored_whole_is_renewed_whole() {
     assert!(file.asked().iter().all(|asked| asked.starts_with("- ")), "{:?}", file.asked());
 }
 
-/// What a client gets whose range is answered with that head and body, and what the next one gets.
+/// The response to a client whose range is answered with that head and body, and the response to
+/// the next one.
 fn lied_to(change: fn(&mut Parameters), range: &str, head: &'static str, body: &'static [u8]) -> Vec<(u16, String)> {
     let mut got = Vec::new();
     run_with(change, STORED, async |world| {
         world.origin(serve_each(move |_| [head.as_bytes(), b"\r\n", body].concat()));
         for _ in 0..2 {
-            // A body that lies breaks off, and the connection with it.
+            // A body that contradicts its head is aborted, and the connection with it.
             let response = world.client().get("/", range).await;
             got.push((response.status(), if response.is_whole { response.text() } else { "broken".into() }));
         }
@@ -350,7 +352,7 @@ fn lied_to(change: fn(&mut Parameters), range: &str, head: &'static str, body: &
 }
 
 #[test]
-fn a_206_that_lies_reaches_nobody() {
+fn inconsistent_206_reaches_no_client() {
     const PART: &str = "HTTP/1.1 206 Part\r\nETag: \"a\"\r\n";
     for (range, head, body) in [
         ("", "Content-Range: bytes 0-4/10\r\nContent-Length: 5\r\n", &b"01234"[..]),
@@ -422,7 +424,7 @@ fn slices_that_vcl_asks_for_under_keys_of_its_own_are_stored_as_they_are() {
 }
 
 #[test]
-fn a_client_that_has_the_part_is_told_so() {
+fn client_that_has_the_part_gets_a_304() {
     let file = File::new(b"0123456789", "\"a\"");
     story(&file, async |_, mut client| {
         part(&mut client, "0-4").await;

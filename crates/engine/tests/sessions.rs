@@ -1,8 +1,9 @@
-//! Connections: their beginning and end, framing errors, keep-alive and pipelining, as clients and the log see them.
+//! Connections: their beginning and end, framing errors, keep-alive and pipelining, from the view
+//! of clients and the log.
 
 use crate::support::{World, always, run, run_with, serve_each};
 use engine::peer::Listener;
-use engine::transport::{OpeningSession, ProxyFacts, Speaks};
+use engine::transport::{FirstProtocol, OpeningSession, ProxyFacts};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -125,7 +126,7 @@ fn pipelined_requests_are_answered_in_order() {
 }
 
 #[test]
-fn what_is_not_http_gets_a_bare_400_and_the_connection_ends() {
+fn invalid_requests_get_a_bare_400_and_end_the_connection() {
     let cases = [
         ("GET / HTTP/1.1\r\nFoo : bar\r\n\r\n", "BogoHeader Illegal char 0x20 in header name"),
         ("GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: foo\r\n\r\n", "HttpGarbage"),
@@ -204,15 +205,22 @@ fn unknown_expectation_gets_a_bare_417() {
 }
 
 #[test]
-fn request_head_beyond_its_limit_ends_the_session() {
+fn request_head_beyond_its_limit_gets_431_and_ends_the_session() {
     run_with(
         |parameters| parameters.http_req_size = 1024,
         "",
         async |world| {
             let mut client = world.client();
             client.send(format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(2000))).await;
-            client.rest().await;
+            assert_eq!(client.rest().await, "HTTP/1.1 431 Request Header Fields Too Large\r\n\r\n");
+            world.expect_log("Error The head of a request is too large, answered with 431");
             world.expect_log("SessClose RX_OVERFLOW");
+            assert_eq!(world.count(Main::ClientReq400), 1);
+            // Far beyond, endless, and still being sent when it is refused.
+            let mut client = world.client_with(512);
+            client.send(format!("GET / HTTP/1.1\r\nX: {}", "x".repeat(60_000))).await;
+            assert_eq!(client.rest().await, "HTTP/1.1 431 Request Header Fields Too Large\r\n\r\n");
+            assert_eq!(world.count(Main::ClientReq400), 2);
         },
     );
 }
@@ -247,7 +255,8 @@ fn parameters_changed_while_a_client_is_idle_hold_for_its_next_request() {
     });
 }
 
-/// The first request line and the Host that an origin is told of a request; `None` when it hears nothing.
+/// The status for the client, and the first request line and Host that the origin receives; `None`
+/// if it receives nothing.
 async fn told(world: &Rc<World>, request: &str) -> (u16, Option<(String, String)>) {
     let heard = Rc::new(RefCell::new(None));
     let into = Rc::clone(&heard);
@@ -288,12 +297,12 @@ fn absolute_form_decides_the_host_in_vcl_and_at_the_origin() {
 }
 
 #[test]
-fn what_names_no_host_and_no_method_reaches_no_origin() {
+fn invalid_hosts_and_methods_reach_no_origin() {
     run(async |world| {
         for host in ["a b", "a/b", "u@a", "a\\b", "a#b", "a:x", "a:65536", "a:99999999999999999999", "[::1", "::1"] {
             let answer = told(&world, &format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
             assert_eq!(answer, (400, None), "{host}");
-            // A target that says better does not make it good.
+            // A valid target does not make it valid.
             let answer = told(&world, &format!("GET http://b/ HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
             assert_eq!(answer, (400, None), "{host}");
         }
@@ -312,7 +321,7 @@ fn what_names_no_host_and_no_method_reaches_no_origin() {
 }
 
 #[test]
-fn what_names_a_host_reaches_the_origin_as_it_was_said() {
+fn valid_hosts_reach_the_origin_unchanged() {
     run(async |world| {
         for host in ["[::1]", "[2001:db8::1]:8080", "[fe80::1%25eth0]", "a:", "a:0", "a_b.example:80", "1.2.3.4"] {
             let answer = told(&world, &format!("POST / HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
@@ -324,7 +333,7 @@ fn what_names_a_host_reaches_the_origin_as_it_was_said() {
 }
 
 #[test]
-fn what_vcl_says_of_the_host_has_the_last_word() {
+fn host_set_by_vcl_is_sent_unchanged() {
     run_with(
         |_| {},
         r#"sub vcl_recv { set req.http.host = "a b/c"; return (pass); }"#,
@@ -336,7 +345,7 @@ fn what_vcl_says_of_the_host_has_the_last_word() {
 }
 
 #[test]
-fn proxied_session_says_who_the_client_is() {
+fn proxied_session_reports_the_client_address() {
     run(async |world| {
         world.origin(always("", "x"));
         let (near, far) = tokio::io::duplex(4096);
@@ -345,7 +354,7 @@ fn proxied_session_says_who_the_client_is() {
         let facts = ProxyFacts { version: 1, addresses, ..Default::default() };
         let mut session = OpeningSession::open(&world.context, world.peer(), "PROXY");
         session.hear_proxy(&world.context, facts);
-        tokio::task::spawn_local(session.serve(Rc::clone(&world.context), far, preread, Speaks::Either));
+        tokio::task::spawn_local(session.serve(Rc::clone(&world.context), far, preread, FirstProtocol::Either));
         let mut near = near;
         let mut text = String::new();
         tokio::io::AsyncReadExt::read_to_string(&mut near, &mut text).await.unwrap();
@@ -374,20 +383,20 @@ fn session_waits_for_its_proxy_header_from_the_moment_it_opened() {
         world.expect_log("SessClose RX_TIMEOUT 5.000");
         assert_eq!((world.count(Main::ScRxTimeout), world.count(Main::SessClosedErr)), (1, 1));
 
-        // What the header took is not added to the time for a request.
+        // The time of the header is not added to the time for a request.
         let (_near, far) = tokio::io::duplex(64);
         let mut session = OpeningSession::open(&world.context, world.peer(), "PROXY");
         sleep(Duration::from_secs(2)).await;
         let facts = ProxyFacts { version: 2, ignored: Some("PROXY2: nothing".into()), ..Default::default() };
         session.hear_proxy(&world.context, facts);
-        session.serve(Rc::clone(&world.context), far, Vec::new(), Speaks::Either).await;
+        session.serve(Rc::clone(&world.context), far, Vec::new(), FirstProtocol::Either).await;
         let told = world.transaction(2);
         assert_eq!(told[2..], ["ProxyGarbage PROXY2: nothing", "SessClose RX_CLOSE_IDLE 5.000", "End"]);
     });
 }
 
 #[test]
-fn encrypted_session_says_what_was_agreed_and_names_its_scheme() {
+fn encrypted_session_reports_its_tls_facts_and_scheme() {
     run(async |world| {
         world.origin(always("", "x"));
         let (mut near, far) = tokio::io::duplex(4096);
@@ -405,7 +414,7 @@ fn encrypted_session_says_what_was_agreed_and_names_its_scheme() {
             ..TlsFacts::default()
         };
         session.hear_tls(&world.context, facts, None);
-        tokio::task::spawn_local(session.serve(Rc::clone(&world.context), far, preread, Speaks::Either));
+        tokio::task::spawn_local(session.serve(Rc::clone(&world.context), far, preread, FirstProtocol::Either));
         let mut text = String::new();
         tokio::io::AsyncReadExt::read_to_string(&mut near, &mut text).await.unwrap();
         assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
@@ -433,7 +442,7 @@ fn session_that_waits_holds_little_and_gives_its_buffers_back() {
             far,
             world.peer(),
             Vec::new(),
-            engine::transport::Speaks::Either,
+            engine::transport::FirstProtocol::Either,
         );
         let size = size_of_val(&future);
         assert!(size <= 3 << 10, "a session's future takes {size} bytes");
@@ -455,7 +464,7 @@ fn the_rest_of_an_upload_that_is_refused_is_read_for_a_while() {
         |_| {},
         vcl,
         async |world| {
-            let mut wire = world.wire(4 << 10, engine::transport::Speaks::Either);
+            let mut wire = world.wire(4 << 10, engine::transport::FirstProtocol::Either);
             wire.write_all(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n").await.unwrap();
             let mut answer = Vec::new();
             wire.read_to_end(&mut answer).await.unwrap();

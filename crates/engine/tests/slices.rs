@@ -1,5 +1,5 @@
-//! A resource is fetched and stored in slices: which requests lead to that, what the origin is asked, what clients get, and what happens
-//! when the origin changes its mind.
+//! A resource is fetched and stored in slices: the requests that cause that, the requests to the
+//! origin, the responses to clients, and changes of the origin's version or behaviour.
 
 use crate::support::{Client, OriginRequest, OriginStream, Response, World, run_with};
 use std::cell::{Cell, RefCell};
@@ -18,7 +18,7 @@ fn sliced(parameters: &mut Parameters) {
     parameters.slice_bytes = SLICE;
 }
 
-/// An origin with one file, the version and habits of which can change.
+/// An origin with one file, whose version and behaviour can change.
 #[derive(Clone)]
 struct File {
     state: Rc<State>,
@@ -29,7 +29,7 @@ struct State {
     version: Cell<u8>,
     habit: Cell<Habit>,
     asked: RefCell<Vec<String>>,
-    /// How long a 304, and a slice but the first, take to come, in seconds.
+    /// Delay of a 304, and of every slice but the first, in seconds.
     thinks: Cell<u64>,
     /// While set, slices stop in the middle.
     is_held: Cell<bool>,
@@ -37,13 +37,13 @@ struct State {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Habit {
-    /// As it should be.
+    /// Normal behaviour.
     Good,
-    /// Knows no ranges.
+    /// Does not support ranges.
     Whole,
     /// Has no validator.
     Nameless,
-    /// Answers with a range one byte longer than it was asked for.
+    /// Answers with a range one byte longer than the requested one.
     Generous,
     /// Gives another version for all but the first slice, and ignores If-Range.
     Mixed,
@@ -187,7 +187,7 @@ fn total(world: &World, wanted: Main) -> u64 {
     found
 }
 
-/// A range from the middle of 100 GiB costs one slice, and the next one if it is wanted.
+/// A range in the middle of 100 GiB costs one slice, and the next one if it is wanted.
 #[test]
 fn a_range_from_the_middle_of_a_huge_file_costs_its_slices() {
     let huge = 100 << 30;
@@ -256,12 +256,12 @@ fn a_whole_is_put_together_from_slices_and_stays_in_them() {
 }
 
 #[test]
-fn requests_without_a_range_are_sliced_only_where_vcl_says_so() {
+fn requests_without_a_range_are_sliced_only_if_vcl_enables_it() {
     let file = File::new(3 * SLICE);
     story(sliced, KEPT, &file, async |world, mut client| {
         assert_eq!(get(&mut client, "").await.0, 200);
         assert_eq!(file.asked(), ["-"]);
-        // What is stored whole serves ranges as it is.
+        // A resource that is stored in one object serves ranges from it.
         assert!(get(&mut client, "70000-70009").await.2 == body(1, 70_000, 70_010));
         assert!(file.asked().is_empty());
         assert_eq!(total(&world, Main::NObject), 1);
@@ -275,7 +275,7 @@ fn requests_without_a_range_are_sliced_only_where_vcl_says_so() {
 }
 
 #[test]
-fn what_fits_into_one_slice_is_stored_whole() {
+fn object_within_one_slice_is_stored_whole() {
     let file = File::new(1000);
     story(sliced, ALL, &file, async |world, mut client| {
         for _ in 0..2 {
@@ -365,8 +365,8 @@ fn many_clients_make_one_fetch_of_each_slice() {
     });
 }
 
-/// The version changes between two slices: what has been sent is broken off, what has not is an error, and no client gets bytes of
-/// two versions.
+/// The version changes between two slices: a response already begun is aborted, another one is an
+/// error, and no client gets bytes of two versions.
 #[test]
 fn versions_are_never_mixed() {
     let length = 3 * SLICE;
@@ -403,7 +403,7 @@ fn a_slice_that_fails_fails_alone() {
     story(sliced, KEPT, &file, async |world, mut client| {
         assert!(get(&mut client, "0-9").await.2 == body(1, 0, 10));
         assert_eq!(get(&mut client, "70000-70009").await.0, 503);
-        // The head and the first slice are what they were.
+        // The head and the first slice are unchanged.
         file.state.habit.set(Habit::Good);
         let mut client = world.client();
         file.asked();
@@ -465,7 +465,7 @@ fn slices_that_are_purged_while_the_origin_is_asked_are_fetched_anew() {
 
 /// As for other objects (`origins/waiting.rs`).
 #[test]
-fn who_waits_for_a_slice_does_so_within_limits_and_may_leave() {
+fn waiters_for_a_slice_are_bounded_and_may_leave() {
     let file = File::new(3 * SLICE);
     let limited = |parameters: &mut Parameters| {
         sliced(parameters);
@@ -502,7 +502,7 @@ fn who_waits_for_a_slice_does_so_within_limits_and_may_leave() {
         assert_eq!(found, [(503, 0), (503, 4), (503, 4)], "{}", world.story());
         assert_eq!((world.count(Main::WaitingRefused), world.count(Main::WaitingTimeout)), (1, 2));
         assert_eq!(first.await.unwrap(), (206, 10));
-        // One that waits for a fetch of its own may leave too; the fetch goes on.
+        // One that waits for a fetch of its own may leave too; the fetch continues.
         let mut leaving = world.client();
         leaving.send("GET /film HTTP/1.1\r\nHost: example.com\r\nRange: bytes=140000-140009\r\n\r\n").await;
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -516,7 +516,8 @@ fn who_waits_for_a_slice_does_so_within_limits_and_may_leave() {
     });
 }
 
-/// Under the RFC's policy what a request with Authorization brings is for its client alone, slices too.
+/// Under the RFC's policy the response to a request with Authorization is for its client alone,
+/// slices too.
 #[test]
 fn a_slice_that_must_not_be_stored_is_for_the_client_that_ordered_it() {
     let file = File::new(3 * SLICE);
@@ -536,9 +537,10 @@ fn a_slice_that_must_not_be_stored_is_for_the_client_that_ordered_it() {
     );
 }
 
-/// A client that does not read holds one slice, and nobody else, however much larger than the storage the body is.
+/// A client that does not read holds one slice, and does not block others, even if the body is much
+/// larger than the storage.
 #[test]
-fn nobody_waits_for_the_slowest() {
+fn no_client_waits_for_the_slowest() {
     let length = 4 << 20;
     let file = File::new(length);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
@@ -564,7 +566,8 @@ fn nobody_waits_for_the_slowest() {
     });
 }
 
-/// Whoever reads a resource gets all of it, although its head expires meanwhile and what is at the origin is another version.
+/// A client that reads a resource gets all of it, even if its head expires during that and the
+/// origin has another version.
 #[test]
 fn a_slow_client_reads_on_what_is_stored_after_the_head_has_expired() {
     let file = File::new(3 * SLICE);

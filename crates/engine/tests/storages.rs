@@ -1,4 +1,4 @@
-//! Several storages: which one a response goes to, and what each may hold.
+//! Several storages: the placement of responses, and the limit of each.
 
 use crate::support::{World, always};
 use std::rc::Rc;
@@ -6,7 +6,7 @@ use surface::counter::Main;
 use surface::parameter::Parameters;
 use tokio::task::LocalSet;
 
-/// Runs a story in a world with storages of these sizes.
+/// Runs a test in a world with storages of these sizes.
 fn run_with<F: Future<Output = ()>>(storages_bytes: &[u64], vcl: &str, story: impl FnOnce(Rc<World>) -> F) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     LocalSet::new().block_on(&runtime, async {
@@ -16,7 +16,7 @@ fn run_with<F: Future<Output = ()>>(storages_bytes: &[u64], vcl: &str, story: im
     });
 }
 
-/// How many objects each storage holds.
+/// Number of objects in each storage.
 fn objects(world: &World) -> Vec<u64> {
     world.engine.cache.stores().iter().map(|store| store.usage().g_alloc).collect()
 }
@@ -82,7 +82,7 @@ fn vcl_sees_how_much_each_storage_has_left() {
         let (used, free) = response.header("s1").unwrap().split_once(' ').unwrap();
         assert!((100_000..101_000).contains(&number(used)), "{used}");
         assert!((1_990_000..2_000_000).contains(&number(free)), "{free}");
-        // What nobody has given a limit has room for anything, as scripts know it.
+        // A storage without a limit has room for anything, in the number that scripts expect.
         assert_eq!(response.header("transient"), Some("999999999999999"));
         world.engine.cache.stores()[1].show_unlimited(true);
         let free = client.get("/space", "").await.header("s1").unwrap().split_once(' ').unwrap().1.to_owned();
@@ -110,7 +110,7 @@ fn a_storage_is_chosen_by_name_in_vcl_of_old() {
             assert_eq!((response.header("after"), response.header("room")), (Some("s1"), Some("yes")));
             assert!(matches!(response.header("before"), None | Some("")));
         }
-        // A name that there is not leaves it to the turns: the third is the first one's.
+        // An unknown name is ignored, and the storages take turns: the third is the first one's.
         client.get("/a", "").await;
         assert_eq!(objects(&world), [1, 2]);
     });
@@ -137,7 +137,7 @@ fn without_a_storage_the_fetch_fails_and_its_error_goes_to_the_next() {
         assert_eq!((response.status(), response.header("was")), (503, Some("storage.s1")), "{}", world.story());
         assert_eq!(response.header("where"), Some("storage.s1"));
         world.expect_log("FetchError Could not get storage");
-        // What is not kept needs none.
+        // A response that is not kept needs no storage.
         let response = client.get("/private", "").await;
         assert_eq!((response.status(), response.header("where")), (200, Some("storage.Transient")));
         let response = client.get("/never", "").await;

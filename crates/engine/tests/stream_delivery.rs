@@ -1,10 +1,11 @@
-//! All kinds of delivery on streams: each story is told over HTTP/2, by the client half of the library `h2`, and over HTTP/3.
+//! All kinds of delivery on streams: each test runs over HTTP/2, with the client half of the
+//! library `h2`, and over HTTP/3.
 
 use super::support::quic::{Outcome, QuicClient};
 use super::support::{OriginRequest, OriginStream, World, always, run_with, serve_each};
 use bytes::Bytes;
 use engine::peer::Listener;
-use engine::transport::Speaks;
+use engine::transport::FirstProtocol;
 use flate2::read::GzDecoder;
 use h2::client::SendRequest;
 use http::{HeaderMap, Request};
@@ -26,12 +27,12 @@ enum Connection {
     Http3(QuicClient),
 }
 
-/// A whole response.
+/// A complete response.
 #[derive(Default, Debug)]
 struct Got {
     status: u16,
     interim: Vec<u16>,
-    /// Of the head, and behind them those of interim responses and trailers.
+    /// Fields of the head, followed by those of interim responses and trailers.
     fields: Vec<(String, String)>,
     body: Vec<u8>,
 }
@@ -47,12 +48,12 @@ impl Got {
     }
 }
 
-/// Whose connection it is.
+/// The authority of the connection.
 const AUTHORITY: &str = "a.example";
 
 impl Connection {
     async fn http2(world: &World) -> Connection {
-        let (sender, connection) = h2::client::handshake(world.wire(64 << 10, Speaks::Http2)).await.unwrap();
+        let (sender, connection) = h2::client::handshake(world.wire(64 << 10, FirstProtocol::Http2)).await.unwrap();
         tokio::task::spawn_local(async move { _ = connection.await });
         Connection::Http2(sender.ready().await.unwrap())
     }
@@ -63,7 +64,7 @@ impl Connection {
         Connection::Http3(QuicClient::connect(&world.context, peer, false))
     }
 
-    /// A request without a body; an error says how its stream or connection ended.
+    /// A request without a body; an error contains the end of its stream or connection.
     async fn ask(&self, method: &str, path: &str, fields: &[(&str, &str)]) -> Result<Got, String> {
         let mut got = Got::default();
         match self {
@@ -120,7 +121,7 @@ impl Connection {
     }
 }
 
-/// Tells a story over both.
+/// Runs a test over both.
 fn over_both<F: Future<Output = ()>>(vcl: &str, story: impl Fn(Rc<World>, Connection) -> F) {
     over_both_with(|_| {}, vcl, story);
 }
@@ -146,7 +147,7 @@ fn rfc(parameters: &mut Parameters) {
     parameters.http_policy = "rfc".into();
 }
 
-/// A whole response of an origin.
+/// A complete response of an origin.
 fn response(head: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\n{head}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
@@ -182,7 +183,7 @@ fn pages_are_put_together_and_packed_as_each_client_wants_them() {
 }
 
 #[test]
-fn what_is_stored_packed_is_unpacked_for_those_who_cannot() {
+fn gzipped_objects_are_decompressed_for_clients_without_gzip() {
     over_both("sub vcl_backend_response { set beresp.do_gzip = true; }", async |world, connection| {
         let body = "hello ".repeat(50_000);
         world.origin(always("Cache-Control: max-age=60\r\n", &body));
@@ -213,7 +214,7 @@ fn head_ranges_and_conditions_are_answered_from_one_object() {
         ] {
             let got = connection.get("/", &[("range", range)]).await;
             let seen = (got.status, got.field("content-range"), &*String::from_utf8_lossy(&got.body));
-            // What the page of an error says is another matter.
+            // The contents of the error page are not compared.
             assert_eq!((seen.0, seen.1), (status, content_range), "{range}");
             if status == 206 {
                 assert_eq!((seen.2, got.field("content-length")), (body, Some(&*body.len().to_string())), "{range}");
@@ -383,7 +384,7 @@ fn a_client_that_waits_for_leave_to_send_its_body_gets_it() {
                     let request = request.header("content-length", 4).body(()).unwrap();
                     let mut sender = sender.clone().ready().await.unwrap();
                     let (mut response, mut sending) = sender.send_request(request, false).unwrap();
-                    // What comes first: leave, or an answer that needs no body.
+                    // The first of two events: permission to send, or an answer that needs no body.
                     let leave = poll_fn(|task| response.poll_informational(task)).await;
                     assert_eq!(leave.map(|leave| leave.unwrap().status().as_u16()), is_welcome.then_some(100));
                     if is_welcome {
@@ -398,7 +399,7 @@ fn a_client_that_waits_for_leave_to_send_its_body_gets_it() {
                     let more = [("expect", "100-continue"), ("content-length", "4")];
                     let id = client.begin(&[&head[..], &more].concat());
                     if is_welcome {
-                        // Whoever was not asked would wait for ever.
+                        // A future that was not polled would wait for ever.
                         while !client.has_answer(id) {
                             sleep(Duration::from_millis(1)).await;
                         }

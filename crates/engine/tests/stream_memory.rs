@@ -1,9 +1,9 @@
-//! How much memory connections and their waiting requests take: what is allocated in this process, which is why it is one test in
-//! a binary of its own.
+//! Memory of connections and their waiting requests: the allocations of this process, which is why
+//! it is one test in a binary of its own.
 
 mod support;
 
-use engine::transport::Speaks;
+use engine::transport::FirstProtocol;
 use std::rc::Rc;
 use std::time::Duration;
 use store::process::allocated_bytes;
@@ -15,19 +15,19 @@ use tokio::time::sleep;
 /// Connections of a kind, and requests that wait on one of them.
 const CONNECTIONS: usize = 100;
 const STREAMS: u32 = 10;
-/// What the test's own connection holds of what is sent through it, in bytes.
+/// Bytes that the test's own connection holds of the data sent through it.
 const WIRE_BYTES: usize = 256;
 
-/// The most that a connection may take on which nothing is under way, in bytes.
+/// Maximum bytes of an idle connection.
 const IDLE_BYTES_MAX: u64 = 3 << 10;
-/// The same over HTTP/2. The library `h2` holds 28 KiB of that: buffers to write, to read, and to unpack heads.
-const IDLE_HTTP2_BYTES_MAX: u64 = 38 << 10;
-/// The most that a request on it may take that waits for another one's fetch, in bytes.
+/// The same over HTTP/2.
+const IDLE_HTTP2_BYTES_MAX: u64 = 6 << 10;
+/// Maximum bytes of a request on it that waits for another one's fetch.
 const WAITING_BYTES_MAX: u64 = 6 << 10;
-/// The most that one may take that waits for its own fetch, with its connection to the origin, in bytes.
+/// Maximum bytes of one that waits for its own fetch, with its connection to the origin.
 const FETCHING_BYTES_MAX: u64 = 14 << 10;
 
-/// What a client asks for.
+/// The requests of a client.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asks {
     /// One page, once, over HTTP/1; the response has come.
@@ -40,7 +40,7 @@ enum Asks {
     ForMany,
 }
 
-/// A request as browsers send it, with nothing that the other side would have to remember.
+/// A request as browsers send it, without fields that enter the dynamic table.
 fn request(stream: u32, path: &str) -> Vec<u8> {
     let mut block = vec![0x82, 0x86, 0x04, path.len() as u8];
     block.extend_from_slice(path.as_bytes());
@@ -61,9 +61,9 @@ fn request(stream: u32, path: &str) -> Vec<u8> {
     frame
 }
 
-/// Opens a connection with its requests. No library of the client's takes memory for it.
+/// Opens a connection with its requests. Without a client library, which would take memory.
 async fn open(world: &World, asks: Asks, number: usize) -> DuplexStream {
-    let speaks = if asks == Asks::Idle { Speaks::Either } else { Speaks::Http2 };
+    let speaks = if asks == Asks::Idle { FirstProtocol::Either } else { FirstProtocol::Http2 };
     let mut wire = world.wire(WIRE_BYTES, speaks);
     if asks == Asks::Idle {
         wire.write_all(b"GET /quick HTTP/1.1\r\nHost: example.com\r\n\r\n").await.unwrap();
@@ -81,11 +81,11 @@ async fn open(world: &World, asks: Asks, number: usize) -> DuplexStream {
     wire
 }
 
-/// What each connection of so many takes, bytes.
+/// Bytes of each connection, averaged over many.
 async fn each(world: &World, asks: Asks) -> u64 {
     let mut held = Vec::new();
     let mut before = 0;
-    // What the first ones cost once is not counted.
+    // One-time costs of the first ones are not counted.
     for number in 0..20 + CONNECTIONS {
         if number == 20 {
             sleep(Duration::from_millis(100)).await;
@@ -95,7 +95,7 @@ async fn each(world: &World, asks: Asks) -> u64 {
     }
     sleep(Duration::from_millis(100)).await;
     let bytes = (allocated_bytes().unwrap() - before) / CONNECTIONS as u64;
-    // Kept, so that the next ones find no room that is free.
+    // Kept, so that the next ones find no free memory to reuse.
     std::mem::forget(held);
     bytes
 }

@@ -1,10 +1,11 @@
-//! Exchanges that run side by side on one connection, over a transport that is not HTTP/1 (`support/streams.rs`).
+//! Parallel exchanges on one connection, over a transport that is not HTTP/1
+//! (`support/streams.rs`).
 
 use super::support::{always, run, run_with, serve_each};
 use std::time::Duration;
 use surface::counter::Main;
 
-/// What the origin says to `/<number>`.
+/// The origin's body for `/<number>`.
 fn body_of(number: usize) -> Vec<u8> {
     format!("<{number}>").bytes().cycle().take(3_000 + 211 * number).collect()
 }
@@ -32,7 +33,7 @@ fn a_hundred_exchanges_of_one_connection_interleave_and_each_gets_its_own() {
                 for (number, response) in join_all(asks).await {
                     assert_eq!(response.status(), 200, "{}", response.head);
                     assert!(response.is_whole && response.body == body_of(number), "{round} {number}");
-                    // What VCL sets of the session is that exchange's alone.
+                    // VCL's settings of the session apply to that exchange alone.
                     let seconds = if number == 7 { "7.000" } else { "600.000" };
                     assert_eq!(response.header("x-send-timeout"), Some(seconds), "{number}");
                     assert_eq!(response.header("x-transport"), Some("STREAMS"));
@@ -92,7 +93,7 @@ fn a_stream_has_no_wire_to_pipe_so_the_request_is_passed() {
 }
 
 #[test]
-fn a_body_on_a_stream_reaches_the_origin_and_one_that_nobody_wants_is_left() {
+fn body_on_a_stream_reaches_the_origin_and_an_unneeded_one_is_skipped() {
     run(async |world| {
         world.origin(serve_each(|request| {
             let text = String::from_utf8_lossy(&request.body).into_owned();

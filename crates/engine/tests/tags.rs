@@ -53,7 +53,7 @@ fn objects_go_by_their_tags_whatever_their_urls() {
 }
 
 #[test]
-fn what_is_softly_purged_is_delivered_once_more_while_it_is_fetched() {
+fn softly_purged_object_is_served_stale_during_its_refresh() {
     run_with(
         |_| {},
         PURGE,

@@ -1,18 +1,20 @@
-//! How much memory a request takes while VCL makes text: measured on this process, which is why it is one test in a binary of its own.
+//! Memory of a request while VCL builds text: measured on this process, which is why it is one test
+//! in a binary of its own.
 
 mod support;
 
 use std::rc::Rc;
 use support::{World, always, run_with};
 
-/// What a request may take for text, and of what size the text is that it begins with.
+/// Text memory limit of a request, and size of its initial text.
 const REQUEST_BYTES: u64 = 4 << 20;
 const TEXT_BYTES: usize = 1 << 20;
 
-/// What may come on top: strings, messages, what VMODs keep and one result in the making are each bounded by that number.
+/// Further memory: strings, messages, state of VMODs and one result under construction are each
+/// bounded by that number.
 const GROWTH_BYTES_MAX: u64 = 2 * REQUEST_BYTES;
 
-/// The most that was resident since the last call, and what is resident now, bytes.
+/// Peak resident memory since the last call, and present resident memory, bytes.
 fn resident() -> (u64, u64) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let field = |name: &str| {
@@ -24,7 +26,8 @@ fn resident() -> (u64, u64) {
     found
 }
 
-/// Statements that make much of a long text in `req.http.T` (`aaa…`), `req.http.U` (`\xff…`), or `req.url` (`/?&a&a…`).
+/// Statements that produce long results from a long text in `req.http.T` (`aaa…`), `req.http.U`
+/// (`\xff…`), or `req.url` (`/?&a&a…`).
 const STATEMENTS: &[&str] = &[
     r#"set req.http.R = regsuball(req.http.T, "a", "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");"#,
     r#"set req.http.R = regsub(req.http.T, ".*", "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");"#,
@@ -88,7 +91,7 @@ fn text_is_bounded_while_it_is_made() {
                  }}",
                 long = "a".repeat(TEXT_BYTES / 16),
             );
-                // What the process needs for it at all.
+                // The process's base memory for it.
                 let _ = ask(&vcl).await;
                 let (_, before) = resident();
                 let status = ask(&vcl).await;

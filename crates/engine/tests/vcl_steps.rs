@@ -1,9 +1,11 @@
-//! What the evaluator runs for most requests is not what it runs for those who trace: both must do the same, record by record.
+//! The evaluator runs different code for ordinary and for traced requests: both must have the same
+//! effect, record by record.
 
 use crate::support::{always, run_with};
 use surface::tag::Tag;
 
-/// Subroutines in subroutines, conditions of every form, jumps to jumps, `hash_data` of every form, and places that reasons name.
+/// Subroutines in subroutines, conditions of every form, jumps to jumps, `hash_data` of every form,
+/// and positions that reasons name.
 const VCL: &str = r#"
     sub leaf {
         if (req.http.leaf && (req.http.x || req.http.y) && !req.http.z) { set req.http.trail = req.http.trail + " leaf"; }
@@ -53,7 +55,7 @@ const HEADERS: [&str; 10] = [
     "cookie: a=b\r\n",
 ];
 
-/// The records of many requests without those of a trace, and how many of those there were.
+/// The records of many requests without those of a trace, and the number of the latter.
 fn records(is_traced: bool) -> (Vec<String>, usize) {
     let mut kept = Vec::new();
     let mut traces = 0;
@@ -95,7 +97,7 @@ fn records(is_traced: bool) -> (Vec<String>, usize) {
 }
 
 #[test]
-fn who_traces_and_who_does_not_get_the_same_answers_and_records() {
+fn tracing_changes_neither_answers_nor_records() {
     let ((fast, some), (plain, many)) = (records(false), records(true));
     assert!(some > 0 && many > 2 * some, "{some} {many}: VCL traces some requests itself");
     assert!(fast.iter().any(|line| line.contains("Witness") && line.contains("in=vcl_recv>middle>passes")), "places");

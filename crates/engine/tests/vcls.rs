@@ -1,9 +1,10 @@
 //! Loaded VCLs: vcl_init and vcl_fini, directors made by them, temperature, labels.
 
 use crate::support::{World, always, run};
-use engine::loaded_vcl::{LoadedVcl, Temperature, VclState, VclTable};
+use engine::loaded_vcl::{LoadedVcl, Temperature, VclTable};
 use engine::vcl_life;
 use std::sync::Arc;
+use surface::closed_set::VclState;
 
 const BACKENDS: &str = "vcl 4.1; import directors; import std;
     backend a { .host = \"10.0.0.1\"; .port = \"80\"; }
@@ -35,7 +36,7 @@ fn directors_made_in_vcl_init_choose_backends() {
 }
 
 #[test]
-fn a_vcl_init_that_fails_says_why_and_vcl_fini_has_run() {
+fn failed_vcl_init_reports_its_reason_and_vcl_fini_has_run() {
     run(|world| async move {
         let text = format!(
             "{BACKENDS} sub vcl_init {{ return (fail(\"no licence\")); }} sub vcl_fini {{ std.log(\"over\"); }}"
@@ -74,7 +75,7 @@ fn an_unused_vcl_goes_cold_and_use_warms_it() {
 }
 
 #[test]
-fn what_the_operator_says_decides_over_warmth() {
+fn operator_state_decides_over_vcl_temperature() {
     run(|world| async move {
         let vcl = load(&world, "x", BACKENDS, VclState::Cold).unwrap_or_else(|text| panic!("{text}"));
         let now = world.context.clock.now();

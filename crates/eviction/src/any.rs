@@ -1,4 +1,4 @@
-//! The policies that keep queues, as one type: which one is chosen at run time, by name.
+//! The policies that keep queues, as one type: one of them is chosen at run time, by name.
 
 use crate::{Arrival, EvictionPolicy, Objects, Policy, Pressure, S3Fifo, Sieve, TinyLfu};
 
@@ -14,7 +14,7 @@ pub enum Queued {
 }
 
 impl Queued {
-    /// An empty policy; `None` for LRU, which keeps no queue: the times of last use say everything.
+    /// An empty policy; `None` for LRU, which keeps no queue: the times of last use suffice.
     #[must_use]
     pub fn new(policy: EvictionPolicy) -> Option<Queued> {
         match policy {

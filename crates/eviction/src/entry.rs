@@ -1,18 +1,19 @@
-//! What a policy keeps for each slot, twelve bytes: its place in a queue, a size, and a count of uses.
+//! Per-slot state of a policy, twelve bytes: its position in a queue, a size, and a count of uses.
 //!
-//! Queues run through the entries by slot numbers, newest to oldest. Sizes are rounded to eleven bits, so that they fit
-//! in sixteen with their exponent; what is added to a queue's sum is what will be taken off it.
+//! Queues run through the entries by slot numbers, newest to oldest. Sizes are rounded to eleven
+//! bits, so that they fit in sixteen with their exponent; the amount added to a queue's sum is the
+//! one subtracted from it later.
 
 use std::ops::{Index, IndexMut};
 
 /// No slot.
 pub(crate) const NONE: u32 = u32::MAX;
-/// Counts of uses are kept modulo this; an object that was used an exact multiple of it between two looks counts as
-/// unused.
+/// Counts of uses are kept modulo this; an object that was used an exact multiple of it between two
+/// looks counts as unused.
 const NOTED_BITS: u32 = 14;
 const MANTISSA_BITS: u32 = 11;
 
-/// See the module header.
+/// The state of one slot; see the module header.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     newer: u32,
@@ -33,7 +34,7 @@ fn rounded(bytes: u64) -> u32 {
     if exponent > 31 { 0xffff } else { exponent << MANTISSA_BITS | (bytes >> exponent) as u32 }
 }
 
-/// What [`rounded`] stands for.
+/// The size that a value of [`rounded`] represents.
 fn unrounded(size: u32) -> u64 {
     u64::from(size & ((1 << MANTISSA_BITS) - 1)) << (size >> MANTISSA_BITS)
 }
@@ -41,7 +42,8 @@ fn unrounded(size: u32) -> u64 {
 /// Entries in a page.
 const PAGE: usize = 16;
 
-/// The entries of all slots, in pages of their own: one array that grows has to be copied, and leaves holes of all sizes behind.
+/// The entries of all slots, in pages of their own: one array that grows has to be copied, and
+/// leaves holes of all sizes behind.
 #[derive(Clone, Debug, Default)]
 struct Entries(Vec<Page>);
 
@@ -162,7 +164,7 @@ impl Queues {
         }
     }
 
-    /// Takes an object out; returns the queue that it was in. The last one takes the memory with it.
+    /// Takes an object out; returns the queue that it was in. The last one frees the memory too.
     pub(crate) fn leave(&mut self, slot: u32) -> Option<usize> {
         let queue = self.unlink(slot);
         if self.count() == 0 {
@@ -190,7 +192,7 @@ impl Queues {
         Some(queue)
     }
 
-    /// Makes an object the newest of a queue, perhaps another one.
+    /// Makes an object the newest of a queue, perhaps a different queue.
     pub(crate) fn renew(&mut self, queue: usize, slot: u32) {
         let Entry { word, .. } = self.entries[slot];
         let uses = word >> 2;
@@ -213,7 +215,7 @@ impl Queues {
         entry.word = entry.word & 0xffff_0003 | (uses % (1 << NOTED_BITS)) << 2;
     }
 
-    /// How many uses there were since [`Queues::note`].
+    /// Number of uses since [`Queues::note`].
     pub(crate) fn uses_since(&self, slot: u32, uses: u32) -> u32 {
         uses.wrapping_sub(self.entries[slot].word >> 2) % (1 << NOTED_BITS)
     }

@@ -1,8 +1,8 @@
-//! Which keys left lately: fingerprints with the time of leaving, in a table of fixed buckets.
+//! Keys that left recently: fingerprints with the time of leaving, in a table of fixed buckets.
 //!
-//! Four bytes a key. What left is told apart by how it left, and has a time of its own: the number of keys that left so. A
-//! fingerprint that two keys share makes one seem to have been here, once in some thousand questions; that costs no more
-//! than a wrong guess.
+//! Four bytes a key. Keys are separated by the way they left, and each way has a clock of its own:
+//! the number of keys that left so. A fingerprint shared by two keys makes one seem to have been
+//! stored, once in some thousand queries; that costs only a wrong guess.
 
 /// Fingerprints in a bucket.
 const WAYS: usize = 4;
@@ -12,27 +12,29 @@ pub(crate) const SPAN_UNITS: u32 = 1024;
 /// Ways of leaving.
 const KINDS: usize = 3;
 
-/// How a key left, and how long ago.
+/// The way in which a key left, and the time since then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Memory {
     pub(crate) kind: usize,
-    /// How many keys have left the same way since, in parts of [`SPAN_UNITS`] of those that are remembered.
+    /// Number of keys that have left the same way since, in parts of [`SPAN_UNITS`] of those
+    /// remembered.
     pub(crate) age: u32,
 }
 
-/// See the module header.
+/// The table; see the module header.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ghost {
     /// Fingerprint (14 bits), kind plus one (2; 0 = empty) and the unit of time (16).
     table: Vec<u32>,
     /// Keys remembered so far, of each kind.
     clocks: [u64; KINDS],
-    /// How many keys are remembered, about.
+    /// Approximate number of keys remembered.
     capacity: usize,
 }
 
 impl Ghost {
-    /// Makes room for about that many keys. Growing keeps what is known, a great loss of keys forgets it.
+    /// Makes room for about that many keys. Growing keeps the entries, a great loss of keys drops
+    /// them.
     fn fit(&mut self, keys: usize) {
         let wanted = keys.max(WAYS);
         if wanted <= self.capacity * 2 && wanted * 4 >= self.capacity {
@@ -49,7 +51,7 @@ impl Ghost {
                 }
             }
             for (place, word) in self.table.iter_mut().enumerate() {
-                // Keys are not known here, so that each half gets all of them.
+                // Keys are unknown here, so each half gets all of them.
                 *word = old.table[place % old.table.len()];
             }
         }
@@ -60,7 +62,8 @@ impl Ghost {
     }
 
     fn bucket(&self, hash: u64) -> usize {
-        // Buckets are aligned, and the lowest bits choose one, so that a table twice as large has the old one twice.
+        // Buckets are aligned, and the lowest bits choose one, so that a table twice as large has
+        // the old one twice.
         (hash as usize).wrapping_mul(WAYS) & (self.table.len() - 1)
     }
 
@@ -68,7 +71,7 @@ impl Ghost {
         (hash >> 50) as u32
     }
 
-    /// Remembers how a key left, among about `keys`.
+    /// Records the way in which a key left, among about `keys`.
     pub(crate) fn remember(&mut self, hash: u64, kind: usize, keys: usize) {
         self.fit(keys);
         let bucket = self.bucket(hash);
@@ -80,7 +83,7 @@ impl Ghost {
         self.clocks[kind] += 1;
     }
 
-    /// How a key left, if that was lately; it is forgotten.
+    /// The way in which a key left, if that was recent; the entry is removed.
     pub(crate) fn recall(&mut self, hash: u64) -> Option<Memory> {
         if self.table.is_empty() {
             return None;
@@ -100,7 +103,7 @@ fn unit(clock: u64, capacity: usize) -> u32 {
     (clock * u64::from(SPAN_UNITS) / capacity.max(1) as u64) as u32 & 0xffff
 }
 
-/// What an entry says; `None` for an empty one.
+/// Decodes an entry; `None` for an empty one.
 fn memory_of(word: u32, clocks: &[u64; KINDS], capacity: usize) -> Option<Memory> {
     let kind = (word >> 16 & 3).checked_sub(1)? as usize;
     Some(Memory { kind, age: unit(clocks[kind], capacity).wrapping_sub(word) & 0xffff })
@@ -132,7 +135,8 @@ mod tests {
         let mut ghost = Ghost::default();
         ghost.remember(hash(1), 2, 8);
         ghost.remember(hash(2), 1, 100);
-        // One later key of its kind: 1024 of 8 would have been 128 units, and 128 keys are remembered now.
+        // One later key of its kind: 1024 of 8 would have been 128 units, and 128 keys are
+        // remembered now.
         assert_eq!(ghost.recall(hash(1)), Some(Memory { kind: 2, age: 8 }));
         assert_eq!(ghost.recall(hash(1)), None);
         assert_eq!(ghost.recall(hash(3)), None);

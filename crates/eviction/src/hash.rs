@@ -1,4 +1,5 @@
-//! A hash of numbers: for keys that are numbers, and for other places of hashes that are used already.
+//! A hash of numbers: for keys that are numbers, and for independent positions from hashes that are
+//! used already.
 
 /// A hash of a number, every bit of which depends on all of the number.
 #[must_use]

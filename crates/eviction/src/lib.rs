@@ -1,14 +1,17 @@
-//! Which object goes when there is no room: policies over numbered slots, and what each would have done with a log.
+//! Eviction policies over numbered slots, and a replay of request logs under each of them.
 //!
-//! A policy knows slots, sizes and hashes, nothing of stores or HTTP. Its state is a few bytes for each slot, in one
-//! array ([`entry`]); nothing is allocated for an object. *Nothing is told of a use*: whoever holds the objects counts
-//! their uses anyway, and a policy compares that count with the one it noted when it last looked ([`Objects::uses`]). So
-//! a hit writes nothing for a policy's sake.
+//! A policy handles slots, sizes and hashes, and is independent of stores and HTTP. Its state is a
+//! few bytes for each slot, in one array ([`entry`]); nothing is allocated for an object. *A policy
+//! is not called on a use*: the owner of the objects counts their uses anyway, and a policy
+//! compares that count with the one it recorded when it last examined the object
+//! ([`Objects::uses`]). So a hit writes nothing for the policy.
 //!
-//! *Invariants*: a victim is a slot that is held and free; the sums of the queues are those of their entries; a call of
-//! [`Policy::victim`] looks at no more than [`STEPS_MAX`] objects. *Locks*: none; the owner has one around the policy.
+//! *Invariants*: a victim is a slot that is occupied and free to evict; the sums of the queues are
+//! those of their entries; a call of [`Policy::victim`] examines at most [`STEPS_MAX`] objects.
+//! *Locks*: none; the owner has one around the policy.
 //!
-//! Reading order: `hash` → `entry` → `sieve` → `ghost` → `s3_fifo` → `sketch` → `tiny_lfu` → `any`; then `replay`.
+//! Reading order: `hash` → `entry` → `sieve` → `ghost` → `s3_fifo` → `sketch` → `tiny_lfu` → `any`;
+//! then `replay`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -30,22 +33,22 @@ pub use sieve::Sieve;
 pub use surface::eviction::EvictionPolicy;
 pub use tiny_lfu::TinyLfu;
 
-/// How many objects one search for a victim looks at.
+/// Number of objects that one search for a victim examines.
 pub const STEPS_MAX: usize = 64;
 
-/// How many parts of a cache should be drawn to find the one that gives an object: where parts are small, one of a few has
-/// often nothing but what is proven.
+/// Number of parts of a cache that should be drawn to find the one that gives an object: where
+/// parts are small, a few often contain only proven objects.
 #[must_use]
 pub fn parts_to_draw(objects: u64, parts: u64) -> u64 {
     if objects < parts * 16 { 8 } else { 2 }
 }
 
-/// What a policy may ask about the objects that it was told of.
+/// The properties that a policy may query of the objects it was given.
 pub trait Objects {
     /// A running count of the uses of an object; only differences matter, and it may wrap.
     fn uses(&self, slot: u32) -> u32;
 
-    /// Whether evicting the object now would free its memory: nobody reads or writes it.
+    /// True if evicting the object now would free its memory: it is not being read or written.
     fn is_free(&self, slot: u32) -> bool;
 
     /// The hash of the object's key: every bit should depend on all of the key.
@@ -55,41 +58,43 @@ pub trait Objects {
 /// An object as it enters or leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arrival {
-    /// Where it lies; numbers are small and used again.
+    /// Its slot; numbers are small and used again.
     pub slot: u32,
     /// As [`Objects::hash`].
     pub hash: u64,
-    /// Its size, or what is known of it so far.
+    /// Its size, or the part of it known so far.
     pub bytes: u64,
     /// As [`Objects::uses`].
     pub uses: u32,
 }
 
-/// How urgently a part of a cache should give an object: the greater, the more.
+/// Urgency with which a part of a cache should give an object: greater is more urgent.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Pressure {
-    /// It has more that did not prove itself than is its share.
+    /// It has more unproven objects than its share.
     pub is_beyond_share: bool,
-    /// How much it has of that; otherwise, how much of everything.
+    /// Their bytes; otherwise, the bytes of all objects.
     pub bytes: u64,
 }
 
-/// Chooses which object goes.
+/// A policy that chooses the object to evict.
 pub trait Policy {
     /// An object has come into an empty slot.
     fn inserted(&mut self, arrival: Arrival);
 
-    /// The size of an object is known better.
+    /// The size of an object has become known more exactly.
     fn resized(&mut self, slot: u32, bytes: u64);
 
     /// An object leaves, whatever the reason. A slot without an object is ignored.
     fn removed(&mut self, slot: u32, objects: &impl Objects);
 
-    /// The object to evict next; it stays until it is [`Policy::removed`]. `None` when there is none, or when the first
-    /// [`STEPS_MAX`] were all in use or used lately: calling again goes on from there.
+    /// The object to evict next; it stays until it is [`Policy::removed`]. `None` when there is
+    /// none, or when the first [`STEPS_MAX`] were all in use or used lately: the next call
+    /// continues from there.
     fn victim(&mut self, objects: &impl Objects) -> Option<u32>;
 
-    /// How urgently this part of a cache should give an object, beside others under the same policy.
+    /// Urgency with which this part of a cache should give an object, compared with others under
+    /// the same policy.
     fn pressure(&self) -> Pressure;
 
     /// Memory that the policy has allocated.

@@ -1,8 +1,8 @@
-//! What a cache would have done with a sequence of requests, under any policy and at any size.
+//! Replay of a sequence of requests in a simulated cache, under any policy and at any size.
 //!
-//! A [`Simulation`] holds keys and sizes but no bytes, and drives the very policies that the cache uses; LRU is an exact
-//! list here, as in Varnish and nginx. Nothing expires. [`optimum`] says what could have been reached by who knows
-//! the future.
+//! A [`Simulation`] holds keys and sizes but no bytes, and drives the same policies that the cache
+//! uses; LRU is an exact list here, as in Varnish and nginx. Nothing expires. [`optimum`] computes
+//! the best result that knowledge of the future allows.
 
 mod lru;
 pub mod optimum;
@@ -13,18 +13,18 @@ pub use simulation::Simulation;
 /// A request, as a cache sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// The hash of what is asked for; see [`crate::mix`].
+    /// The hash of the requested key; see [`crate::mix`].
     pub key: u64,
     /// The size of the response.
     pub bytes: u64,
 }
 
-/// What came of requests.
+/// Results of requests.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Tally {
-    /// How many there were.
+pub struct ReplayCounts {
+    /// Number of requests.
     pub requests: u64,
-    /// How many of them were hits.
+    /// Number of hits.
     pub hits: u64,
     /// The bytes of all responses; no more than fit.
     pub bytes: u64,
@@ -32,7 +32,7 @@ pub struct Tally {
     pub hit_bytes: u64,
 }
 
-impl Tally {
+impl ReplayCounts {
     pub(crate) fn count(&mut self, request: Request, is_hit: bool) {
         self.requests += 1;
         self.bytes = self.bytes.saturating_add(request.bytes);
@@ -54,10 +54,10 @@ impl Tally {
         self.hit_bytes as f64 / self.bytes.max(1) as f64
     }
 
-    /// What was counted since an earlier state.
+    /// The counts since an earlier state.
     #[must_use]
-    pub fn since(&self, earlier: &Tally) -> Tally {
-        Tally {
+    pub fn since(&self, earlier: &ReplayCounts) -> ReplayCounts {
+        ReplayCounts {
             requests: self.requests - earlier.requests,
             hits: self.hits - earlier.hits,
             bytes: self.bytes - earlier.bytes,

@@ -1,17 +1,18 @@
-//! S3-FIFO: a small queue in which objects prove themselves, a main queue for those that did, and a memory of keys that
-//! did not.
+//! S3-FIFO: a small queue for new objects, a main queue for objects proven by uses, and a memory of
+//! keys that were evicted unproven.
 //!
 //! ```text
-//! new ─▶ small (a tenth at first) ─ used more than once ─▶ main ─ used ─▶ main again, with one use less
-//!          └─ else ─▶ out, remembered                └─ else ─▶ out
+//! new ─▶ small (a tenth at first) ─ used more than once ─▶ main ─ used ─▶ main again, a use less
+//!          └─ else ─▶ evicted, remembered            └─ else ─▶ evicted
 //! new and remembered ──────────────────────────▶ main
 //! ```
 //!
-//! What is asked for once passes through the small queue and moves nothing. Source: Yang et al., "FIFO Queues are All You
-//! Need for Cache Eviction", SOSP 2023. Two things are ours. The share of the small queue grows by an object when one
-//! comes back that left it just before, and shrinks by one when one comes back that just left the main queue: where what
-//! is new is what is wanted, a tenth is too little (`docs/measurements.md`). And an object of the main queue that expires
-//! or is purged is remembered: its successor need not prove itself again.
+//! Objects requested once pass through the small queue and displace nothing. Source: Yang et al.,
+//! "FIFO Queues are All You Need for Cache Eviction", SOSP 2023. Copal adds two things. The share
+//! of the small queue grows by an object when one comes back that left it just before, and shrinks
+//! by one when one comes back that just left the main queue: where mostly new objects are
+//! requested, a tenth is too little (`docs/internals/measurements.md`). And an object of the main
+//! queue that expires or is purged is remembered: its successor need not prove itself again.
 
 use crate::entry::{NONE, Queues};
 use crate::ghost::{Ghost, Memory, SPAN_UNITS};
@@ -26,27 +27,28 @@ const WHOLE: u32 = 100_000;
 /// The share of the small queue, at first and at least.
 const SMALL_SHARE: u32 = WHOLE / 10;
 const SMALL_SHARE_MAX: u32 = WHOLE / 10 * 9;
-/// A key that comes back before as many others have left as this part of those that are held would still be here if its
-/// queue had been a little larger.
+/// If a key comes back before this part of the stored number of keys has left, it would still be
+/// stored had its queue been a little larger.
 const NEAR: u32 = SPAN_UNITS / 8;
-/// With this many uses in the small queue an object goes to the main queue.
+/// With this many uses in the small queue an object moves to the main queue.
 const PROVEN_USES: u32 = 2;
-/// More uses than this since the last look count for no more.
+/// More uses than this since the last examination count as this many.
 const USES_MAX: u32 = 3;
 
-/// See the module header.
+/// The policy; see the module header.
 #[derive(Clone, Debug, Default)]
 pub struct S3Fifo {
     queues: Queues,
     ghost: Ghost,
-    /// What the share of the small queue is beyond [`SMALL_SHARE`].
+    /// The share of the small queue beyond [`SMALL_SHARE`].
     learnt: u32,
-    /// The victim that was named last: leaving, it is remembered only if it came from the small queue.
+    /// The victim that was named last: when it leaves, it is remembered only if it came from the
+    /// small queue.
     named: Option<u32>,
 }
 
 impl S3Fifo {
-    /// Whether the small queue gives the next object.
+    /// True if the small queue gives the next object.
     fn is_small_full(&self) -> bool {
         let small = self.queues.queue(SMALL);
         let share = u128::from(SMALL_SHARE + self.learnt);
@@ -54,7 +56,7 @@ impl S3Fifo {
         small.oldest != NONE && (is_full || self.queues.queue(MAIN).oldest == NONE)
     }
 
-    /// Looks at the oldest of the small queue.
+    /// Examines the oldest object of the small queue.
     fn try_small(&mut self, objects: &impl Objects) -> Option<u32> {
         let slot = self.queues.queue(SMALL).oldest;
         let uses = objects.uses(slot);
@@ -69,7 +71,7 @@ impl S3Fifo {
         None
     }
 
-    /// Looks at the oldest of the main queue.
+    /// Examines the oldest object of the main queue.
     fn try_main(&mut self, objects: &impl Objects) -> Option<u32> {
         let slot = self.queues.queue(MAIN).oldest;
         let uses = objects.uses(slot);

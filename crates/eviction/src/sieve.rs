@@ -1,17 +1,17 @@
-//! SIEVE: one queue in order of arrival, and a hand that goes from old to new and takes what was not used since it last
-//! passed.
+//! SIEVE: one queue in order of arrival, and a hand that moves from old to new and takes an object
+//! that was not used since it last passed.
 //!
-//! Objects that were used stay where they are, so what is new is sorted from what is proven without a second queue.
-//! Source: Zhang et al., "SIEVE is Simpler than LRU", NSDI 2024.
+//! Used objects keep their position, so new objects are separated from proven ones without a second
+//! queue. Source: Zhang et al., "SIEVE is Simpler than LRU", NSDI 2024.
 
 use crate::entry::{NONE, Queues};
 use crate::{Arrival, Objects, Policy, Pressure, STEPS_MAX};
 
-/// See the module header.
+/// The policy; see the module header.
 #[derive(Clone, Debug)]
 pub struct Sieve {
     queues: Queues,
-    /// Where the hand is; [`NONE`] = at the oldest.
+    /// The position of the hand; [`NONE`] = at the oldest.
     hand: u32,
 }
 

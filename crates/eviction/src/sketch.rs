@@ -1,7 +1,7 @@
-//! How often keys were asked for lately, about: a count-min sketch of four-bit counters.
+//! Approximate request frequencies of recent keys: a count-min sketch of four-bit counters.
 //!
-//! Each key has a counter in four rows, which share one table; its frequency is the least of them. When many uses have
-//! been counted, all counters are halved, so that what was popular once does not stay so.
+//! Each key has a counter in four rows, which share one table; its frequency is the least of them.
+//! When many uses have been counted, all counters are halved, so that past popularity fades.
 //! Source: Einziger, Friedman, Manes, "TinyLFU", 2017.
 
 use crate::hash::mix;
@@ -12,7 +12,7 @@ pub(crate) const FREQUENCY_MAX: u32 = 15;
 /// After this many counts for each word, all are halved.
 const SAMPLE_FACTOR: u64 = 5;
 
-/// See the module header.
+/// The sketch; see the module header.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sketch {
     words: Vec<u64>,
@@ -20,7 +20,8 @@ pub(crate) struct Sketch {
 }
 
 impl Sketch {
-    /// Makes room for about that many keys. Growing keeps what is known: a larger table repeats the old one.
+    /// Makes room for about that many keys. Growing keeps the counts: a larger table repeats the
+    /// old one.
     pub(crate) fn fit(&mut self, keys: usize) {
         let wanted = keys.max(8);
         if wanted > self.words.len() {
@@ -35,7 +36,7 @@ impl Sketch {
     /// The word and the shift of a key's counter in a row.
     fn place(&self, hash: u64, row: u32) -> (usize, u32) {
         let spread = mix(hash ^ u64::from(row + 1) << 56);
-        // A larger table keeps the lower bits of the place.
+        // A larger table keeps the lower bits of the position.
         (spread as usize & (self.words.len() - 1), (spread >> 60) as u32 * 4)
     }
 
@@ -44,7 +45,8 @@ impl Sketch {
         if uses == 0 || self.words.is_empty() {
             return;
         }
-        // Counters that other keys have raised above this key's frequency stay as they are: fewer errors in all.
+        // Counters that other keys have raised above this key's frequency stay as they are: fewer
+        // errors in all.
         let sum = (self.frequency(hash) + uses).min(FREQUENCY_MAX);
         for row in 0..ROWS {
             let (word, shift) = self.place(hash, row);
@@ -60,7 +62,8 @@ impl Sketch {
         }
     }
 
-    /// About how often a key was counted, never less but for halving: 0 to [`FREQUENCY_MAX`].
+    /// Approximate number of uses of a key, never too low except by halving: 0 to
+    /// [`FREQUENCY_MAX`].
     pub(crate) fn frequency(&self, hash: u64) -> u32 {
         if self.words.is_empty() {
             return 0;
@@ -98,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_popular_once_is_forgotten() {
+    fn frequencies_decay() {
         let mut sketch = Sketch::default();
         sketch.fit(64);
         sketch.add(mix(1), 15);

@@ -1,4 +1,4 @@
-//! Policies against naive models, and what they promise about scans, loops and frequencies.
+//! Policies against naive models, and their promises about scans, loops and frequencies.
 
 use super::*;
 use crate::replay::{Request, Simulation, optimum};
@@ -47,7 +47,7 @@ impl World {
 }
 
 #[test]
-fn a_victim_is_held_and_free_whatever_happens() {
+fn victim_is_held_and_free_after_random_operations() {
     for policy in KEEPING_QUEUES {
         let mut random = SmallRng::seed_from_u64(7);
         let mut tried = Queued::new(policy).unwrap();
@@ -85,7 +85,7 @@ fn a_victim_is_held_and_free_whatever_happens() {
         for thing in world.held.values_mut() {
             thing.is_free = true;
         }
-        // All that is held can be had, in the end.
+        // All stored objects can be evicted, in the end.
         for _ in 0..10_000 {
             if let Some(victim) = tried.victim(&world) {
                 world.remove(&mut tried, victim);
@@ -98,7 +98,7 @@ fn a_victim_is_held_and_free_whatever_happens() {
 /// SIEVE as in the paper, over a list that is searched.
 #[derive(Default)]
 struct NaiveSieve {
-    /// Oldest first: slot and whether it was visited.
+    /// Oldest first: slot, and true if it was visited.
     queue: Vec<(u32, bool)>,
     hand: usize,
 }
@@ -128,7 +128,7 @@ impl NaiveSieve {
 }
 
 #[test]
-fn sieve_does_what_the_paper_says() {
+fn sieve_matches_the_paper() {
     let mut random = SmallRng::seed_from_u64(1);
     let (mut tried, mut world, mut model) = (Sieve::default(), World::default(), NaiveSieve::default());
     let mut compared = 0;
@@ -136,7 +136,8 @@ fn sieve_does_what_the_paper_says() {
         let slot = random.random_range(0..50);
         match random.random_range(0..10) {
             0..=3 if !world.held.contains_key(&slot) => {
-                // Arrivals go behind the hand's end of the queue, or the hand would be at the new one.
+                // Arrivals go behind the hand's end of the queue, or the hand would be at the new
+                // one.
                 if model.hand == model.queue.len() {
                     model.hand = 0;
                 }
@@ -169,7 +170,8 @@ fn sieve_does_what_the_paper_says() {
     assert!(compared > 1000);
 }
 
-/// S3-FIFO over two plain lists, oldest first, without a memory of keys: each object has a key of its own.
+/// S3-FIFO over two plain lists, oldest first, without a memory of keys: each object has a key of
+/// its own.
 #[derive(Default)]
 struct NaiveS3Fifo {
     small: Vec<(u32, u32)>,
@@ -200,7 +202,7 @@ impl NaiveS3Fifo {
 }
 
 #[test]
-fn s3_fifo_does_what_the_paper_says() {
+fn s3_fifo_matches_the_paper() {
     let mut random = SmallRng::seed_from_u64(2);
     let (mut tried, mut world, mut model) = (S3Fifo::default(), World::default(), NaiveS3Fifo::default());
     let mut compared = 0;
@@ -209,7 +211,8 @@ fn s3_fifo_does_what_the_paper_says() {
         match random.random_range(0..10) {
             0..=4 if !world.held.contains_key(&slot) => {
                 model.small.push((slot, 0));
-                // The upper bits are the fingerprint in the memory of keys: none is taken for another.
+                // The upper bits are the fingerprint in the memory of keys: none is taken for
+                // another.
                 world.insert(&mut tried, slot, step << 50 | mix(step) >> 14, 1);
             }
             5..=7 => {
@@ -220,7 +223,7 @@ fn s3_fifo_does_what_the_paper_says() {
                 }
             }
             8 if world.held.len() > 15 => {
-                // One call looks at a bounded number of objects.
+                // One call examines a bounded number of objects.
                 let victim = (0..9).find_map(|_| tried.victim(&world));
                 assert_eq!(victim, model.victim(), "step {step}");
                 compared += 1;
@@ -243,7 +246,7 @@ fn a_key_that_comes_back_need_not_prove_itself_again() {
     assert_eq!(tried.victim(&world), Some(0));
     world.remove(&mut tried, 0);
     world.insert(&mut tried, 0, mix(0), 10);
-    // All others go before it, since they are in the small queue.
+    // All others are evicted before it, since they are in the small queue.
     for slot in 1..18 {
         assert_eq!(tried.victim(&world), Some(slot));
         world.remove(&mut tried, slot);
@@ -266,7 +269,7 @@ fn weights(count: u32, skew: f64) -> Vec<f64> {
 }
 
 #[test]
-fn a_traversal_of_the_site_does_not_drive_out_what_is_hot() {
+fn traversal_of_the_site_does_not_evict_hot_objects() {
     let weights = weights(5000, 0.9);
     for policy in [EvictionPolicy::Lru].into_iter().chain(KEEPING_QUEUES) {
         let mut random = SmallRng::seed_from_u64(3);
@@ -310,10 +313,10 @@ fn no_policy_exceeds_the_bounds_and_all_beat_chance() {
             simulation.request(*request);
             assert!(simulation.held_bytes() <= capacity);
         }
-        let tally = simulation.tally();
-        assert_eq!(tally.requests, 60_000);
-        assert!(tally.hit_ratio() <= bound && tally.byte_hit_ratio() <= byte_bound, "{policy:?} {tally:?}");
-        assert!(tally.hit_ratio() > 0.3 && simulation.objects() > 200, "{policy:?} {}", tally.hit_ratio());
+        let counts = simulation.counts();
+        assert_eq!(counts.requests, 60_000);
+        assert!(counts.hit_ratio() <= bound && counts.byte_hit_ratio() <= byte_bound, "{policy:?} {counts:?}");
+        assert!(counts.hit_ratio() > 0.3 && simulation.objects() > 200, "{policy:?} {}", counts.hit_ratio());
         assert!(simulation.policy_bytes_per_object() < 40.0, "{}", simulation.policy_bytes_per_object());
     }
 }

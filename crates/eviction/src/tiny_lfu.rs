@@ -1,20 +1,21 @@
-//! W-TinyLFU: a window for what is new, and admission: what leaves it stays only if it is asked for more often than what
-//! would have to go for it.
+//! W-TinyLFU: a window for new objects, and admission: an object that leaves it stays only if it is
+//! requested more often than the objects that would have to be evicted for it.
 //!
 //! ```text
-//! new ─▶ window ─▶ candidates ─ more frequent than the victims in main ─▶ main, and the first of them goes
-//!                      └─ else ─▶ out
+//! new ─▶ window ─▶ candidates ─ more frequent than the victims in main ─▶ main; first victim out
+//!                      └─ else ─▶ evicted
 //! ```
 //!
-//! Frequencies come from a sketch that also knows keys that are not here. Uses of objects that are here get into it when
-//! the policy looks at them, so a hit writes nothing. The main queue gives what was used since another round. *Size*: a
-//! candidate is compared with the sum of as many victims as would make room for it. While nothing has to go,
-//! candidates beyond their share are admitted freely. *The window's share* grows by an object when one comes back that was
-//! not admitted just before, and shrinks by one when one comes back that just left the main queue (Caffeine climbs hills
-//! for the same end).
+//! Frequencies come from a sketch that also counts keys that are not stored. Uses of stored objects
+//! are added to it when the policy examines them, so a hit writes nothing. The main queue gives
+//! objects that were used another round. *Size*: a candidate is compared with the sum of as many
+//! victims as would make room for it. While nothing has to be evicted, candidates beyond their
+//! share are admitted freely. *The window's share* grows by an object when one comes back that was
+//! not admitted just before, and shrinks by one when one comes back that just left the main queue
+//! (Caffeine uses hill climbing for the same purpose).
 //!
-//! Source: Einziger, Friedman, Manes, "TinyLFU", 2017, and Einziger, Eytan, Friedman, Manes, "Lightweight Robust Size
-//! Aware Cache Management", 2022 (aggregated victims).
+//! Source: Einziger, Friedman, Manes, "TinyLFU", 2017, and Einziger, Eytan, Friedman, Manes,
+//! "Lightweight Robust Size Aware Cache Management", 2022 (aggregated victims).
 
 use crate::entry::{NONE, Queues};
 use crate::ghost::{Ghost, Memory, SPAN_UNITS};
@@ -29,33 +30,34 @@ const WHOLE: u32 = 100_000;
 /// The share of the window, at first and at least, and always of the candidates.
 const WINDOW_SHARE: u32 = WHOLE / 50;
 const WINDOW_SHARE_MAX: u32 = WHOLE / 10 * 8;
-/// A key that comes back before as many others have left as this part of those that are held would still be here if its
-/// queue had been a little larger.
+/// If a key comes back before this part of the stored number of keys has left, it would still be
+/// stored had its queue been a little larger.
 const NEAR: u32 = SPAN_UNITS / 8;
-/// What was asked for no more often than this drives nothing out, even where counts have been halved to nothing.
+/// An object requested no more often than this evicts nothing, even where counts have been halved
+/// to zero.
 const ONCE: u32 = 1;
 /// There is room as long as one byte in this many is free.
 const ROOMY_PART: u64 = 16;
-/// With how many victims a large candidate is compared at most.
+/// Maximum number of victims that a large candidate is compared with.
 const OPPONENTS_MAX: usize = 8;
 
-/// See the module header.
+/// The policy; see the module header.
 #[derive(Clone, Debug, Default)]
 pub struct TinyLfu {
     queues: Queues,
     sketch: Sketch,
     /// Victims of the main queue, and candidates that were not admitted.
     ghost: Ghost,
-    /// What the share of the window is beyond [`WINDOW_SHARE`].
+    /// The share of the window beyond [`WINDOW_SHARE`].
     learnt: u32,
     /// The victim that was named last.
     named: Option<u32>,
-    /// How much was held when a victim was last sought; 0 = never. Below that there is room.
+    /// Bytes stored when a victim was last sought; 0 = never. Below that there is room.
     full_bytes: u64,
 }
 
 impl TinyLfu {
-    /// Puts the uses of an object into the sketch.
+    /// Adds the uses of an object to the sketch.
     fn count(&mut self, slot: u32, objects: &impl Objects) -> u32 {
         let uses = objects.uses(slot);
         let since = self.queues.uses_since(slot, uses).min(FREQUENCY_MAX);
@@ -71,7 +73,8 @@ impl TinyLfu {
             && u128::from(queue.bytes) * u128::from(WHOLE) > u128::from(self.queues.bytes()) * u128::from(share)
     }
 
-    /// The oldest of the main queue that may go, of those that `steps` allow to look at.
+    /// The oldest object of the main queue that may be evicted, of those that `steps` allow to
+    /// examine.
     fn main_victim(&mut self, objects: &impl Objects, steps: &mut usize) -> Option<u32> {
         while *steps > 0 {
             let slot = self.queues.queue(MAIN).oldest;
@@ -87,7 +90,8 @@ impl TinyLfu {
         None
     }
 
-    /// Whether a candidate is asked for more often than what would have to go for it, beginning with `first`.
+    /// True if a candidate is requested more often than the objects that would be evicted for it,
+    /// beginning with `first`.
     fn wins(&self, candidate: u32, first: u32, objects: &impl Objects) -> bool {
         let frequency = self.sketch.frequency(objects.hash(candidate));
         let (mut room, mut against, mut at) = (0, 0, first);
@@ -102,7 +106,8 @@ impl TinyLfu {
         frequency > against.max(ONCE)
     }
 
-    /// Compares candidates with what would have to go for them, until one has to.
+    /// Compares candidates with the objects that would be evicted for them, until an object has to
+    /// be evicted.
     fn contest(&mut self, objects: &impl Objects) -> Option<u32> {
         let mut steps = STEPS_MAX;
         self.full_bytes = self.queues.bytes();
@@ -151,7 +156,8 @@ impl Policy for TinyLfu {
         self.queues.enter(WINDOW, arrival.slot, arrival.bytes, arrival.uses);
         let is_roomy = self.full_bytes == 0 || self.queues.bytes() < self.full_bytes / ROOMY_PART * (ROOMY_PART - 1);
         for (from, to) in [(WINDOW, CANDIDATES), (CANDIDATES, MAIN)] {
-            // Two at a time: the queues shrink to their share while objects of unlike size come.
+            // Two at a time: the queues shrink to their share while objects of different sizes
+            // arrive.
             for _ in 0..2 {
                 if self.is_beyond_share(from) && (to == CANDIDATES || is_roomy) {
                     self.queues.renew(to, self.queues.queue(from).oldest);
@@ -211,7 +217,7 @@ mod tests {
         }
     }
 
-    /// Twenty objects in the main queue, asked for twice, and a candidate.
+    /// Twenty objects in the main queue, requested twice, and a candidate.
     fn contest(candidate_bytes: u64, frequency: u32) -> Option<u32> {
         let mut policy = TinyLfu::default();
         policy.sketch.fit(1000);
@@ -225,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_often_is_admitted_and_what_is_large_needs_more() {
+    fn frequent_objects_are_admitted_and_large_ones_need_a_higher_frequency() {
         assert_eq!(contest(100, 2), Some(99), "no more frequent than what would go");
         assert_eq!(contest(100, 3), Some(0));
         assert_eq!(contest(300, 6), Some(99), "three others would go for it");
@@ -233,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_once_drives_nothing_out() {
+    fn object_requested_once_evicts_no_other() {
         let mut policy = TinyLfu::default();
         policy.sketch.fit(100);
         policy.queues.enter(MAIN, 1, 100, 0);

@@ -7,18 +7,20 @@ use message::Message;
 use surface::encoding::Encodings;
 use surface::limits::FILTER_STEP_BYTES_MAX;
 
-/// The most steps that a chain may take for a body of this length; a chain that takes more never ends.
+/// The most steps that a chain may take for a body of this length; a chain that takes more never
+/// ends.
 fn steps_max(body_bytes: usize) -> usize {
-    // Deflate's best ratio is below 1,040. An empty step comes between two that take or yield something.
+    // Deflate's best ratio is below 1,040. An empty step comes between two that take or yield
+    // something.
     1000 + 4 * (body_bytes + body_bytes * 1040 / 4096)
 }
 
 /// Reads the first byte as the compression level and the ends of a range, the rest as a body.
 ///
 /// # Panics
-/// When a gzipped body is read or refused differently in pieces than at once; when a step yields more than its bound, or a
-/// chain does not end; when gzip and gunzip don't restore the body; when a range of a body depends on the pieces in which
-/// the body arrives.
+/// When a gzipped body is read or refused differently in pieces than at once; when a step yields
+/// more than its bound, or a chain does not end; when gzip and gunzip don't restore the body; when
+/// a range of a body depends on the pieces in which the body arrives.
 pub fn gzip(bytes: &[u8]) {
     let [first, body @ ..] = bytes else { return };
     let all = body.len().max(1);
@@ -81,17 +83,18 @@ fn pulled<const N: usize>(body: &[u8], piece: usize, filters: [Box<dyn Machine>;
             }
         }
         assert!(rest.is_none_or(<[u8]>::is_empty), "what is hungry has taken all");
-        assert_eq!(chain.memory_bytes(), held);
+        assert!(chain.memory_bytes() <= held, "a chain takes at most what it announced");
     }
     Ok(out)
 }
 
-/// Reads the first byte as a choice of level, the rest as a body in brotli or Zstandard, as text to be packed, and as the
-/// value of an Accept-Encoding.
+/// Reads the first byte as a choice of level, the rest as a body in brotli or Zstandard, as text to
+/// be compressed, and as the value of an Accept-Encoding.
 ///
 /// # Panics
-/// When a body is read or refused differently in pieces than at once; when a step yields more than its bound, or a chain does
-/// not end; when packing and unpacking don't restore the body; when what a client prefers does not read back the same.
+/// When a body is read or refused differently in pieces than at once; when a step yields more than
+/// its bound, or a chain does not end; when compression and decompression don't restore the body;
+/// when the preferences of a client do not read back the same.
 pub fn content_encoding(bytes: &[u8]) {
     let [first, body @ ..] = bytes else { return };
     let filters: [(Packer, Unpacker); 2] = [
@@ -118,10 +121,10 @@ pub fn content_encoding(bytes: &[u8]) {
 type Packer = fn(u64, Option<u64>) -> Box<dyn Machine>;
 type Unpacker = fn() -> Box<dyn Machine>;
 
-/// The most that is unpacked of a body: a few bytes may stand for any number.
+/// Most decompressed bytes of a body: a few bytes may represent any number.
 const UNPACKED_BYTES_MAX: usize = 1 << 20;
 
-/// What comes out of a filter, up to a bound; whether the body is refused does not matter beyond that.
+/// The output of a filter, up to a bound; a refusal of the body beyond that is ignored.
 fn first_part(body: &[u8], piece: usize, filter: Box<dyn Machine>) -> Result<Vec<u8>, ()> {
     let mut chain = Chain::default();
     assert!(chain.push(filter), "one filter is allowed");
@@ -151,7 +154,7 @@ fn first_part(body: &[u8], piece: usize, filter: Box<dyn Machine>) -> Result<Vec
     Ok(out)
 }
 
-/// What a client prefers is in the operator's list, and reads back in its order.
+/// The preferences of a client are in the operator's list, and read back in its order.
 fn accept_encoding(value: &[u8]) {
     let of = |value: &[u8]| {
         let mut request = Message::new();

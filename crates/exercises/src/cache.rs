@@ -1,5 +1,5 @@
-//! Arbitrary bytes as a ban expression, in VCL and in the CLI, as an entry of the journal, and as a pattern with values to
-//! match.
+//! Arbitrary bytes as a ban expression, in VCL and in the CLI, as an entry of the journal, and as a
+//! pattern with values to match.
 
 use cache::{BanSpecification, judge_ban_pattern};
 use pcre2::bytes::RegexBuilder;
@@ -7,8 +7,8 @@ use pcre2::bytes::RegexBuilder;
 /// Reads `bytes` in all three ways.
 ///
 /// # Panics
-/// When a ban is refused without a message, when the text shown for a ban means another ban, or when a ban comes out of the
-/// journal differently from how it went in.
+/// When a ban is refused without a message, when the text shown for a ban means another ban, or
+/// when a ban is read from the journal differently from how it was written.
 pub fn ban(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let words: Vec<&str> = text.split(' ').collect();
@@ -33,12 +33,12 @@ pub fn ban(bytes: &[u8]) {
     assert!(bans_something || bytes.len() < 12);
 }
 
-/// Reads the first line of `bytes` as a pattern, and what follows as values: the lines, all of it, and texts put together
-/// from pieces of the pattern, since those may match.
+/// Reads the first line of `bytes` as a pattern, and the rest as values: the lines, all of it, and
+/// texts composed of pieces of the pattern, since those may match.
 ///
 /// # Panics
-/// When a pattern that the library refuses is recognised, when a recognised one means something else than the library makes
-/// of it, or when the index would not find a ban for a value that matches.
+/// When a pattern that the library refuses is recognised, when a recognised one means something
+/// else than in the library, or when the index would not find a ban for a value that matches.
 pub fn ban_pattern(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (pattern, rest) = text.split_once('\n').unwrap_or((&text, ""));
@@ -62,7 +62,7 @@ pub fn ban_pattern(bytes: &[u8]) {
         ),
         Ok(regex) => {
             for value in values {
-                // A match that takes too long is none.
+                // A match that takes too long counts as none.
                 let expected = regex.is_match(value.as_bytes()).unwrap_or(false);
                 let verdict = judge_ban_pattern(pattern, value.as_bytes());
                 assert!(verdict.matches.is_none_or(|matches| matches == expected), "{pattern:?} on {value:?}");

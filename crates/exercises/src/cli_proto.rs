@@ -5,8 +5,8 @@ use cli_proto::{auth, client, command_line, request, response, server};
 /// Runs every parser of the protocol over `bytes`.
 ///
 /// # Panics
-/// When the result depends on the pieces in which the bytes arrive, when quoted words or a written reply are read back
-/// differently, or when a command is executed before authentication.
+/// When the result depends on the pieces in which the bytes arrive, when quoted words or a written
+/// reply are read back differently, or when a command is executed before authentication.
 pub fn both_ends(bytes: &[u8]) {
     if let Ok(words) = command_line::split(bytes) {
         let quoted: Vec<String> = words.iter().map(|word| command_line::quote(word)).collect();

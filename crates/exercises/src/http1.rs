@@ -100,7 +100,8 @@ fn body(length: BodyLength, bytes: &[u8]) {
     }
 }
 
-/// The trailer section of a complete body: what is passed on of it is read the same by the next one, and cannot frame anything.
+/// The trailer section of a complete body: the forwarded fields are read the same by the next
+/// recipient, and cannot affect framing.
 fn trailers(bytes: &[u8]) {
     assert!(bytes.len() <= CHUNK_TRAILER_BYTES_MAX && bytes.ends_with(b"\n"));
     let mut received = Message::new();
@@ -125,7 +126,7 @@ fn trailers(bytes: &[u8]) {
     assert_eq!(fields(&received), fields(&passed_on));
 }
 
-/// What was read of a body.
+/// The decoded part of a body.
 #[derive(PartialEq, Eq, Debug)]
 struct Decoded {
     body: Vec<u8>,

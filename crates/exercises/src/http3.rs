@@ -1,4 +1,4 @@
-//! Arbitrary bytes as what a client of HTTP/3 sends.
+//! Arbitrary bytes as the data of an HTTP/3 client.
 
 use bytes::Bytes;
 use http3::control::ControlReader;
@@ -7,14 +7,15 @@ use http3::head::{self, HeadFault};
 use http3::qpack;
 use http3::unidirectional::QpackReader;
 
-/// The longest block of fields that is taken.
+/// Longest accepted block of fields.
 const BLOCK_BYTES_MAX: usize = 1000;
-/// The largest fields.
+/// Largest accepted fields.
 const FIELDS_BYTES_MAX: usize = 4000;
-/// The most fields besides pseudo headers and cookies.
+/// Most fields besides pseudo headers and cookies.
 const FIELDS_MAX: usize = 50;
 
-/// What a reader of frames makes of bytes in pieces of so many: frames (pieces of DATA joined), and how it ended.
+/// The result of a frame reader for bytes in pieces of this size: frames (pieces of DATA joined),
+/// and its end.
 fn frames(bytes: &[u8], pieces: usize) -> (Vec<Frame>, Result<(), FrameFault>) {
     let mut reader = FrameReader::new(Place::Request, BLOCK_BYTES_MAX);
     let mut frames: Vec<Frame> = Vec::new();
@@ -38,7 +39,7 @@ fn frames(bytes: &[u8], pieces: usize) -> (Vec<Frame>, Result<(), FrameFault>) {
     (frames, end)
 }
 
-/// Reads `bytes` as the stream of a request, as a control stream, and as streams of QPACK.
+/// Reads `bytes` as the stream of a request, as a control stream, and as QPACK streams.
 ///
 /// # Panics
 /// When they are read differently in pieces than at once, or more is held than a block may have.
@@ -70,12 +71,13 @@ pub fn stream(bytes: &[u8]) {
 /// Reads `bytes` as a block of fields.
 ///
 /// # Panics
-/// When a head has what a head must not have, fields are larger than the limit, or one that is written reads back differently.
+/// When an accepted head is malformed, fields are larger than the limit, or a written one reads
+/// back differently.
 pub fn block(bytes: &[u8]) {
     let mut fields = Vec::new();
     let mut sum = 0;
     let decoded = qpack::decode(bytes, |name, value| {
-        sum += name.len() + value.len() + qpack::FIELD_EXTRA_BYTES;
+        sum += name.len() + value.len() + field_coding::FIELD_EXTRA_BYTES;
         fields.push((name.to_vec(), value.to_vec()));
         sum <= FIELDS_BYTES_MAX
     });

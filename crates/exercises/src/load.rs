@@ -1,6 +1,7 @@
-//! What a server answers to the load of `copal bench`.
+//! Server answers to the load of `copal bench`.
 
-use load::client::{Answer, Ask, Way};
+use load::client::Connector;
+use load::exchange::{Answer, Ask};
 use load::failure::Failure;
 use load::plan::{Plan, Target};
 use std::io::{Read, Write};
@@ -8,7 +9,7 @@ use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{LazyLock, Mutex};
 
-/// A server on loopback that answers each connection with the next bytes that it is given, and closes.
+/// A server on loopback that answers each connection with the next given bytes, and closes.
 struct Server {
     port: u16,
     next: Sender<Vec<u8>>,
@@ -32,15 +33,16 @@ fn serve(listener: &TcpListener, answers: &Receiver<Vec<u8>>) {
                 _ => break,
             }
         }
-        // Who has seen enough may be gone.
+        // The client may already have closed.
         let _ = stream.write_all(&answer);
     }
 }
 
-/// Reads the bytes as what a server sends over HTTP/1 in answer to a request: HEAD if the first one is odd, otherwise GET.
+/// Reads the bytes as a server's HTTP/1 answer to a request: HEAD if the first one is odd,
+/// otherwise GET.
 ///
 /// # Panics
-/// When an answer that is kept has another length than it says, or reads otherwise than one that is dropped.
+/// When a kept answer has another length than announced, or reads differently from a dropped one.
 pub fn answer(bytes: &[u8]) {
     let Some((first, bytes)) = bytes.split_first() else { return };
     let method = if first % 2 == 1 { "HEAD" } else { "GET" };
@@ -54,7 +56,7 @@ pub fn answer(bytes: &[u8]) {
         assert!(answer.status >= 200, "an interim answer is none");
         assert!(body.len() <= bytes.len());
     }
-    // Bytes behind the end are noticed if they come with it, so one of both may have seen them.
+    // Bytes after the end are detected if they arrive with it, so one of both may have seen them.
     if let (Ok(kept), Ok(dropped)) = (&kept, &dropped) {
         assert_eq!(kept, dropped);
     }
@@ -69,7 +71,7 @@ fn ask(
 ) -> Result<Answer, Failure> {
     server.next.send(bytes.to_vec()).expect("a server");
     tokio::task::LocalSet::new().block_on(runtime, async {
-        let way = Way::new(&Plan::new(Target::local(server.port, false)))?;
+        let way = Connector::new(&Plan::new(Target::local(server.port, false)))?;
         let mut client = way.open().await?;
         let ask = Ask { method, path: "/", authority: "localhost", headers: &[], is_last: true };
         client.ask(&ask, keep).await

@@ -2,10 +2,10 @@
 
 use message::{Message, stored_headers, stored_notes, visit_stored_names};
 
-/// Reads `bytes` as the store does.
+/// Reads `bytes` like the store.
 ///
 /// # Panics
-/// When an accepted message is another one after it was written and read again.
+/// When an accepted message differs after it was written and read again.
 pub fn stored(bytes: &[u8]) {
     let mut message = Message::new();
     let listed = stored_headers(bytes).count();

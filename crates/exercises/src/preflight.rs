@@ -1,11 +1,12 @@
-//! The files of an installation of Varnish, as `copal preflight` reads them.
+//! Arbitrary files of an installation of Varnish, the input of `copal preflight`.
 
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use surface::legible::is_commanding;
 
-/// The files that a line `==== name` begins: the name, and where the text behind it lies in the installation.
+/// The files that a line `==== name` begins: the name, and the path of the following text in the
+/// installation.
 const FILES: [(&str, &str); 8] = [
     ("unit", "etc/systemd/system/varnish.service"),
     ("drop-in", "etc/systemd/system/varnish.service.d/site.conf"),
@@ -17,11 +18,12 @@ const FILES: [(&str, &str); 8] = [
     ("parameters", "parameters"),
 ];
 
-/// Divides the bytes into the files of an installation and looks at it, with options for the files that are there.
+/// Divides the bytes into the files of an installation and checks it, with options for the files
+/// that exist.
 ///
 /// # Panics
-/// When a look ends with a status that does not exist, says nothing, prints a character that does something to a terminal, prints JSON that is none, or comes to
-/// another verdict in JSON than in text.
+/// When a check ends with an unknown status, prints nothing, prints a character that a terminal
+/// interprets, prints invalid JSON, or reaches another verdict in JSON than in text.
 pub fn installation(bytes: &[u8]) {
     let memory = Path::new("/dev/shm");
     let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };

@@ -4,11 +4,13 @@ use ::proxy_protocol::{Parsed, parse, write_version_1, write_version_2};
 use std::net::{Ipv6Addr, SocketAddr};
 use surface::limits::{PROXY_HEADER_1_BYTES_MAX, PROXY_HEADER_2_BYTES_MAX};
 
-/// Reads `bytes` as they arrive, one by one; then writes headers with addresses and a name taken from them.
+/// Reads `bytes` as they arrive, one by one; then writes headers with addresses and a name taken
+/// from them.
 ///
 /// # Panics
-/// When a header is read differently in pieces than at once, when the parser waits for more although the bytes can't become
-/// a header, or when we could not read the header that we send to a backend.
+/// When a header is read differently in pieces than at once, when the parser waits for more
+/// although the bytes can't become a header, or when a header written for a backend can't be read
+/// back.
 pub fn proxy_header(bytes: &[u8]) {
     let whole = parse(bytes);
     match &whole {
@@ -30,7 +32,8 @@ pub fn proxy_header(bytes: &[u8]) {
                 assert_eq!(now, before, "a header stays what it is");
             }
             Parsed::Bad(_) => assert!(matches!(now, Parsed::Bad(_)), "no header becomes one"),
-            // Of a line that is too long more can be said when its end has come.
+            // The result for a line that is too long may become more precise when its end has
+            // arrived.
             Parsed::Overflow => assert!(matches!(now, Parsed::Overflow | Parsed::Bad(_)), "nothing becomes shorter"),
         }
         before = now;

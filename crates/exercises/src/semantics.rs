@@ -6,10 +6,11 @@ use message::Message;
 use semantics::date::DateForms;
 use semantics::filter::{Class, copy_filtered};
 use semantics::range::{RangeResult, check_backend, content_range, resolve};
+use semantics::trace_context::{SAMPLED, TraceParent};
 use semantics::vary::Sameness;
 use semantics::{
-    HttpPolicy, LifetimeDefaults, Wishes, conditional, date, encoding, groups, language, lifetime, lifetime_of_pass,
-    list, precondition, reference, revalidate, vary,
+    HttpPolicy, LifetimeDefaults, RequestDirectives, conditional, date, encoding, groups, language, lifetime,
+    lifetime_of_pass, list, precondition, reference, revalidate, vary,
 };
 
 use surface::limits::{CACHE_GROUP_CHARACTERS_MAX, CACHE_GROUPS_MAX};
@@ -23,12 +24,14 @@ const SAMENESS: [Sameness; 3] =
 /// The time, in seconds since 1970.
 const NOW: f64 = 1.7e9;
 
-/// Reads the first two bytes as a status and the length of a body, the rest as the lines of a request's headers, an empty
-/// line, and the lines of a response's headers.
+/// Reads the first two bytes as a status and the length of a body, the rest as the lines of a
+/// request's headers, an empty line, and the lines of a response's headers.
 ///
 /// # Panics
-/// When a range is outside of the body, groups are more or longer than they may be, a reference leads elsewhere than to a path, a lifetime is not a number, a date changes when it is written and read again, a
-/// variant does not match the request it was made for, or a header passes a filter that removed it before.
+/// When a range is outside of the body, groups exceed their number or length, a reference leads to
+/// something other than a path, a lifetime is not a number, a date changes when it is written and
+/// read again, a variant does not match the request it was made for, or a header passes a filter
+/// that removed it before.
 pub fn headers(bytes: &[u8]) {
     let [status, length, text @ ..] = bytes else { return };
     let mut lines = text.split(|&byte| byte == b'\n');
@@ -38,12 +41,13 @@ pub fn headers(bytes: &[u8]) {
     let length = (*length < 0xf0).then(|| u64::from(*length) * u64::from(*length));
     values(&request);
     values(&response);
+    trace_contexts(&request);
     one_range(&request, &response, length);
     lives(&response);
     variants(&request, &response, text);
     let _ = conditional::not_modified(&request, &response, NOW, NOW - 10.0, DateForms::Tolerant);
     conditions(&mut request, &response);
-    wishes(&request);
+    request_directives(&request);
     references(&request, &response, text);
     groups_of(&request, &response);
     let _ = encoding::accepts_gzip(&request);
@@ -75,10 +79,18 @@ fn conditions(request: &mut Message, response: &Message) {
     assert!(revalidate::stale_if_error(response).is_none_or(|seconds| seconds.is_finite() && seconds >= 0.0));
 }
 
-fn wishes(request: &Message) {
-    let wishes = Wishes::of(request);
-    for seconds in [wishes.max_age, wishes.max_stale, wishes.min_fresh, wishes.stale_if_error].into_iter().flatten() {
-        assert!(seconds >= 0.0, "{wishes:?}");
+fn request_directives(request: &Message) {
+    let request_directives = RequestDirectives::of(request);
+    for seconds in [
+        request_directives.max_age,
+        request_directives.max_stale,
+        request_directives.min_fresh,
+        request_directives.stale_if_error,
+    ]
+    .into_iter()
+    .flatten()
+    {
+        assert!(seconds >= 0.0, "{request_directives:?}");
     }
 }
 
@@ -113,7 +125,7 @@ fn message_of<'a>(lines: &mut impl Iterator<Item = &'a [u8]>) -> Message {
     for line in lines.take_while(|line| !line.is_empty()) {
         let Some(colon) = line.iter().position(|&byte| byte == b':') else { continue };
         let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
-        // The codec lets no other names through.
+        // The codec accepts no other names.
         if !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-') {
             message.append(name, value);
         }
@@ -144,7 +156,7 @@ fn one_range(request: &Message, response: &Message, length: Option<u64>) {
         resolve(range, request.get("If-Range"), response, length, DateForms::Tolerant)
     {
         assert!(first <= last && length.is_some_and(|length| last < length));
-        // We must accept from a backend what we would send to a client that asked for the same range.
+        // A range response for a client must be accepted from a backend, too.
         let mut value = Vec::new();
         content_range(first, last, length, &mut value);
         let mut part = Message::new();
@@ -196,5 +208,15 @@ fn filters(message: &Message) {
         copy_filtered(&once, &mut twice, class);
         assert!(once.header_count() <= message.header_count());
         assert!(once.headers().eq(twice.headers()), "what has passed a filter passes it again");
+    }
+}
+
+/// A trace context that was read is the same when it is written and read again.
+fn trace_contexts(message: &Message) {
+    for header in message.headers() {
+        if let Some(read) = TraceParent::parse(header.value()) {
+            let again = TraceParent::parse(read.to_string().as_bytes());
+            assert_eq!(again, Some(TraceParent { flags: read.flags & SAMPLED, ..read }));
+        }
     }
 }

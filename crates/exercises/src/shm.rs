@@ -1,4 +1,4 @@
-//! Arbitrary bytes as everything that readers of shared memory read.
+//! Arbitrary bytes as all inputs of the readers of shared memory.
 
 use shm::log::HEAD_BYTES;
 use shm::read::group::{Grouper, Grouping};
@@ -16,8 +16,9 @@ const CHUNKS_MAX: usize = 10_000;
 /// Bytes taken for a query.
 const QUERY_BYTES_MAX: usize = 200;
 
-/// Reads `bytes` as a log file, as a log ring, as an index of segments, as a description of counters, as a query and as a
-/// list of tags, and runs the records that it finds through the grouping and the query. The query is the first line.
+/// Reads `bytes` as a log file, as a log ring, as an index of segments, as a description of
+/// counters, as a query and as a list of tags, and runs the found records through the grouping and
+/// the query. The query is the first line.
 ///
 /// # Panics
 /// When a source of records has no end, or an index differs when it is read line by line.

@@ -9,21 +9,23 @@ use std::os::unix::fs::FileExt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use store::{Advice, FileOptions, Journal, Object, ObjectAttributes, Store};
+use store::{FileOptions, Journal, Object, ObjectAttributes, Store};
+use surface::closed_set::Advice;
 
 /// Size of the arena, in bytes; its limit is the same.
 const ARENA_BYTES: usize = 32 << 10;
-/// Where an arena records its length and the length of its units.
+/// Range in which an arena records its length and the length of its units.
 const MEASURES: Range<usize> = 8..24;
-/// Bytes of a change: the position (two bytes, counted in words of eight), and the mask that is XORed with the word there.
+/// Bytes of a change: the position (two bytes, counted in words of eight), and the mask that is
+/// XORed with the word there.
 const CHANGE_BYTES: usize = 10;
 
-/// Fills an arena with objects whose sizes are the first eight bytes and removes every third of them; changes the arena as
-/// the remaining bytes say; and recovers what is left.
+/// Fills an arena with objects whose sizes are the first eight bytes and removes every third of
+/// them; changes the arena according to the remaining bytes; and recovers the rest.
 ///
 /// # Panics
-/// When recovery panics, when the recovered heap contradicts itself, when a recovered object can't be read to its end, when
-/// the arena can't be used, or when it can't be recovered a second time.
+/// When recovery panics, when the recovered heap contradicts itself, when a recovered object can't
+/// be read to its end, when the arena can't be used, or when it can't be recovered a second time.
 pub fn arena(bytes: &[u8]) {
     let Some((sizes, changes)) = bytes.split_first_chunk::<8>() else { return };
     let whole = filled(sizes);
@@ -76,7 +78,7 @@ fn filled(sizes: &[u8; 8]) -> Vec<u8> {
     bytes
 }
 
-/// Adds to the body of an object; false when there is no room.
+/// Adds to the body of an object; false if there is no room.
 fn appended(object: &Object, part: &[u8]) -> bool {
     match pin!(object.append(part)).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result.is_ok(),
@@ -95,7 +97,7 @@ fn memory_file(bytes: &[u8]) -> OwnedFd {
 fn stored(store: &Store, xid: u32, body_bytes: usize) -> Option<Arc<Object>> {
     let mut key = [0; 32];
     key[..4].copy_from_slice(&xid.to_le_bytes());
-    let attributes = ObjectAttributes { key, xid, origin: 1e9, ttl: 10.0, ..ObjectAttributes::default() };
+    let attributes = ObjectAttributes { key, xid: xid.into(), origin: 1e9, ttl: 10.0, ..ObjectAttributes::default() };
     let object = store.create(&attributes, b"head").ok()?;
     let body = vec![xid as u8; body_bytes];
     if body.chunks(300).any(|part| !appended(&object, part)) {
@@ -122,11 +124,11 @@ fn body_bytes(object: &Object) -> usize {
 /// Length of the file of bodies.
 const FILE_BYTES: u64 = 512 << 10;
 
-/// Makes a storage with a file and closes it; changes the file as the bytes say, as [`arena`] does with an arena; opens it as after a
-/// reboot, and reads what is in the page cache.
+/// Makes a storage with a file and closes it; changes the file according to the bytes, as [`arena`]
+/// does with an arena; opens it as after a reboot, and reads the contents of the page cache.
 ///
 /// # Panics
-/// When it cannot be opened or used, or a body is not what it was.
+/// When it cannot be opened or used, or a body has changed.
 pub fn bodies(bytes: &[u8]) {
     let options = FileOptions {
         bytes: FILE_BYTES,
@@ -138,7 +140,7 @@ pub fn bodies(bytes: &[u8]) {
     let file = tempfile::tempfile().expect("a file");
     let open = |file: &File| {
         let handle = file.try_clone().expect("a descriptor").into();
-        Store::open_filed(memory_file(&[]), handle, "s0", &options).expect("a storage")
+        Store::open_disk_tier(memory_file(&[]), handle, "s0", &options).expect("a storage")
     };
     let (store, _) = open(&file);
     let mut objects: Vec<Arc<Object>> = (1..20).filter_map(|xid| stored(&store, xid, xid as usize * 200)).collect();
@@ -156,7 +158,7 @@ pub fn bodies(bytes: &[u8]) {
     }
     let (again, recovered) = open(&file);
     for object in &recovered.objects {
-        if !object.is_filed() || !object.check() {
+        if !object.is_on_disk() || !object.check() {
             continue;
         }
         let Some(mut reader) = object.reader() else { continue };

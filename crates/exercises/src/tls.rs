@@ -1,4 +1,5 @@
-//! Arbitrary bytes as PEM files of an operator, as responses of OCSP, and as the first message of a client of TLS.
+//! Arbitrary bytes as PEM files of an operator, as OCSP responses, and as the first message of a
+//! TLS client.
 
 use ::tls::certificate::{CertificateFacts, Pem};
 use ::tls::ja3;
@@ -7,14 +8,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use surface::limits::{CERTIFICATE_CHAIN_MAX, CERTIFICATE_NAMES_MAX, TLS_HELLO_BYTES_MAX};
 
-/// Longest run of bytes of a file that a message may show: words of PEM itself are as long.
+/// Longest run of bytes of a file that a message may show: words of PEM itself have that length.
 const SHOWN_BYTES_MAX: usize = 24;
 
-/// Reads `bytes` as a PEM file with certificate and key, and as one with authorities. What follows a NUL is a file of its own with the key.
+/// Reads `bytes` as a PEM file with certificate and key, and as one with authorities. Bytes after a
+/// NUL are a separate file with the key.
 ///
 /// # Panics
-/// When a message shows what is in a file, when a chain or its names are beyond their limits, and when certificates are others after they
-/// were written and read again.
+/// When a message shows the contents of a file, when a chain or its names exceed their limits, and
+/// when certificates differ after they were written and read again.
 pub fn pem(bytes: &[u8]) {
     let (file, key) = match bytes.iter().position(|byte| *byte == 0) {
         Some(at) => (&bytes[..at], Some(&bytes[at + 1..])),
@@ -54,10 +56,11 @@ fn written(chain: &[Vec<u8>]) -> String {
     chain.iter().map(one).collect()
 }
 
-/// Reads `bytes` as a response of OCSP for a certificate whose serial number stands before it, behind its length in a byte.
+/// Reads `bytes` as an OCSP response for a certificate whose serial number precedes it, after its
+/// length in a byte.
 ///
 /// # Panics
-/// When a response is good for a certificate whose number is not in it, or with something behind it.
+/// When a response is accepted for a certificate whose number is not in it, or with trailing bytes.
 pub fn staple(bytes: &[u8]) {
     let Some((&length, bytes)) = bytes.split_first() else { return };
     let Some((serial, response)) = bytes.split_at_checked(usize::from(length)) else { return };
@@ -69,11 +72,12 @@ pub fn staple(bytes: &[u8]) {
     assert_eq!(Staple::read_for(&[response, &[0]].concat(), serial), Err(StapleError::Malformed));
 }
 
-/// Takes the fingerprint of `bytes` behind the first, which says how large records are when the message is cut anew.
+/// Computes the fingerprint of `bytes` after the first, which determines the record size for
+/// splitting the message again.
 ///
 /// # Panics
-/// When the fingerprint depends on how the message is cut or on what follows it, when there is one of a message that is torn, or of one
-/// larger than the limit.
+/// When the fingerprint depends on the splitting of the message or on the bytes after it, when
+/// there is one for a truncated message, or for one larger than the limit.
 pub fn hello(bytes: &[u8]) {
     let Some((size, bytes)) = bytes.split_first() else { return };
     let Some(whole) = ja3::ja3(bytes) else { return };

@@ -5,11 +5,11 @@ use ::tls::hitch::{Assignment, Value, line_of, parse};
 use std::collections::BTreeSet;
 use surface::limits::TLS_FILE_DEPTH_MAX;
 
-/// Parses `bytes`; writes out what was found, parses that again, and takes every word for a list of ciphers.
+/// Parses `bytes`; writes the result, parses that again, and takes every word as a list of ciphers.
 ///
 /// # Panics
-/// When a mistake is said to be on a line that does not exist, when something else is found the second time, when blocks are deeper than
-/// they may be, or when a list chooses nothing, or something twice.
+/// When an error is reported on a line that does not exist, when the second result differs, when
+/// blocks are nested beyond the limit, or when a list selects nothing, or an entry twice.
 pub fn tls_file(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let all = match parse(text) {

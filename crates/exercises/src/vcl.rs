@@ -1,5 +1,5 @@
-//! Arbitrary bytes through the compiler (without files or a name server), the formatter and the migration; and small programs
-//! made from bytes, run by the evaluator and by a naive one.
+//! Arbitrary bytes through the compiler (without files or a name server), the formatter and the
+//! migration; and small programs made from bytes, run by the evaluator and by a naive one.
 
 mod host;
 mod naive;
@@ -49,7 +49,7 @@ impl Resolve for OneHost {
 /// Compiles `bytes`, both as they are and as each of the old dialects.
 ///
 /// # Panics
-/// When a text is refused without a message, or is accepted but can't be run.
+/// When a text is refused without a message, or is accepted but can't be run or linted.
 pub fn compile(bytes: &[u8]) {
     compile_as(bytes, None);
     if !bytes.trim_ascii_start().starts_with(b"vcl") {
@@ -66,9 +66,18 @@ fn compile_as(bytes: &[u8], generation: Option<Generation>) {
             if let Err(error) = LinkedProgram::link(compiled.program) {
                 panic!("an accepted program does not link: {error}");
             }
+            lint(bytes, options);
         }
         Err(error) => assert!(!error.text.is_empty(), "a refusal has a message"),
     });
+}
+
+fn lint(bytes: &[u8], options: &CompileOptions<'_>) {
+    let linted = vcl::lint(&SourceText { name: "fuzz", text: bytes }, options);
+    for finding in linted.expect("what compiles can be linted").findings {
+        let shown = finding.pretty(false);
+        assert!(!shown.contains(|letter: char| letter != '\n' && letter.is_control()), "{shown:?}");
+    }
 }
 
 fn with_options(generation: Option<Generation>, run: impl FnOnce(&CompileOptions<'_>)) {
@@ -91,7 +100,8 @@ fn with_options(generation: Option<Generation>, run: impl FnOnce(&CompileOptions
 pub fn migrate(bytes: &[u8]) {
     with_options(None, |options| match vcl::migrate(&SourceText { name: "fuzz", text: bytes }, options) {
         Ok(migrated) => {
-            // A storage hint may name any storage, but the expression must name one that exists; the migration adds a note.
+            // A storage hint may name any storage, but the expression must name one that exists;
+            // the migration adds a note.
             let is_hint = |text: &String| text.starts_with("Symbol not found: 'storage.");
             let problem =
                 migrated.problem.map(|problem| problem.text).filter(|text| !is_hint(text)).unwrap_or_default();
@@ -104,14 +114,15 @@ pub fn migrate(bytes: &[u8]) {
 /// Formats `bytes`.
 ///
 /// # Panics
-/// When a text is refused without a message, when it is VCL but formatting would change its meaning, or when formatting the
-/// result changes it again.
+/// When a text is refused without a message, when it is VCL but formatting would change its
+/// meaning, or when formatting the result changes it again.
 pub fn format(bytes: &[u8]) {
     let formatted = match vcl::format(&SourceText { name: "fuzz", text: bytes }) {
         Ok(formatted) => formatted,
         Err(error) => {
             assert!(!error.text.is_empty(), "a refusal has a message");
-            // The formatter also fails if its result differs from the input; that error has no message about the text.
+            // The formatter also fails if its result differs from the input; that error has no
+            // message about the text.
             assert!(!error.diagnostics.is_empty(), "what parses can be formatted: {error}");
             return;
         }
@@ -121,7 +132,7 @@ pub fn format(bytes: &[u8]) {
     assert_eq!(String::from_utf8_lossy(&formatted), String::from_utf8_lossy(&again), "a formatted text is stable");
 }
 
-/// Makes a program from `bytes`, runs it, and walks it naively. Returns how many things it did.
+/// Makes a program from `bytes`, runs it, and walks it naively. Returns the number of its actions.
 ///
 /// # Panics
 /// When the program does not compile, or the evaluator and the naive one differ.
@@ -132,9 +143,10 @@ pub fn run(bytes: &[u8]) -> usize {
     let options = CompileOptions { err_unref: false, resolver: &OneHost, files: &OneFile, ..CompileOptions::default() };
     let compiled = vcl::compile(&source, &options).unwrap_or_else(|error| panic!("{text}\n{error}"));
     let program = LinkedProgram::link(compiled.program).unwrap_or_else(|error| panic!("{text}\n{error}"));
-    // Texts that grow too long are stopped by the limits of a request, which are not part of the language.
+    // Texts that grow too long are stopped by the limits of a request, which are not part of the
+    // language.
     let Some(expected) = naive::walk(&random) else { return 0 };
-    // Who traces runs instruction by instruction, others what these have become.
+    // A traced run executes each instruction, other runs the optimised steps.
     for is_traced in [false, true] {
         let mut host = host::ListingHost::new(&program, is_traced);
         let mut scratch = Scratch::new(64 << 20);

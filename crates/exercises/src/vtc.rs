@@ -6,8 +6,8 @@ use vtc::http2::state::{BODY_BYTES_MAX, State};
 use vtc::lex::{Script, WORDS_MAX};
 use vtc::macros::Macros;
 
-/// Splits a text into commands, and its blocks too; expands the macros in every word. Nothing may panic or run for ever, and
-/// every word must name a line of the text.
+/// Splits a text into commands, and its blocks too; expands the macros in every word. Nothing may
+/// panic or run forever, and every word must have the number of a line of the text.
 pub fn script(text: &[u8]) {
     let lines = text.iter().filter(|byte| **byte == b'\n').count() as u32 + 1;
     let macros = Macros::new([("a".to_owned(), "b c".to_owned())]);
@@ -31,11 +31,11 @@ pub fn script(text: &[u8]) {
     }
 }
 
-/// Shows frames to the test runner's end of a connection; the first byte says which end it is. Nothing may panic, tables
-/// stay within their size, and headers and bodies within their limits.
+/// Passes frames to the test runner's end of a connection; the first byte selects the end. Nothing
+/// may panic, tables stay within their size, and headers and bodies within their limits.
 ///
 /// # Panics
-/// When that does not hold.
+/// When one of these properties is violated.
 pub fn frames(bytes: &[u8]) {
     let Some((first, mut rest)) = bytes.split_first() else { return };
     let mut state = State::new(first % 2 == 1);

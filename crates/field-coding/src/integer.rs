@@ -1,19 +1,20 @@
-//! Integers that begin in the last bits of a byte. Source: RFC 7541 §5.1, RFC 9204 §4.1.1.
+//! Integers that begin in the low bits of a byte. Source: RFC 7541 §5.1, RFC 9204 §4.1.1.
 
-/// Why an integer cannot be read.
+/// Reason why an integer cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unreadable {
-    /// The bytes end before it does.
+    /// The input ends before the integer does.
     Ended,
-    /// It has more bytes than allowed.
+    /// The integer has more bytes than allowed.
     TooLong,
 }
 
-/// Reads an integer with so many `bits` (1 to 8) in its first byte, and moves on behind it. `more_bytes_max` are the most bytes
-/// after the first, at most 9: those are enough for 62 bits.
+/// Reads an integer with `bits` (1 to 8) bits in its first byte, and advances past it.
+/// `more_bytes_max` is the maximum number of bytes after the first, at most 9: those are enough for
+/// 62 bits.
 ///
 /// # Errors
-/// See [`Unreadable`]; then nothing is moved.
+/// See [`Unreadable`]; then `rest` is unchanged.
 pub fn read(rest: &mut &[u8], bits: u32, more_bytes_max: u32) -> Result<u64, Unreadable> {
     let mask = (1u64 << bits) - 1;
     let (first, mut after) = rest.split_first().ok_or(Unreadable::Ended)?;
@@ -54,7 +55,7 @@ pub fn write(value: u64, bits: u32, pattern: u8, into: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    /// RFC 7541 §C.1.
+    /// Source: RFC 7541 §C.1.
     #[test]
     fn integers_are_those_of_the_examples() {
         for (value, bits, bytes) in [(10, 5, &[10][..]), (1337, 5, &[31, 154, 10]), (42, 8, &[42]), (31, 5, &[31, 0])] {

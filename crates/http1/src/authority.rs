@@ -1,9 +1,9 @@
-//! What `Host` and an absolute target contain: a host, and optionally a port.
+//! Authority of `Host` and of an absolute target: a host, and optionally a port.
 //!
-//! Whatever two readers could take apart differently is refused: blanks, slashes and backslashes, a user, a question
-//! mark or fragment, brackets around something that is no address, a port that is no number below 65,536; whether
-//! written plainly or percent-encoded. Compat: bytes above 127 are left alone, and an empty port counts as none.
-//! Source: RFC 3986 §3.2, RFC 6874, RFC 9110 §7.2.
+//! Everything that two parsers could split differently is refused: blanks, slashes and backslashes,
+//! a user, a question mark or fragment, brackets around anything but an address, a port that is not
+//! a number below 65,536; plain or percent-encoded. Compat: bytes above 127 are left alone, and an
+//! empty port counts as none. Source: RFC 3986 §3.2, RFC 6874, RFC 9110 §7.2.
 
 use std::net::Ipv6Addr;
 
@@ -42,13 +42,13 @@ const fn name_table() -> [bool; 256] {
 static UNRESERVED: [bool; 256] = unreserved_table();
 static NAME: [bool; 256] = name_table();
 
-/// Whether this is a valid value of `Host`: empty, or a host with an optional port.
+/// True if this is a valid value of `Host`: empty, or a host with an optional port.
 #[must_use]
 pub fn is_host(value: &[u8]) -> bool {
     value.is_empty() || is_authority(value)
 }
 
-/// Whether these bytes are a non-empty host with an optional port.
+/// True if these bytes are a non-empty host with an optional port.
 pub(crate) fn is_authority(bytes: &[u8]) -> bool {
     // The usual case: a name without a port.
     let plain = bytes.iter().position(|&byte| !NAME[usize::from(byte)]).unwrap_or(bytes.len());
@@ -73,12 +73,13 @@ pub(crate) fn is_authority(bytes: &[u8]) -> bool {
         }
 }
 
-/// Whether these bytes, found before an `@`, are a user with an optional password. They are never passed on.
+/// True if these bytes, found before an `@`, are a user with an optional password. They are never
+/// passed on.
 pub(crate) fn is_user(bytes: &[u8]) -> bool {
     bytes.split(|&byte| byte == b':').all(|part| is_name(part, &NAME))
 }
 
-/// Whether every byte is in the table, written plainly or percent-encoded.
+/// True if every byte is in the table, plain or percent-encoded.
 fn is_name(mut bytes: &[u8], table: &[bool; 256]) -> bool {
     while let Some((&byte, rest)) = bytes.split_first() {
         let (byte, rest) = match (byte, rest) {
@@ -100,7 +101,8 @@ fn digit(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).map(|digit| digit as u8)
 }
 
-/// The part between brackets: an IPv6 address with an optional zone, or an address of a future version.
+/// The part between brackets: an IPv6 address with an optional zone, or an address of a future
+/// version.
 fn is_literal(bytes: &[u8]) -> bool {
     if let [b'v' | b'V', later @ ..] = bytes {
         let version = later.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();

@@ -1,4 +1,4 @@
-//! The Connection header: whether the connection persists, and whether the message asks for something it must not.
+//! The Connection header: persistence of the connection, and forbidden options.
 //!
 //! Source: RFC 9110 §7.6.1, RFC 9112 §9.3.
 
@@ -8,11 +8,11 @@ use message::Message;
 use surface::header::{DROP_PASS, find};
 use surface::limits::CONNECTION_OPTIONS_MAX;
 
-/// What the Connection headers of a message ask for.
+/// Options in the Connection headers of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ConnectionOptions {
-    /// The connection ends after this message: `close`, or HTTP/1.0 without `keep-alive`, or a response whose end is
-    /// not known. A later token overrides an earlier one.
+    /// The connection ends after this message: `close`, or HTTP/1.0 without `keep-alive`, or a
+    /// response without a known end. A later token overrides an earlier one.
     pub close: bool,
     /// `keep-alive` is listed.
     pub keep_alive: bool,
@@ -23,8 +23,9 @@ pub struct ConnectionOptions {
 /// Reads the Connection headers.
 ///
 /// # Errors
-/// [`FramingError::ProtectedHeaderInConnection`]: it names a header that everyone relies on, as if that belonged to this
-/// connection alone. Answer 400 to a request; close the connection after such a response. Compat: observed.
+/// [`FramingError::ProtectedHeaderInConnection`]: it names an end-to-end header as if that belonged
+/// to this connection alone. Answer 400 to a request; close the connection after such a response.
+/// Compat: observed.
 pub fn connection_options(message: &Message) -> Result<ConnectionOptions, FramingError> {
     let mut options = ConnectionOptions {
         close: is_http10(message) || is_unframed_keep_alive(message),
@@ -54,17 +55,33 @@ pub fn connection_options(message: &Message) -> Result<ConnectionOptions, Framin
     Ok(options)
 }
 
-/// Whether a Connection header lists `close`, whatever comes after it: a sender that lists it means to close. Source:
-/// RFC 9112 §9.3.
+/// True if a Connection header lists `close`, anywhere: a sender that lists it means to close.
+/// Source: RFC 9112 §9.3.
 #[must_use]
 pub fn lists_close(message: &Message) -> bool {
     let mut options = message.get_all("Connection").flat_map(|value| value.split(|&byte| byte == b','));
     options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
 }
 
-/// Marks the headers that the Connection header names. They are not passed on, even if Connection is changed
-/// afterwards. Headers set later under the same name are passed on: a client must not be able to remove what VCL
-/// tells an origin.
+/// Time that the sender of a response keeps an idle connection, in seconds (`Keep-Alive:
+/// timeout=`); `None` if it does not say. Source: RFC 2068 §19.7.1.1, and Apache, nginx, Node.js,
+/// which send it.
+#[must_use]
+pub fn keep_alive_seconds(response: &Message) -> Option<u32> {
+    if !response.may_have("Keep-Alive") {
+        return None;
+    }
+    let parameters = response.get_all("Keep-Alive").flat_map(|value| value.split(|&byte| byte == b','));
+    let named = parameters.filter_map(|parameter| {
+        let (name, value) = parameter.split_at_checked(parameter.iter().position(|&byte| byte == b'=')?)?;
+        name.trim_ascii().eq_ignore_ascii_case(b"timeout").then(|| value[1..].trim_ascii())
+    });
+    named.filter_map(|value| std::str::from_utf8(value).ok()?.trim_matches('"').parse().ok()).min()
+}
+
+/// Marks the headers that the Connection header names. They are not passed on, even if Connection
+/// is changed afterwards. Headers set later under the same name are passed on: a client must not be
+/// able to remove headers that VCL sends to an origin.
 ///
 /// # Errors
 /// More than [`CONNECTION_OPTIONS_MAX`] of them: the line in which there are too many.
@@ -73,7 +90,7 @@ pub(crate) fn mark_hops(message: &mut Message) -> Result<(), Sample> {
         return Ok(());
     }
     let is_usual = |token: &[u8]| token.eq_ignore_ascii_case(b"close") || token.eq_ignore_ascii_case(b"keep-alive");
-    // Those that were found, each with a comma behind it.
+    // The options found, each followed by a comma.
     let (mut found, mut count) = (Vec::new(), 0);
     for value in message.get_all("Connection") {
         let tokens = value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|token| !token.is_empty());
@@ -105,6 +122,25 @@ mod tests {
             message.append(name.as_bytes(), value.as_bytes());
         }
         connection_options(&message).map(|options| (options.close, options.keep_alive, options.upgrade))
+    }
+
+    #[test]
+    fn time_for_which_an_idle_connection_is_kept_is_that_of_keep_alive() {
+        for (value, seconds) in [
+            ("timeout=5", Some(5)),
+            ("timeout=5, max=100", Some(5)),
+            ("max=3,Timeout = \"15\"", Some(15)),
+            ("timeout=9, timeout=2", Some(2)),
+            ("max=100", None),
+            ("timeout", None),
+            ("timeout=-1", None),
+            ("timeout=1.5", None),
+        ] {
+            let mut message = Message::new();
+            message.append(b"keep-alive", value.as_bytes());
+            assert_eq!(keep_alive_seconds(&message), seconds, "{value}");
+        }
+        assert_eq!(keep_alive_seconds(&Message::new()), None);
     }
 
     #[test]

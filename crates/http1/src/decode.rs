@@ -1,6 +1,7 @@
-//! Where the body lies in the bytes received.
+//! Position of the body in the received bytes.
 //!
-//! The decoder copies nothing and keeps nothing but its state, so a body may come in any pieces. A chunked body:
+//! The decoder copies nothing and keeps nothing but its state, so a body may arrive in any pieces.
+//! A chunked body:
 //!
 //! ```text
 //! Size ─digits→ Size ─blank→ Blank     ─LF→ Data ─all→ Tail ─LF→ Size
@@ -10,20 +11,23 @@
 //!                                                   └───────────────────────────┘
 //! ```
 //!
-//! Extensions and trailers are skipped, within bounds; a step tells where the trailers are, for those who want them. A line with an extension must end in CR LF, since some readers
-//! take a bare LF there for part of the extension. Compat: Varnish refuses extensions and trailers altogether (RFC
-//! 9112 §7.1.1 wants them ignored), and accepts a bare LF elsewhere, as we do. Source: RFC 9112 §7.1.
+//! Extensions and trailers are skipped, within bounds; a step returns the position of the trailers.
+//! A line with an extension must end in CR LF, since some parsers treat a bare LF there as part of
+//! the extension. Compat: Varnish refuses extensions and trailers altogether (RFC 9112 §7.1.1
+//! demands that they are ignored), and accepts a bare LF elsewhere, as we do. Source: RFC 9112
+//! §7.1.
 
 use crate::framing::BodyLength;
 use crate::token::{is_blank, is_control, is_token};
 use surface::limits::{CHUNK_HEADER_BYTES_MAX, CHUNK_TRAILER_BYTES_MAX};
 
-/// What to do with the bytes given to [`BodyDecoder::step`].
+/// Use of the bytes given to [`BodyDecoder::step`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Step {
     /// Bytes of framing: drop them.
     pub skip: usize,
-    /// How many of them, at their end, belong to the trailer section; that includes the empty line at its end.
+    /// Number of bytes at their end that belong to the trailer section; that includes the empty
+    /// line at its end.
     pub trailer: usize,
     /// Bytes of body that follow them. Skip and data are consumed together.
     pub data: usize,
@@ -31,7 +35,7 @@ pub struct Step {
     pub done: bool,
 }
 
-/// Why a body is unusable. Always the peer's fault.
+/// Fault of a body. Always the peer's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BodyError {
     /// The connection ended before the announced length.
@@ -114,7 +118,7 @@ enum Chunked {
 }
 
 impl Chunked {
-    /// Whether the next byte belongs to the trailer section.
+    /// True if the next byte belongs to the trailer section.
     fn is_in_trailer(self) -> bool {
         matches!(self, Chunked::Line | Chunked::LastEnd | Chunked::Name | Chunked::Value | Chunked::ValueEnd)
     }
@@ -135,11 +139,12 @@ impl BodyDecoder {
         BodyDecoder { state }
     }
 
-    /// Examines `input`, which starts where the last step ended. The caller consumes `skip + data` bytes and calls
-    /// again with the rest. A step with no data that is not `done` has used up all of the input and needs more.
+    /// Examines `input`, which starts where the last step ended. The caller consumes `skip + data`
+    /// bytes and calls again with the rest. A step without data that is not `done` has consumed all
+    /// of the input and needs more.
     ///
     /// # Errors
-    /// [`BodyError`]: neither the connection nor the decoder can be used any further.
+    /// [`BodyError`]: neither the connection nor the decoder can be used any more.
     pub fn step(&mut self, input: &[u8]) -> Result<Step, BodyError> {
         match self.state {
             State::Done => Ok(Step { skip: 0, trailer: 0, data: 0, done: true }),
@@ -221,7 +226,7 @@ impl BodyDecoder {
         Ok(Step { skip, trailer: 0, data, done: false })
     }
 
-    /// Whether the body is complete.
+    /// True if the body is complete.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.state == State::Done
@@ -230,7 +235,7 @@ impl BodyDecoder {
     /// Tells the decoder that the connection has ended.
     ///
     /// # Errors
-    /// When the body is not complete.
+    /// The body is not complete.
     pub fn end_of_input(&mut self) -> Result<(), BodyError> {
         match self.state {
             State::Done => Ok(()),
@@ -244,7 +249,7 @@ impl BodyDecoder {
         }
     }
 
-    /// Body bytes still to come; `None` when that is not known.
+    /// Number of body bytes still to come; `None` if unknown.
     #[must_use]
     pub fn remaining(&self) -> Option<u64> {
         match self.state {
@@ -255,7 +260,7 @@ impl BodyDecoder {
     }
 }
 
-/// How many bytes of `input` belong to the next `remaining` bytes.
+/// Number of bytes of `input` that belong to the next `remaining` bytes.
 fn take(remaining: u64, input: &[u8]) -> usize {
     usize::try_from(remaining).unwrap_or(usize::MAX).min(input.len())
 }

@@ -1,11 +1,11 @@
-//! How long the body of a message is.
+//! Length of the body of a message.
 //!
-//! This is where request smuggling is decided: a message that can be read in two ways is refused; we never guess.
-//! `docs/request-smuggling.md` lists the cases. Source: RFC 9112 §6.
+//! Request smuggling is prevented here: an ambiguous message is refused.
+//! `docs/reference/request-smuggling.md` lists the cases. Source: RFC 9112 §6.
 
 use message::Message;
 
-/// How the end of a body is known.
+/// Delimiter of a body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BodyLength {
     /// There is no body.
@@ -18,7 +18,8 @@ pub enum BodyLength {
     UntilClose,
 }
 
-/// Why a message cannot be framed or its connection cannot be trusted. Always the peer's fault.
+/// Reason why a message cannot be framed, or its connection must not be reused. Always the peer's
+/// fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FramingError {
     /// A Content-Length that is not a decimal number below 2^63.
@@ -105,7 +106,8 @@ impl Framing {
     }
 }
 
-/// Digits only: no sign, no blanks inside, no list. Less than 2^63, so that sums of two lengths cannot overflow.
+/// Digits only: no sign, no blanks inside, no list. Less than 2^63, so that sums of two lengths
+/// cannot overflow.
 fn parse_length(value: &[u8]) -> Result<u64, FramingError> {
     if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
         return Err(FramingError::LengthSyntax);
@@ -117,7 +119,7 @@ fn parse_length(value: &[u8]) -> Result<u64, FramingError> {
         .ok_or(FramingError::LengthSyntax)
 }
 
-/// Whether the message is of HTTP/1.0.
+/// True if the message is of HTTP/1.0.
 #[inline]
 #[must_use]
 pub fn is_http10(message: &Message) -> bool {
@@ -128,9 +130,10 @@ pub fn is_http10(message: &Message) -> bool {
 /// The length of a request body: never [`BodyLength::UntilClose`]. Source: RFC 9112 §6.3.
 ///
 /// # Errors
-/// When two readers of this request could disagree: answer 400 and close. Several equal Content-Length headers are an
-/// error too ([`FramingError::SeveralLengths`]; Compat: Varnish records `Multiple Content-Length: headers`), and so
-/// are a HEAD with a body and an HTTP/1.0 POST or PUT without a length.
+/// Two parsers of this request could disagree: answer 400 and close. Several equal Content-Length
+/// headers are an error too ([`FramingError::SeveralLengths`]; Compat: Varnish records `Multiple
+/// Content-Length: headers`), and so are a HEAD with a body and an HTTP/1.0 POST or PUT without a
+/// length.
 pub fn request_body_length(message: &Message) -> Result<BodyLength, FramingError> {
     let framing = Framing::of(message);
     if framing.transfer_encodings > 0 && is_http10(message) {
@@ -147,12 +150,13 @@ pub fn request_body_length(message: &Message) -> Result<BodyLength, FramingError
 
 /// The length of the body of a final response to a request with that method. Source: RFC 9112 §6.3.
 ///
-/// A response with `Connection: keep-alive` but without any length has no body: reading until close would wait for a
-/// close that is not coming. Such a connection is not reused, see [`connection_options`](crate::connection_options).
+/// A response with `Connection: keep-alive` but without any length has no body: reading until close
+/// would wait for a close that is not coming. Such a connection is not reused, see
+/// [`connection_options`](crate::connection_options).
 ///
 /// # Errors
-/// When two readers of this response could disagree: `Body cannot be fetched`. A status below 200 is an error here:
-/// handle interim responses before calling this.
+/// Two parsers of this response could disagree: `Body cannot be fetched`. A status below 200 is an
+/// error here: handle interim responses before calling this.
 pub fn response_body_length(message: &Message, request_method: &[u8]) -> Result<BodyLength, FramingError> {
     match message.status() {
         ..200 => return Err(FramingError::InterimResponse),
@@ -174,8 +178,9 @@ pub fn response_body_length(message: &Message, request_method: &[u8]) -> Result<
     })
 }
 
-/// Whether the only thing about the framing of a response is one Transfer-Encoding that does not mention chunks. Whoever trusts
-/// the sender may read such a body up to the end of the connection, which must then be closed. Source: RFC 9112 §6.3, rule 4.
+/// True if the framing of a response is only one Transfer-Encoding without chunks. A caller that
+/// trusts the sender may read such a body up to the end of the connection, which must then be
+/// closed. Source: RFC 9112 §6.3, rule 4.
 #[must_use]
 pub fn is_coded_until_close(message: &Message) -> bool {
     let mut codings = message.get_all("Transfer-Encoding");
@@ -189,7 +194,7 @@ pub fn is_coded_until_close(message: &Message) -> bool {
         && !matches!(message.status(), ..200 | 204 | 304)
 }
 
-/// Whether a response promises to keep the connection open but does not say where its body ends.
+/// True if a response promises to keep the connection open but does not delimit its body.
 #[must_use]
 pub fn is_unframed_keep_alive(message: &Message) -> bool {
     message.status() >= 200
@@ -199,8 +204,8 @@ pub fn is_unframed_keep_alive(message: &Message) -> bool {
         && !message.has("Transfer-Encoding")
 }
 
-/// Reduces several equal lengths to one, whether they are on several lines or in a list. Anything that is not a
-/// length stays as it is and will be refused. Source: RFC 9112 §6.3.
+/// Reduces several equal lengths to one, on several lines or in a list. An invalid length stays as
+/// it is and will be refused. Source: RFC 9112 §6.3.
 pub(crate) fn merge_equal_lengths(message: &mut Message) {
     let mut values = message.get_all("Content-Length").flat_map(|value| value.split(|&byte| byte == b','));
     let Some(first) = values.next() else { return };

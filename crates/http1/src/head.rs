@@ -1,16 +1,17 @@
 //! Request and response heads: bytes to [`Message`].
 //!
-//! A head is parsed only when all of it is there (the empty line was seen), so that a refusal never depends on how
-//! the bytes were cut into packets. Then it is copied into the message, and one pass over the lines finds the line feed, checks
-//! the bytes, and finds the colon. Nothing is allocated except for folded lines. A request without anything unusual is
-//! parsed in fewer steps (`head/plain.rs`); whatever is not, here.
+//! A head is parsed only once it is complete (the empty line was seen), so a refusal never depends
+//! on the way in which the bytes were cut into packets. Then it is copied into the message, and one
+//! pass over the lines finds the line feed, checks the bytes, and finds the colon. Nothing is
+//! allocated except for folded lines. A request without anything unusual is parsed in fewer steps
+//! (`head/plain.rs`); all others here.
 //!
-//! Lines end in CR LF or LF; a CR anywhere else is a control character. A folded line is joined to the one before it:
-//! the blanks and line ends between them become spaces. A folded Host, Content-Length or Transfer-Encoding is
-//! refused.
+//! Lines end in CR LF or LF; a CR anywhere else is a control character. A folded line is joined to
+//! the one before it: the blanks and line ends between them become spaces. A folded Host,
+//! Content-Length or Transfer-Encoding is refused.
 //!
-//! Compat: answers and `BogoHeader` texts are those observed of Varnish 7.1.1, see `tests/smuggling.rs` and
-//! `docs/request-smuggling.md`. Source: RFC 9112 §2 to §5.
+//! Compat: answers and `BogoHeader` texts are those observed of Varnish 7.1.1, see
+//! `tests/smuggling.rs` and `docs/reference/request-smuggling.md`. Source: RFC 9112 §2 to §5.
 
 mod plain;
 
@@ -24,25 +25,27 @@ use memchr::memchr;
 use message::Message;
 use std::ops::Range;
 
-/// How large a head may be.
+/// Size limits of a head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeadLimits {
-    /// Largest head, line ends and leading blank lines included, in bytes (`http_req_size`, `http_resp_size`).
+    /// Largest head, line ends and leading blank lines included, in bytes (`http_req_size`,
+    /// `http_resp_size`).
     pub total_bytes: usize,
-    /// Longest header line, line end not counted, in bytes (`http_req_hdr_len`, `http_resp_hdr_len`). At most 65,535,
-    /// whatever is configured.
+    /// Longest header line, line end not counted, in bytes (`http_req_hdr_len`,
+    /// `http_resp_hdr_len`). At most 65,535, even if configured larger.
     pub line_bytes: usize,
     /// `http_max_hdr`: header lines, of which the start line takes [`START_LINE_SLOTS`].
     pub headers_max: usize,
 }
 
-/// How many of the lines that `http_max_hdr` allows are not header lines. Compat: the default of 64 admits 59.
+/// Number of the lines that `http_max_hdr` allows that are not header lines. Compat: the default of
+/// 64 admits 59.
 pub const START_LINE_SLOTS: usize = 5;
 
 /// Offsets within a line are kept in 16 bits.
 const LINE_BYTES_MAX: usize = u16::MAX as usize;
 
-/// How far the parser got.
+/// Progress of the parser.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HeadStatus {
     /// The head is not complete; call again from the same start when there are more bytes.
@@ -54,12 +57,13 @@ pub enum HeadStatus {
     },
 }
 
-/// Why a head was refused. Always the peer's fault.
+/// Reason for refusing a head. Always the peer's fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HeadError {
-    /// Larger than [`HeadLimits::total_bytes`]: close with `RX_OVERFLOW`, without an answer.
+    /// Larger than [`HeadLimits::total_bytes`].
     Overflow,
-    /// A missing or malformed start line; this includes a method that is no token and a URI without a valid host.
+    /// A missing or malformed start line; this includes a method that is not a token and a URI
+    /// without a valid host.
     StartLine,
     /// A protocol that is not HTTP/1.0 or HTTP/1.1 (in a response: not HTTP at all).
     Version,
@@ -81,14 +85,15 @@ pub enum HeadError {
     ColonMissing(Sample),
     /// More than [`HeadLimits::headers_max`] header lines.
     TooManyHeaders(Sample),
-    /// Connection lines that name more than [`CONNECTION_OPTIONS_MAX`](surface::limits::CONNECTION_OPTIONS_MAX) options.
+    /// Connection lines that name more than
+    /// [`CONNECTION_OPTIONS_MAX`](surface::limits::CONNECTION_OPTIONS_MAX) options.
     TooManyOptions(Sample),
     /// A Host that is not a host with an optional port.
     Host(Sample),
 }
 
 impl HeadError {
-    /// The payload of the `BogoHeader` record for this error; `None` when there is none.
+    /// The payload of the `BogoHeader` record for this error; `None` if there is none.
     #[must_use]
     pub fn bogo_header(&self) -> Option<String> {
         let sampled = |text: &str, sample: &Sample| {
@@ -133,21 +138,22 @@ impl HeadError {
     }
 }
 
-/// Parses a request head from the start of `buffer` into `message`, which is cleared first. Blank lines and blanks
-/// before the head are skipped.
+/// Parses a request head from the start of `buffer` into `message`, which is cleared first. Blank
+/// lines and blanks before the head are skipped.
 ///
-/// Protocol (`http/1.0` is possible) and target stay as written; see
+/// Protocol (`http/1.0` is possible) and target are kept unchanged; see
 /// [`split_absolute_form`](crate::split_absolute_form).
 ///
 /// # Errors
-/// [`HeadError`]: answer 400 and close; for [`HeadError::Overflow`] close without an answer.
+/// [`HeadError`]: answer 431 if a limit is exceeded, else 400, and close.
 pub fn parse_request(buffer: &[u8], limits: &HeadLimits, message: &mut Message) -> Result<HeadStatus, HeadError> {
     let status = match plain::parse_request(buffer, limits, message) {
         Some(consumed) => HeadStatus::Complete { consumed },
         None => parse(buffer, limits, message, request_line)?,
     };
     if status != HeadStatus::Partial {
-        // Checked even where an absolute target replaces Host: another reader may have used the header.
+        // Checked even where an absolute target replaces Host: another parser may have used the
+        // header.
         if let Some(value) = message.get_all("Host").find(|value| !is_host(value)) {
             return Err(HeadError::Host(Sample::of(value)));
         }
@@ -157,8 +163,8 @@ pub fn parse_request(buffer: &[u8], limits: &HeadLimits, message: &mut Message) 
 
 /// Parses a response head from the start of `buffer` into `message`, which is cleared first.
 ///
-/// Every HTTP version except 1.0 is stored as 1.1, and a missing reason as the standard phrase. Compat: observed.
-/// Repeated equal lengths become one (RFC 9112 §6.3).
+/// Every HTTP version except 1.0 is stored as 1.1, and a missing reason as the standard phrase.
+/// Compat: observed. Repeated equal lengths become one (RFC 9112 §6.3).
 ///
 /// # Errors
 /// [`HeadError`]: `http format error`.
@@ -170,8 +176,9 @@ pub fn parse_response(buffer: &[u8], limits: &HeadLimits, message: &mut Message)
     Ok(status)
 }
 
-/// Parses the trailer section of a chunked body into `message`, which is cleared first. `bytes` are those that
-/// [`Step::trailer`](crate::Step::trailer) has pointed out, all of them. What a field means for a trailer is not judged here.
+/// Parses the trailer section of a chunked body into `message`, which is cleared first. `bytes` are
+/// all those that [`Step::trailer`](crate::Step::trailer) has counted. Semantic checks of trailer
+/// fields are the caller's.
 ///
 /// # Errors
 /// [`HeadError`]: drop the trailers.
@@ -235,14 +242,14 @@ impl Lines<'_> {
         Some(start..start + end - usize::from(has_return))
     }
 
-    /// Whether the next line continues the one before.
+    /// True if the next line continues the present one.
     #[inline]
     fn is_folded(&self) -> bool {
         matches!(self.bytes.get(self.at), Some(b' ' | b'\t'))
     }
 
-    /// Joins a line with the lines that continue it. Every byte of a line end and every blank between them becomes a
-    /// space.
+    /// Joins a line with the lines that continue it. Every byte of a line end and every blank
+    /// between them becomes a space.
     fn unfold(&mut self, line: &Range<usize>) -> Vec<u8> {
         let mut joined = self.bytes[line.clone()].to_vec();
         let mut end_bytes = self.at - line.end;
@@ -269,8 +276,8 @@ fn word<'a>(line: &mut &'a [u8]) -> Result<&'a [u8], HeadError> {
     Ok(word)
 }
 
-/// `method target protocol`, separated by one or more spaces. Source: RFC 9112 §3, RFC 9110 §9.1; Compat: several
-/// spaces are accepted, a space after the protocol is not.
+/// `method target protocol`, separated by one or more spaces. Source: RFC 9112 §3, RFC 9110 §9.1;
+/// Compat: several spaces are accepted, a space after the protocol is not.
 fn request_line(line: &[u8], message: &mut Message) -> Result<(), HeadError> {
     let mut rest = line;
     let method = word(&mut rest)?;
@@ -289,8 +296,8 @@ fn request_line(line: &[u8], message: &mut Message) -> Result<(), HeadError> {
     Ok(())
 }
 
-/// Whether this is a token. Compat: a leading colon is let through (r03830); nobody can mistake it for a header line,
-/// since the name would be missing.
+/// True if this is a token. Compat: a leading colon is accepted (r03830); it cannot be mistaken for
+/// a header line, since the name would be missing.
 fn is_method(method: &[u8]) -> bool {
     let token = method.strip_prefix(b":").unwrap_or(method);
     !token.is_empty() && token.iter().all(|&byte| is_token(byte))
@@ -365,10 +372,11 @@ struct Parts {
     end: usize,
 }
 
-/// Takes a header line apart; `check` says whether there may be such a line at all.
+/// Splits a header line; `check` decides if there may be such a line at all.
 #[inline]
 fn header(line: &[u8], check: impl FnOnce() -> Result<(), HeadError>) -> Result<Parts, HeadError> {
-    // A fold over the whole line rather than a search: without branches it runs sixteen bytes at a time.
+    // A fold over the whole line rather than a search: without branches it runs sixteen bytes at a
+    // time.
     if line.iter().fold(false, |found, &byte| found | is_control(byte)) {
         let byte = line.iter().copied().find(|&byte| is_control(byte)).unwrap_or(0);
         return Err(HeadError::ControlCharacter(byte));

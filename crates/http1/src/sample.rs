@@ -1,4 +1,4 @@
-//! What the log shows of a line that was refused.
+//! Excerpt of a refused line for the log.
 
 /// The first bytes of an offending line, for the log.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -2,17 +2,17 @@
 
 use crate::authority::{is_authority, is_user};
 
-/// A target in absolute form, taken apart.
+/// A target in absolute form, split into its parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AbsoluteForm<'a> {
-    /// What `Host` must become, whatever the client sent there: host and port, without a user.
+    /// Value that replaces `Host`, regardless of the client's: host and port, without a user.
     pub host: &'a [u8],
     /// Path and query; either may be missing.
     rest: &'a [u8],
 }
 
 impl AbsoluteForm<'_> {
-    /// The target to ask an origin for. Source: RFC 9112 §3.2.1, and §3.2.4 for OPTIONS.
+    /// The target to request from an origin. Source: RFC 9112 §3.2.1, and §3.2.4 for OPTIONS.
     #[must_use]
     pub fn origin_form(&self, method: &[u8]) -> Vec<u8> {
         match self.rest {
@@ -27,12 +27,13 @@ impl AbsoluteForm<'_> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MalformedTarget;
 
-/// Splits an http or https URI; the case of the scheme does not matter. `None` when the target has another form.
-/// Compat: Varnish splits only a URI that has a path, https only with the feature `https_scheme`, and leaves the user
-/// in the host.
+/// Splits an http or https URI; the case of the scheme does not matter. `None` if the target has
+/// another form. Compat: Varnish splits only a URI that has a path, https only with the feature
+/// `https_scheme`, and leaves the user in the host.
 ///
 /// # Errors
-/// [`MalformedTarget`]: no host, an invalid host or port, a fragment in place of the path, or CONNECT.
+/// [`MalformedTarget`]: no host, an invalid host or port, a fragment instead of the path, or
+/// CONNECT.
 pub fn split_absolute_form<'a>(method: &[u8], target: &'a [u8]) -> Result<Option<AbsoluteForm<'a>>, MalformedTarget> {
     if target.first() == Some(&b'/') {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! The character classes of HTTP. Source: RFC 9110 §5.6.2, RFC 5234 appendix B.
+//! Character classes of HTTP. Source: RFC 9110 §5.6.2, RFC 5234 appendix B.
 
 const fn token_table() -> [bool; 256] {
     let mut table = [false; 256];
@@ -18,12 +18,12 @@ const fn token_table() -> [bool; 256] {
 
 static TOKEN: [bool; 256] = token_table();
 
-/// Whether the byte may appear in a header name or a method.
+/// True if the byte may appear in a header name or a method.
 pub(crate) fn is_token(byte: u8) -> bool {
     TOKEN[usize::from(byte)]
 }
 
-/// Whether this is a control character that must not appear in a line; a tab may.
+/// True if this is a control character that must not appear in a line; a tab may.
 pub(crate) fn is_control(byte: u8) -> bool {
     (byte < 0x20) & (byte != b'\t') | (byte == 0x7f)
 }

@@ -5,8 +5,9 @@ use message::Message;
 /// The chunk that ends a chunked body, with an empty trailer section.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// Appends request line, headers and the empty line to `out`. Characters that would split the target (VCL may have
-/// put a blank there) are percent-encoded. Source: RFC 9112 §3: no whitespace in a request target; RFC 3986 §2.1.
+/// Appends request line, headers and the empty line to `out`. Characters that would split the
+/// target (VCL may have put a blank there) are percent-encoded. Source: RFC 9112 §3: no whitespace
+/// in a request target; RFC 3986 §2.1.
 pub fn write_request_head(message: &Message, out: &mut Vec<u8>) {
     out.reserve(message.memory_bytes() + 16);
     out.extend_from_slice(message.method());
@@ -33,7 +34,7 @@ fn write_target(target: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends status line, headers and the empty line to `out`. The status goes out modulo 1000.
+/// Appends status line, headers and the empty line to `out`. The status is written modulo 1000.
 pub fn write_response_head(message: &Message, out: &mut Vec<u8>) {
     out.reserve(message.memory_bytes() + 16);
     out.extend_from_slice(message.protocol());
@@ -59,8 +60,8 @@ pub fn write_trailers(trailers: &Message, out: &mut Vec<u8>) {
     write_headers(trailers, out);
 }
 
-/// Appends the size line of a chunk of `len` bytes; the caller appends the bytes and `\r\n`. A `len` of 0 would end
-/// the body: send [`LAST_CHUNK`] for that.
+/// Appends the size line of a chunk of `len` bytes; the caller appends the bytes and `\r\n`. A
+/// `len` of 0 would end the body: send [`LAST_CHUNK`] for that.
 pub fn chunk_header(len: usize, out: &mut Vec<u8>) {
     debug_assert!(len > 0, "an empty chunk ends the body");
     let digits = (usize::BITS - len.leading_zeros()).div_ceil(4).max(1);

@@ -1,4 +1,4 @@
-//! How long bodies are, and where they lie in the bytes, however those are cut into pieces.
+//! Lengths of bodies, and their positions in bytes that are cut into pieces in any way.
 
 use http1::{
     BodyDecoder, BodyError, BodyLength, FramingError, HeadError, HeadLimits, LAST_CHUNK, START_LINE_SLOTS,
@@ -7,7 +7,8 @@ use http1::{
 use message::Message;
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 
-/// Feeds `bytes` in pieces of the lengths that `piece` gives; returns the body and how many bytes were consumed.
+/// Feeds `bytes` in pieces of the lengths that `piece` gives; returns the body and the number of
+/// bytes consumed.
 fn decode(length: BodyLength, bytes: &[u8], mut piece: impl FnMut() -> usize) -> Result<(Vec<u8>, usize), BodyError> {
     let mut decoder = BodyDecoder::new(length);
     let mut body = Vec::new();
@@ -40,7 +41,7 @@ fn at_once(length: BodyLength, bytes: &[u8]) -> Result<(Vec<u8>, usize), BodyErr
 }
 
 #[test]
-fn a_body_ends_where_its_length_says_and_the_rest_is_left() {
+fn body_ends_at_its_length_and_the_rest_is_left() {
     let body = |length, bytes: &[u8]| at_once(length, bytes).map(|(body, at)| (String::from_utf8(body).unwrap(), at));
     assert_eq!(body(BodyLength::None, b"next"), Ok((String::new(), 0)));
     assert_eq!(body(BodyLength::Length(0), b"next"), Ok((String::new(), 0)));
@@ -52,7 +53,7 @@ fn a_body_ends_where_its_length_says_and_the_rest_is_left() {
 }
 
 #[test]
-fn a_chunked_body_that_ends_early_says_where() {
+fn truncated_chunked_body_reports_its_position() {
     let cases: &[(&[u8], BodyError)] = &[
         (b"", BodyError::ChunkedShort),
         (b"5", BodyError::ChunkedShort),
@@ -151,7 +152,7 @@ fn mangled_chunks_are_judged_alike_however_they_are_cut() {
 }
 
 #[test]
-fn a_decoder_knows_what_is_still_to_come() {
+fn decoder_reports_the_missing_bytes() {
     let mut decoder = BodyDecoder::new(BodyLength::Length(10));
     assert_eq!(decoder.remaining(), Some(10));
     decoder.step(b"abc").unwrap();

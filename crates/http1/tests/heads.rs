@@ -1,5 +1,5 @@
-//! What the head parsers make of well-formed, odd and broken heads. The refusals that guard against smuggling are in
-//! `smuggling.rs`.
+//! Results of the head parsers for well-formed, odd and broken heads. The refusals that guard
+//! against smuggling are in `smuggling.rs`.
 
 use http1::{
     HeadError, HeadLimits, HeadStatus, parse_request, parse_response, write_request_head, write_response_head,

@@ -1,9 +1,10 @@
-//! Requests and responses that two readers could split differently, and what we do with each.
+//! Requests and responses that two parsers could split differently, and our result for each.
 //!
-//! The table is the source of `docs/request-smuggling.md`; a test compares the two. To write the document again:
-//! `COPAL_WRITE_DOCS=1 cargo test -p http1 --test smuggling`.
+//! The table is the source of `docs/reference/request-smuggling.md`; a test compares the two. To
+//! write the document again: `COPAL_WRITE_DOCS=1 cargo test -p http1 --test smuggling`.
 //!
-//! `varnish` is what varnishd 7.1.1 answered to the same bytes; where our answer differs, `why` gives the reason.
+//! `varnish` is the answer of varnishd 7.1.1 to the same bytes; if our answer differs, `why` gives
+//! the reason.
 
 use http1::{
     BodyDecoder, BodyLength, HeadLimits, HeadStatus, connection_options, parse_request, parse_response,
@@ -19,7 +20,7 @@ struct Case {
     bytes: &'static str,
     /// Our answer, see [`request`] and [`response`].
     ours: &'static str,
-    /// Varnish's, in the same terms; empty when it is the same.
+    /// Varnish's answer, in the same form; empty if it is the same.
     varnish: &'static str,
     why: &'static str,
 }
@@ -38,8 +39,8 @@ const fn differs(
     Case { what, bytes, ours, varnish, why }
 }
 
-/// Reads one request and shows the body and what is left: `accepted, body "hello", next "GET"`. In the cases, what
-/// follows the body starts with `GET`, so it shows when a reader is led astray.
+/// Reads one request and shows the body and the rest: `accepted, body "hello", next "GET"`. In the
+/// cases, the bytes after the body begin with `GET`, so a parser that is led astray shows it.
 fn request(bytes: &[u8]) -> String {
     let mut message = Message::new();
     let consumed = match parse_request(bytes, &LIMITS, &mut message) {
@@ -77,7 +78,7 @@ fn response(bytes: &[u8]) -> String {
     }
 }
 
-/// Reads one request and shows what its origin is asked for: `GET /a at "example.com"`.
+/// Reads one request and shows the request to its origin: `GET /a at "example.com"`.
 fn asked(bytes: &[u8]) -> String {
     let mut message = Message::new();
     match parse_request(bytes, &LIMITS, &mut message) {
@@ -802,7 +803,7 @@ static METHODS: &[Case] = &[
     differs("bytes above 127", "GÉT /x HTTP/1.1\r\nHost: a\r\n\r\n", "refused", "GÉT /x at \"a\"", "As above."),
 ];
 
-/// A heading, how its cases are read, and the cases.
+/// A heading, the parser of its cases, and the cases.
 type Group = (&'static str, fn(&[u8]) -> String, &'static [Case]);
 
 static GROUPS: &[Group] = &[
@@ -828,14 +829,15 @@ fn every_case_has_its_documented_answer() {
     }
 }
 
-/// Whether an answer accepts the message rather than refusing it or waiting for more.
+/// True if an answer accepts the message rather than refusing it or waiting for more.
 fn is_accepted(answer: &str) -> bool {
     !["refused", "body refused", "waits for more"].iter().any(|other| answer.starts_with(other))
 }
 
 #[test]
 fn every_refusal_stands_however_the_bytes_come() {
-    // A head is judged when it is complete: what is refused in one packet must not be accepted in two.
+    // A head is judged once it is complete: a message that is refused in one packet must not be
+    // accepted in two.
     for (_, answer, cases) in GROUPS {
         for case in *cases {
             let whole = answer(case.bytes.as_bytes());
@@ -852,13 +854,16 @@ fn every_refusal_stands_however_the_bytes_come() {
 
 #[test]
 fn the_document_is_the_table() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/request-smuggling.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/request-smuggling.md");
     let text = document();
     if std::env::var_os("COPAL_WRITE_DOCS").is_some() {
         std::fs::write(path, &text).unwrap();
     }
     let found = std::fs::read_to_string(path).unwrap();
-    assert!(found == text, "docs/request-smuggling.md is not what this table says; see the head of this file");
+    assert!(
+        found == text,
+        "docs/reference/request-smuggling.md is not what this table says; see the head of this file"
+    );
 }
 
 fn document() -> String {
@@ -892,7 +897,7 @@ fn document() -> String {
     out
 }
 
-/// What `crates/semantics/tests/range.rs` holds.
+/// Content of `crates/semantics/tests/range.rs`.
 const RANGES: &str = "
 ## Numbers in ranges
 

@@ -1,7 +1,9 @@
-//! How many frames that carry nothing a client may send: a bucket that fills with time, and with what it is sent.
+//! Allowance of frames without content: a bucket that fills with time, and with the data sent to
+//! the client.
 //!
-//! A client that reads what it asked for sends WINDOW_UPDATE frames in proportion, some ping after every few of them; one that
-//! only makes work sends them for nothing. That proportion is the difference, not the kind of the frame.
+//! A client that reads its responses sends WINDOW_UPDATE frames in proportion, some clients ping
+//! after every few of them; an abusive one sends them without any data. That proportion is the
+//! difference, not the type of the frame.
 
 use std::time::Duration;
 use surface::limits::{
@@ -12,9 +14,9 @@ use surface::limits::{
 #[derive(Debug)]
 pub struct Allowance {
     left: u32,
-    /// Up to when time has been counted.
+    /// Time up to which the bucket was filled.
     filled_at: Duration,
-    /// Bytes sent that make no whole KiB yet.
+    /// Bytes sent that do not make a whole KiB yet.
     odd_bytes: u32,
 }
 
@@ -26,7 +28,8 @@ impl Default for Allowance {
 }
 
 impl Allowance {
-    /// Takes the cost of a frame, at this time on the connection's clock; false if there is not enough.
+    /// Takes the cost of a frame, at this time on the connection's clock; false if there is not
+    /// enough.
     pub fn charge(&mut self, cost: u32, now: Duration) -> bool {
         if self.left < cost {
             self.fill(now);
@@ -40,7 +43,7 @@ impl Allowance {
         }
     }
 
-    /// Time is looked at only when the bucket is empty: what it would have run over is lost later rather than now.
+    /// Time is added only when the bucket is empty: an overflow is lost later rather than now.
     fn fill(&mut self, now: Duration) {
         let millis = now.saturating_sub(self.filled_at).as_millis().min(3_600_000) as u64;
         let frames = millis * u64::from(H2_EMPTY_FRAMES_PER_SECOND) / 1000;
@@ -50,7 +53,7 @@ impl Allowance {
         }
     }
 
-    /// A request came, or a DATA frame with so many bytes was sent.
+    /// Credits a request, or a DATA frame with `sent_bytes` bytes.
     pub fn earn(&mut self, sent_bytes: u32) {
         let bytes = self.odd_bytes.saturating_add(sent_bytes);
         self.odd_bytes = bytes % 1024;

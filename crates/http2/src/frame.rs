@@ -3,7 +3,7 @@
 /// Bytes of a frame's head.
 pub const HEAD_BYTES: usize = 9;
 
-/// What a client begins a connection with. Source: RFC 9113 §3.4.
+/// Connection preface of a client. Source: RFC 9113 §3.4.
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Types of frames. Source: RFC 9113 §6, RFC 9218 §7.1.
@@ -99,14 +99,14 @@ impl FrameHead {
         [length[1], length[2], length[3], self.kind, self.flags, stream[0], stream[1], stream[2], stream[3]]
     }
 
-    /// Whether a flag is set.
+    /// True if a flag is set.
     #[must_use]
     pub fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 }
 
-/// Why a stream or a connection ends. Source: RFC 9113 §7.
+/// Error code of a stream or a connection. Source: RFC 9113 §7.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u32)]
 #[allow(missing_docs)]
@@ -146,7 +146,7 @@ impl ErrorCode {
         ErrorCode::Http11Required,
     ];
 
-    /// The code with this number; `None` for numbers that mean nothing.
+    /// The code with this number; `None` for unknown numbers.
     #[must_use]
     pub fn of(number: u32) -> Option<ErrorCode> {
         ErrorCode::ALL.get(usize::try_from(number).ok()?).copied()

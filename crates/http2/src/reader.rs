@@ -1,9 +1,12 @@
-//! Finds the frames in one direction's bytes, in whatever pieces they come.
+//! Reader of the frames in one direction's bytes, in pieces of any size.
 //!
-//! Payloads are skipped; only as much of their beginning is kept as was asked for when their head was seen, and that is copied
-//! only if it comes in several pieces.
+//! Payloads are skipped, or reported in pieces as they arrive; only the requested beginning of each
+//! is kept, and that is copied only if it arrives in several pieces.
 
 use crate::frame::{FrameHead, HEAD_BYTES};
+
+/// Memory that remains allocated between two frames.
+const KEPT_BYTES: usize = 256;
 
 /// The state between two pieces.
 #[derive(Debug, Default)]
@@ -20,26 +23,36 @@ pub struct FrameReader {
 struct Open {
     head: FrameHead,
     left: u32,
-    /// Bytes of the payload that were asked for.
+    /// Number of payload bytes that were requested.
     wanted: usize,
-    /// Some of it came in an earlier piece.
+    /// Part of it arrived in an earlier piece.
     is_split: bool,
+    /// Pieces of the payload are reported.
+    is_in_pieces: bool,
+    /// All of the payload was reported, and the end was not.
+    is_over: bool,
 }
 
-/// What has been found.
+/// Item found in the bytes.
 #[derive(PartialEq, Eq, Debug)]
 pub enum Found<'a> {
     /// The head of a frame.
     Head(FrameHead),
+    /// The next bytes of the payload of a frame, after [`FrameReader::pieces`].
+    Piece(FrameHead, &'a [u8]),
     /// The end of a frame, with the beginning of its payload.
     End(FrameHead, &'a [u8]),
 }
 
 impl FrameReader {
-    /// The next thing in `input`, which is cut to what lies behind it; `None` when all has been read. After a head
-    /// [`FrameReader::keep`] says how much of the payload is wanted.
+    /// The next item in `input`, which is cut to the bytes after it; `None` at the end of the
+    /// input. After a head [`FrameReader::keep`] requests a part of the payload.
     pub fn next<'a, 'input: 'a>(&'a mut self, input: &mut &'input [u8]) -> Option<Found<'a>> {
         let Some(mut open) = self.open else { return self.next_head(input).map(Found::Head) };
+        if open.is_over {
+            self.open = None;
+            return Some(Found::End(open.head, &self.kept));
+        }
         if input.is_empty() && open.left > 0 {
             return None;
         }
@@ -47,20 +60,21 @@ impl FrameReader {
         let (piece, rest) = input.split_at(here);
         *input = rest;
         let is_end = here == open.left as usize;
-        if is_end && !open.is_split {
+        if is_end && !open.is_split && !(open.is_in_pieces && here > 0) {
             self.open = None;
             return Some(Found::End(open.head, &piece[..open.wanted.min(here)]));
         }
         let missing = open.wanted.saturating_sub(self.kept.len());
         self.kept.extend_from_slice(&piece[..missing.min(here)]);
-        if is_end {
+        if is_end && !(open.is_in_pieces && here > 0) {
             self.open = None;
             return Some(Found::End(open.head, &self.kept));
         }
         open.left -= here as u32;
         open.is_split = true;
+        open.is_over = is_end;
         self.open = Some(open);
-        None
+        open.is_in_pieces.then_some(Found::Piece(open.head, piece))
     }
 
     fn next_head(&mut self, input: &mut &[u8]) -> Option<FrameHead> {
@@ -74,19 +88,34 @@ impl FrameReader {
         }
         self.head_bytes = 0;
         self.kept.clear();
+        self.kept.shrink_to(KEPT_BYTES);
         let head = FrameHead::parse(&self.head);
-        self.open = Some(Open { head, left: head.payload_bytes, wanted: 0, is_split: false });
+        self.open = Some(Open {
+            head,
+            left: head.payload_bytes,
+            wanted: 0,
+            is_split: false,
+            is_in_pieces: false,
+            is_over: false,
+        });
         Some(head)
     }
 
-    /// How many bytes of the payload of the frame whose head was just found are wanted.
+    /// Requests the first bytes of the payload of the frame whose head was just found.
     pub fn keep(&mut self, bytes: usize) {
         if let Some(open) = &mut self.open {
             open.wanted = bytes;
         }
     }
 
-    /// Whether a frame has begun and is not complete.
+    /// Requests the payload of the frame whose head was just found, in pieces as they arrive.
+    pub fn pieces(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.is_in_pieces = true;
+        }
+    }
+
+    /// True if a frame has begun and is not complete.
     #[must_use]
     pub fn is_inside(&self) -> bool {
         self.head_bytes > 0 || self.open.is_some()
@@ -121,6 +150,7 @@ mod tests {
                         reader.keep(4);
                     }
                     Some(Found::End(head, payload)) => all.push((head, Some(payload.to_vec()))),
+                    Some(Found::Piece(..)) => panic!("not requested"),
                     None => break,
                 }
             }
@@ -138,6 +168,35 @@ mod tests {
         assert_eq!(payloads, [(kind::DATA, &b"abcd"[..]), (kind::SETTINGS, b""), (kind::PING, b"12")]);
         for size in 1..bytes.len() {
             assert_eq!(read(&bytes, size), whole, "pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn pieces_are_the_payload() {
+        let bytes = [frame(kind::DATA, b"abcdefg"), frame(kind::DATA, b""), frame(kind::DATA, b"hi")].concat();
+        for size in 1..=bytes.len() {
+            for wanted in [0, 3] {
+                let (mut reader, mut payloads, mut ends) = (FrameReader::default(), vec![Vec::new()], Vec::new());
+                for mut input in bytes.chunks(size) {
+                    loop {
+                        match reader.next(&mut input) {
+                            Some(Found::Head(_)) => {
+                                reader.keep(wanted);
+                                reader.pieces();
+                            }
+                            Some(Found::Piece(_, piece)) => payloads.last_mut().unwrap().extend_from_slice(piece),
+                            Some(Found::End(_, kept)) => {
+                                ends.push(kept.to_vec());
+                                payloads.push(Vec::new());
+                            }
+                            None => break,
+                        }
+                    }
+                }
+                assert_eq!(payloads, [&b"abcdefg"[..], b"", b"hi", b""], "{size}");
+                assert_eq!(ends, [&b"abcdefg"[..wanted], b"", &b"hi"[..wanted.min(2)]], "{size}");
+                assert!(!reader.is_inside());
+            }
         }
     }
 

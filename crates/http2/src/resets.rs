@@ -1,7 +1,7 @@
-//! How many streams a client may have reset, by itself or by making us do it.
+//! Budget of stream resets, by the client itself or provoked by it.
 //!
-//! Both come out of one budget, because both cost the same: a request that is begun and not wanted. Compat: parameters and VMOD
-//! as in Varnish 7.5; that provoked resets count is ours (CVE-2025-8671).
+//! Both share one budget, because both cost the same: a request that is begun and abandoned.
+//! Compat: parameters and VMOD as in Varnish 7.5; counting provoked resets is ours (CVE-2025-8671).
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -10,9 +10,10 @@ use surface::parameter::Parameters;
 /// The limits of the budget; VCL may change them for one connection.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ResetLimits {
-    /// A stream that the client resets this soon after it was opened counts, in seconds (`h2_rapid_reset`).
+    /// A stream that the client resets this soon after it was opened counts, in seconds
+    /// (`h2_rapid_reset`).
     pub rapid: f64,
-    /// How many may be reset; 0 = no limit (`h2_rapid_reset_limit`).
+    /// Number of streams that may be reset; 0 = no limit (`h2_rapid_reset_limit`).
     pub limit: i64,
     /// In this many seconds (`h2_rapid_reset_period`).
     pub period: f64,
@@ -33,7 +34,7 @@ impl From<&Parameters> for ResetLimits {
 pub struct Resets {
     limits: Cell<ResetLimits>,
     left: Cell<f64>,
-    /// When `left` was true, on the connection's clock.
+    /// Time at which `left` was computed, on the connection's clock.
     at: Cell<Duration>,
 }
 
@@ -58,13 +59,13 @@ impl Resets {
         }
     }
 
-    /// How many resets are left, as of the latest one.
+    /// Number of resets left, as of the latest one.
     #[must_use]
     pub fn left(&self) -> f64 {
         self.left.get()
     }
 
-    /// Whether a stream that lived this long was reset soon enough to count.
+    /// True if a stream of this age was reset soon enough to count.
     #[must_use]
     pub fn is_rapid(&self, lived: Duration) -> bool {
         lived.as_secs_f64() <= self.limits.get().rapid
@@ -78,7 +79,7 @@ impl Resets {
         }
         let limit = limit as f64;
         let passed = now.saturating_sub(self.at.replace(now)).as_secs_f64();
-        // A period of 0 would forgive everything at once, or be no number.
+        // A period of 0 would refill the budget at once, or divide by zero.
         let regained = limit * passed / period.max(0.001);
         let left = (self.left.get() + regained).min(limit) - 1.0;
         self.left.set(left);

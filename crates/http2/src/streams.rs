@@ -1,138 +1,130 @@
-//! When the open streams of a connection began.
+//! Streams of a connection: those whose work is not over ([`Streams`]), and the latest of those
+//! that are closed ([`Closed`]).
 
+use crate::head::RequestHead;
+use crate::priority::Priority;
+use crate::windows::Window;
+use bytes::BytesMut;
+use field_coding::FieldList;
 use std::collections::VecDeque;
 use std::time::Duration;
-use surface::limits::H2_WATCHED_STREAMS_MAX;
+use surface::limits::H2_CLOSED_STREAMS_KEPT;
 
-/// One of them.
+/// Progress of a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct OpenStream {
-    number: u32,
-    /// Since the connection began.
+pub(crate) enum Outgoing {
+    /// The final head was not sent.
+    Head,
+    /// The body, or its trailers.
+    Body,
+    /// END_STREAM was written.
+    Ended,
+}
+
+/// A stream with a request on it.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) id: u32,
+    /// Time of its beginning, from that of the connection.
     pub(crate) began: Duration,
-    /// Its request was handed to whoever answers it.
-    pub(crate) is_taken: bool,
-    /// What the library keeps of its head until it is taken, in bytes.
-    head_bytes: usize,
-    /// What it keeps of its trailers until the work is over.
-    trailer_bytes: usize,
-    /// The client has reset it; only what is held is still there.
-    is_over: bool,
+    pub(crate) priority: Priority,
+    /// The request, until it is taken.
+    pub(crate) head: Option<RequestHead>,
+    /// The request has ended.
+    pub(crate) has_request_ended: bool,
+    /// Bytes of the request's body that were not read.
+    pub(crate) body: BytesMut,
+    pub(crate) trailers: Option<FieldList>,
+    /// Bytes of the body that are still to come, if the head announced its length.
+    pub(crate) length_left: Option<u64>,
+    /// For the client's bytes.
+    pub(crate) window: Window,
+    /// Bytes of the body that were received and not used.
+    pub(crate) unused_bytes: usize,
+    pub(crate) outgoing: Outgoing,
+    /// Number of bytes that may be sent.
+    pub(crate) send_window: i64,
+    /// The response waits for the client's window.
+    pub(crate) awaits_window: bool,
+    /// One side has reset the stream, or the connection is over.
+    pub(crate) is_gone: bool,
 }
 
-impl OpenStream {
-    fn held_bytes(&self) -> usize {
-        self.head_bytes + self.trailer_bytes
+impl Stream {
+    /// True if the stream does not count for the protocol any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_gone || (self.has_request_ended && self.outgoing == Outgoing::Ended)
+    }
+
+    /// Bytes held for the head and the trailers.
+    pub(crate) fn head_bytes(&self) -> usize {
+        self.head.as_ref().map_or(0, RequestHead::memory_bytes)
+            + self.trailers.as_ref().map_or(0, FieldList::memory_bytes)
     }
 }
 
-/// Open streams, in the order of their numbers, and those that are over and of which the library still holds something.
+/// Streams whose work is not over, in the order of their numbers.
 #[derive(Debug, Default)]
-pub(crate) struct OpenStreams {
-    open: VecDeque<OpenStream>,
-    highest: u32,
-    held_bytes: usize,
+pub(crate) struct Streams {
+    all: VecDeque<Stream>,
 }
 
-impl OpenStreams {
-    /// A client's HEADERS came; true if they open a stream.
-    pub(crate) fn begin(&mut self, stream: u32, now: Duration) -> bool {
-        if stream <= self.highest || stream.is_multiple_of(2) {
-            return false;
-        }
-        self.highest = stream;
-        if self.open.len() >= H2_WATCHED_STREAMS_MAX {
-            self.remove(0);
-        }
-        self.open.push_back(OpenStream {
-            number: stream,
-            began: now,
-            is_taken: false,
-            head_bytes: 0,
-            trailer_bytes: 0,
-            is_over: false,
-        });
-        true
+impl Streams {
+    /// Adds a stream with a number higher than all others.
+    pub(crate) fn add(&mut self, stream: Stream) {
+        self.all.push_back(stream);
     }
 
-    /// The head of that stream, or trailers, have come whole: the library holds so many bytes of them.
-    pub(crate) fn hold(&mut self, stream: u32, bytes: usize) {
-        let Some(index) = self.find(stream) else { return };
-        let open = &mut self.open[index];
-        if open.is_taken || open.head_bytes > 0 {
-            open.trailer_bytes += bytes;
-        } else {
-            open.head_bytes = bytes;
+    fn place(&self, id: u32) -> Option<usize> {
+        self.all.binary_search_by_key(&id, |stream| stream.id).ok()
+    }
+
+    pub(crate) fn get(&self, id: u32) -> Option<&Stream> {
+        self.place(id).map(|place| &self.all[place])
+    }
+
+    pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut Stream> {
+        self.place(id).map(|place| &mut self.all[place])
+    }
+
+    pub(crate) fn remove(&mut self, id: u32) -> Option<Stream> {
+        self.place(id).and_then(|place| self.all.remove(place))
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
+        self.all.iter_mut()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Stream> {
+        self.all.iter()
+    }
+}
+
+/// The way in which a stream was closed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Closing {
+    /// Both sides have ended it, or the client has reset it: nothing more may come.
+    Client,
+    /// It was reset by this side: the client's frames may be on their way.
+    Here,
+}
+
+/// The latest closed streams.
+#[derive(Debug, Default)]
+pub(crate) struct Closed {
+    latest: VecDeque<(u32, Closing)>,
+}
+
+impl Closed {
+    pub(crate) fn add(&mut self, id: u32, closing: Closing) {
+        if self.latest.len() >= H2_CLOSED_STREAMS_KEPT {
+            self.latest.pop_front();
         }
-        self.held_bytes += bytes;
+        self.latest.push_back((id, closing));
     }
 
-    /// The request on a stream was handed over, with its head.
-    pub(crate) fn take(&mut self, stream: u32) {
-        let Some(index) = self.find(stream) else { return };
-        let open = &mut self.open[index];
-        self.held_bytes -= std::mem::take(&mut open.head_bytes);
-        open.is_taken = true;
-        if open.is_over && open.trailer_bytes == 0 {
-            self.open.remove(index);
-        }
-    }
-
-    /// The client has reset a stream. Returns what was known of it, if it was open. Its heads stay until it is taken, or forgotten.
-    pub(crate) fn reset(&mut self, stream: u32) -> Option<OpenStream> {
-        let index = self.find(stream)?;
-        let open = self.open[index];
-        if open.is_over {
-            return None;
-        }
-        if open.held_bytes() == 0 {
-            self.remove(index);
-        } else {
-            self.open[index].is_over = true;
-        }
-        Some(open)
-    }
-
-    /// We have ended or reset a stream. Returns what was known of it, if it was open.
-    pub(crate) fn end(&mut self, stream: u32) -> Option<OpenStream> {
-        let index = self.find(stream)?;
-        let open = self.open[index];
-        if open.is_taken && open.held_bytes() > 0 {
-            self.open[index].is_over = true;
-        } else {
-            self.remove(index);
-        }
-        (!open.is_over).then_some(open)
-    }
-
-    /// The work on a stream is over: nothing of it is held.
-    pub(crate) fn forget(&mut self, stream: u32) {
-        let Some(index) = self.find(stream) else { return };
-        if self.open[index].is_over {
-            self.remove(index);
-        } else {
-            self.held_bytes -= std::mem::take(&mut self.open[index].trailer_bytes);
-        }
-    }
-
-    fn remove(&mut self, index: usize) {
-        if let Some(gone) = self.open.remove(index) {
-            self.held_bytes -= gone.held_bytes();
-        }
-    }
-
-    fn find(&self, stream: u32) -> Option<usize> {
-        self.open.binary_search_by_key(&stream, |open| open.number).ok()
-    }
-
-    /// How many are remembered.
-    pub(crate) fn len(&self) -> usize {
-        self.open.len()
-    }
-
-    /// What the library holds of heads that nobody has taken, in bytes.
-    pub(crate) fn held_bytes(&self) -> usize {
-        self.held_bytes
+    pub(crate) fn get(&self, id: u32) -> Option<Closing> {
+        self.latest.iter().rev().find(|(closed, _)| *closed == id).map(|(_, closing)| *closing)
     }
 }
 
@@ -141,55 +133,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_are_remembered_until_they_end_and_open_once() {
-        let mut streams = OpenStreams::default();
-        let at = Duration::from_secs;
-        assert!(streams.begin(1, at(1)) && streams.begin(5, at(2)) && streams.begin(7, at(3)));
-        assert!(!streams.begin(3, at(4)) && !streams.begin(7, at(4)) && !streams.begin(8, at(4)));
-        streams.take(5);
-        let known =
-            OpenStream { number: 5, began: at(2), is_taken: true, head_bytes: 0, trailer_bytes: 0, is_over: false };
-        assert_eq!(streams.end(5), Some(known));
-        assert_eq!((streams.end(5), streams.end(3)), (None, None));
-        assert!(!streams.begin(5, at(5)), "an old number opens nothing");
-        assert_eq!(streams.len(), 2);
-    }
-
-    #[test]
-    fn what_is_held_is_counted_until_it_is_taken_or_the_work_is_over() {
-        let mut streams = OpenStreams::default();
-        for stream in [1, 3, 5, 7, 9] {
-            assert!(streams.begin(stream, Duration::ZERO));
-            streams.hold(stream, 100);
-        }
-        streams.take(1);
-        assert_eq!(streams.held_bytes(), 400);
-        streams.hold(1, 50);
-        assert!(streams.end(1).is_some(), "its response is complete, its trailers lie there");
-        assert_eq!((streams.held_bytes(), streams.end(1)), (450, None));
-        streams.forget(1);
-        assert_eq!(streams.held_bytes(), 400);
-        assert!(streams.reset(3).is_some() && streams.reset(3).is_none());
-        assert_eq!(streams.held_bytes(), 400, "the library hands a stream over that was reset");
-        streams.take(3);
-        assert!(streams.end(5).is_some(), "the library has refused it");
-        streams.hold(7, 10);
-        streams.take(7);
-        assert_eq!(streams.held_bytes(), 110, "trailers that came with their head stay");
-        streams.forget(7);
-        assert_eq!((streams.held_bytes(), streams.len()), (100, 2));
-        for number in 10..2 * H2_WATCHED_STREAMS_MAX as u32 {
-            streams.begin(2 * number + 1, Duration::ZERO);
-        }
-        assert_eq!(streams.held_bytes(), 0, "what is forgotten is not counted for ever");
-    }
-
-    #[test]
-    fn no_more_are_remembered_than_the_limit() {
-        let mut streams = OpenStreams::default();
-        for number in 0..2 * H2_WATCHED_STREAMS_MAX as u32 {
-            streams.begin(2 * number + 1, Duration::ZERO);
-        }
-        assert_eq!((streams.len(), streams.end(1)), (H2_WATCHED_STREAMS_MAX, None));
+    fn latest_closed_streams_are_remembered() {
+        let mut closed = Closed::default();
+        let last = H2_CLOSED_STREAMS_KEPT as u32;
+        (0..=last).for_each(|id| closed.add(id, Closing::Client));
+        closed.add(7, Closing::Here);
+        assert_eq!((closed.get(0), closed.get(1)), (None, None));
+        assert_eq!((closed.get(last), closed.get(7)), (Some(Closing::Client), Some(Closing::Here)));
+        assert_eq!(closed.latest.len(), H2_CLOSED_STREAMS_KEPT);
     }
 }

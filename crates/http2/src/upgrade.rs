@@ -1,9 +1,9 @@
-//! `Upgrade: h2c`: a request of HTTP/1 as the first stream of an HTTP/2 connection, in the bytes that a client would have sent
-//! for it.
+//! `Upgrade: h2c`: a request of HTTP/1 as the first stream of an HTTP/2 connection, in the bytes
+//! that a client would have sent for it.
 //!
-//! The library that speaks HTTP/2 has no door for a stream that came another way. So it is given what the client says next (its
-//! preface and SETTINGS), with the settings of the request's header before those of the frame, and then the request as a HEADERS
-//! frame. Source: RFC 7540 §3.2.
+//! The HTTP/2 library has no interface for a stream that began in HTTP/1. So it is given the
+//! client's next bytes (its preface and SETTINGS), with the settings of the request's header before
+//! those of the frame, and then the request as a HEADERS frame. Source: RFC 7540 §3.2.
 
 use crate::frame::{FrameHead, HEAD_BYTES, PREFACE, flag, kind};
 use base64::Engine as _;
@@ -16,10 +16,11 @@ const PAYLOAD_BYTES_MAX: usize = 16 << 10;
 /// Bytes of one setting.
 const SETTING_BYTES: usize = 6;
 
-/// base64url; what the last letter has beyond whole bytes does not matter.
+/// base64url; the bits of the last letter beyond whole bytes are ignored.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
-/// Decodes the value of a `HTTP2-Settings` header: the payload of a SETTINGS frame. `None` if it is none.
+/// Decodes the value of a `HTTP2-Settings` header: the payload of a SETTINGS frame. `None` if it is
+/// invalid.
 #[must_use]
 pub fn settings(value: &[u8]) -> Option<Vec<u8>> {
     let value = value.strip_suffix(b"==").or(value.strip_suffix(b"=")).unwrap_or(value);
@@ -27,18 +28,18 @@ pub fn settings(value: &[u8]) -> Option<Vec<u8>> {
     payload.len().is_multiple_of(SETTING_BYTES).then_some(payload)
 }
 
-/// What the client has sent after the 101.
+/// Bytes that the client has sent after the 101.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Beginning {
-    /// More must come.
+    /// Incomplete.
     Partial,
     /// The preface and the SETTINGS frame, in this many bytes.
     Complete(usize),
-    /// Something else.
+    /// Invalid.
     Wrong,
 }
 
-/// How far the beginning of a client's connection has been received. `settings_bytes` are those of its header.
+/// Progress of the beginning of a client's connection. `settings_bytes` are those of its header.
 #[must_use]
 pub fn beginning(received: &[u8], settings_bytes: usize) -> Beginning {
     let seen = received.len().min(PREFACE.len());
@@ -58,8 +59,9 @@ pub fn beginning(received: &[u8], settings_bytes: usize) -> Beginning {
     if received.len() < total { Beginning::Partial } else { Beginning::Complete(total) }
 }
 
-/// The bytes that stand for a complete beginning and the request: see [`beginning`]. The settings are those of the header;
-/// the fields, pseudo headers first, those of the request, which has no body.
+/// The bytes that represent a complete beginning and the request: see [`beginning`]. The settings
+/// are those of the header; the fields, pseudo headers first, those of the request, which has no
+/// body.
 #[must_use]
 pub fn opening<'a>(
     beginning: &[u8],

@@ -1,24 +1,24 @@
-//! Why the guard ends a connection.
+//! Reasons for which the guard ends a connection.
 
 use crate::frame::ErrorCode;
 
-/// What a client did too much of. Each has a counter of its own.
+/// Kind of abuse. Each has a counter of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Abuse {
-    /// It reset its streams soon after it had opened them, or made us reset them.
+    /// The client reset its streams soon after it had opened them, or made us reset them.
     Resets,
     /// A header block of too many frames or bytes.
     HeaderBlock,
-    /// Frames that carry nothing.
+    /// Too many frames without content.
     EmptyFrames,
 }
 
-/// The end of a connection, with what the client is told.
+/// The end of a connection, with the error for the client.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Verdict {
     /// The code of the GOAWAY.
     pub code: ErrorCode,
-    /// `None` if the client broke the protocol rather than a limit.
+    /// `None` if the client violated the protocol rather than a limit.
     pub abuse: Option<Abuse>,
     /// The reason in words, for the log.
     pub words: &'static str,

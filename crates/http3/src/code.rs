@@ -1,4 +1,4 @@
-//! Why a connection or stream of HTTP/3 ends: [`Code`].
+//! Error codes of HTTP/3 connections and streams: [`Code`].
 
 use std::fmt;
 

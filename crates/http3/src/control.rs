@@ -1,4 +1,4 @@
-//! The client's control stream: [`ControlReader`], and what we say on ours.
+//! The client's control stream: [`ControlReader`], and the beginning of ours.
 //!
 //! *Invariant:* the first frame is SETTINGS, and there is only one. Source: RFC 9114 §6.2.1, §7.2.
 
@@ -24,7 +24,7 @@ pub struct ControlReader {
     /// The push id of the latest GOAWAY.
     goaway: Option<u64>,
     push_id_max: Option<u64>,
-    /// What was said of requests, the latest last.
+    /// Received priority updates of requests, the latest last.
     priorities: Vec<(u64, Bytes)>,
 }
 
@@ -36,16 +36,17 @@ impl Default for ControlReader {
 }
 
 impl ControlReader {
-    /// Takes what has arrived. Returns whether the client said that it will go away.
+    /// Takes received bytes. Returns true if the client announced its end (GOAWAY).
     ///
     /// # Errors
-    /// What the connection must end with.
+    /// The error to close the connection with.
     pub fn take(&mut self, mut input: Bytes) -> Result<bool, Code> {
         loop {
             let frame = match self.frames.next(&mut input) {
                 Ok(Some(frame)) => frame,
                 Ok(None) => break,
-                // Whatever comes behind a first frame that is unknown, in the same piece or in a later one.
+                // The bytes after an unknown first frame do not matter, in the same piece or in a
+                // later one.
                 Err(_) if self.lacks_settings() => return Err(Code::MissingSettings),
                 Err(FrameFault::Broken(code)) => return Err(if self.has_settings { code } else { first(code) }),
                 Err(FrameFault::TooLong) => return Err(Code::ExcessiveLoad),
@@ -64,7 +65,7 @@ impl ControlReader {
                     return Err(Code::IdError);
                 }
                 Frame::MaxPushId(id) => self.push_id_max = Some(id),
-                // Nothing was ever promised.
+                // No push was ever promised.
                 Frame::CancelPush(_) => return Err(Code::IdError),
                 Frame::PriorityUpdate(stream, _) if !stream.is_multiple_of(4) => return Err(Code::IdError),
                 Frame::PriorityUpdate(stream, value) => self.keep_priority(stream, value),
@@ -77,7 +78,7 @@ impl ControlReader {
         Ok(self.goaway.is_some())
     }
 
-    /// Whether the first frame was an unknown one.
+    /// True if the first frame was an unknown one.
     fn lacks_settings(&self) -> bool {
         !self.has_settings && self.frames.idle_frames() > 0
     }
@@ -90,25 +91,26 @@ impl ControlReader {
         self.priorities.push((stream, value));
     }
 
-    /// Takes what was said of requests since the last call: their streams, and values of `priority` fields.
+    /// Takes the priority updates since the last call: their streams, and values of `priority`
+    /// fields.
     pub fn take_priorities(&mut self) -> Vec<(u64, Bytes)> {
         std::mem::take(&mut self.priorities)
     }
 
-    /// How many frames carried nothing that matters.
+    /// Number of idle frames.
     #[must_use]
     pub fn idle_frames(&self) -> u64 {
         self.frames.idle_frames()
     }
 }
 
-/// The fault of a first frame that is not SETTINGS.
+/// The error for a first frame that is not SETTINGS.
 fn first(code: Code) -> Code {
     if matches!(code, Code::FrameUnexpected | Code::IdError) { Code::MissingSettings } else { code }
 }
 
-/// None of the settings changes what we send: without a dynamic table of ours there is nothing to set, and a limit for the
-/// size of heads is advisory.
+/// None of the settings affects our output: without a dynamic table of ours there is nothing to
+/// set, and a limit for the size of heads is advisory.
 fn check_settings(mut payload: &[u8]) -> Result<(), Code> {
     let mut seen: Vec<u64> = Vec::new();
     while !payload.is_empty() {
@@ -123,7 +125,8 @@ fn check_settings(mut payload: &[u8]) -> Result<(), Code> {
     Ok(())
 }
 
-/// How our control stream begins: its type, and SETTINGS. Heads may have so many bytes, as RFC 9114 §4.2.2 counts them.
+/// Beginning of our control stream: its type, and SETTINGS. Heads may have
+/// `field_section_bytes_max` bytes, as RFC 9114 §4.2.2 counts them.
 #[must_use]
 pub fn beginning(field_section_bytes_max: u64) -> Vec<u8> {
     let mut settings = Vec::new();

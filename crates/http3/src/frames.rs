@@ -1,12 +1,13 @@
-//! The frames of one stream, as its bytes arrive: [`FrameReader`].
+//! Reader of the frames of one stream, as its bytes arrive: [`FrameReader`].
 //!
 //! ```text
-//! Header ─length known→ Data ──────→ Header      DATA: passed on as it comes
+//! Header ─length known→ Data ──────→ Header      DATA: passed on as it arrives
 //!                     ├ Whole ─────→ Header      HEADERS, SETTINGS …: gathered up to a limit
-//!                     └ Skipped ───→ Header      what nobody knows
+//!                     └ Skipped ───→ Header      unknown frames
 //! ```
 //!
-//! It knows which frames may be on which kind of stream at all, not their order. Source: RFC 9114 §7.
+//! It checks which frames may be on which kind of stream at all, not their order. Source: RFC 9114
+//! §7.
 
 use crate::code::Code;
 use crate::varint;
@@ -29,7 +30,7 @@ const OF_HTTP2: [u64; 4] = [0x2, 0x6, 0x8, 0x9];
 
 /// Longest payload of a frame that holds one integer.
 const INTEGER_FRAME_BYTES_MAX: u64 = varint::BYTES_MAX as u64;
-/// Longest PRIORITY_UPDATE that is heeded, in bytes.
+/// Longest PRIORITY_UPDATE that is accepted, in bytes.
 const PRIORITY_UPDATE_BYTES_MAX: u64 = INTEGER_FRAME_BYTES_MAX + PRIORITY_BYTES_MAX as u64;
 /// Longest SETTINGS, in bytes.
 const SETTINGS_BYTES_MAX: u64 = 1024;
@@ -49,11 +50,11 @@ pub enum Frame {
     MaxPushId(u64),
     /// CANCEL_PUSH.
     CancelPush(u64),
-    /// How much a request's response is wanted: its stream, and the value of a `priority` field.
+    /// Priority of a request's response: its stream, and the value of a `priority` field.
     PriorityUpdate(u64, Bytes),
 }
 
-/// Where frames are read.
+/// Kind of stream on which frames are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
     /// A stream with a request.
@@ -62,7 +63,7 @@ pub enum Place {
     Control,
 }
 
-/// What cannot be read.
+/// Reason why a frame cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FrameFault {
     /// The connection must end.
@@ -101,19 +102,19 @@ pub struct FrameReader {
 }
 
 impl FrameReader {
-    /// A reader at the beginning of a stream. A block of fields may have so many bytes.
+    /// A reader at the beginning of a stream. A block of fields may have `block_bytes_max` bytes.
     #[must_use]
     pub fn new(place: Place, block_bytes_max: usize) -> FrameReader {
         FrameReader { place, block_bytes_max: block_bytes_max as u64, state: State::Header(Vec::new()), empty: 0 }
     }
 
-    /// How many frames carried nothing that matters: empty DATA, unknown ones, and those that can be sent as often as one likes.
+    /// Number of idle frames: empty DATA, unknown ones, and those that can be sent without limit.
     #[must_use]
     pub fn idle_frames(&self) -> u64 {
         self.empty
     }
 
-    /// How many bytes are buffered.
+    /// Number of buffered bytes.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         match &self.state {
@@ -123,7 +124,8 @@ impl FrameReader {
         }
     }
 
-    /// Takes from the input up to the end of the next frame, or the next piece of DATA. `None` when the input is used up.
+    /// Takes from the input up to the end of the next frame, or the next piece of DATA. `None` at
+    /// the end of the input.
     ///
     /// # Errors
     /// See [`FrameFault`].
@@ -194,10 +196,10 @@ impl FrameReader {
             HEADERS => {}
             SETTINGS if length > SETTINGS_BYTES_MAX => return Err(Code::ExcessiveLoad.into()),
             SETTINGS => {}
-            // Nobody has that much to say about it.
+            // No valid priority is that long.
             PRIORITY_UPDATE if length > PRIORITY_UPDATE_BYTES_MAX => return Ok(State::Skipped(length)),
             PRIORITY_UPDATE => {}
-            // Nothing was ever promised. Source: RFC 9218 §7.2.
+            // No push was ever promised. Source: RFC 9218 §7.2.
             PRIORITY_UPDATE_PUSH => return Err(Code::IdError.into()),
             _ if length > INTEGER_FRAME_BYTES_MAX => return Err(Code::FrameError.into()),
             _ => {}
@@ -214,7 +216,7 @@ impl FrameReader {
             Some((value, count)) if count == payload.len() => Ok(value),
             _ => Err(Code::FrameError),
         };
-        // As often as one likes, and they cost us something each time.
+        // These can be sent without limit, and each costs work.
         self.empty += u64::from(matches!(kind, GOAWAY | MAX_PUSH_ID | PRIORITY_UPDATE));
         Ok(match kind {
             HEADERS => Frame::Headers(payload),
@@ -230,12 +232,12 @@ impl FrameReader {
     }
 }
 
-/// How much of the input belongs to a payload of which so much is missing.
+/// Number of bytes of the input that belong to a payload of which `missing` bytes are missing.
 fn count(missing: u64, input: &Bytes) -> usize {
     usize::try_from(missing).unwrap_or(usize::MAX).min(input.len())
 }
 
-/// Adds to a frame's header until its type and length are known.
+/// Adds to a frame's header until its type and length are complete.
 fn gather(header: &mut Vec<u8>, input: &mut Bytes) -> Option<(u64, u64)> {
     loop {
         if let Some((kind, used)) = varint::read(header)
@@ -256,7 +258,7 @@ fn write_header(kind: u64, length: usize, into: &mut Vec<u8>) {
     varint::write(length as u64, into);
 }
 
-/// Appends the header of a DATA frame with so many bytes.
+/// Appends the header of a DATA frame with `length` bytes.
 pub fn write_data_header(length: usize, into: &mut Vec<u8>) {
     write_header(DATA, length, into);
 }
@@ -285,7 +287,7 @@ pub fn write_settings(payload: &[u8], into: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    /// What a reader makes of bytes that arrive in pieces of so many.
+    /// Result of a reader for bytes that arrive in pieces of this size.
     fn read(place: Place, bytes: &[u8], pieces: usize) -> Result<Vec<Frame>, FrameFault> {
         let mut reader = FrameReader::new(place, 100);
         let mut frames: Vec<Frame> = Vec::new();
@@ -338,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_within_a_frame_is_an_error() {
+    fn truncated_frame_is_an_error() {
         for bytes in [&[0u8][..], &[0, 1], &[1, 2, 0], &[0x40], &[0x21, 1]] {
             assert_eq!(read(Place::Request, bytes, 9), Err(Code::FrameError.into()), "{bytes:?}");
         }

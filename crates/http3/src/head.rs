@@ -1,17 +1,19 @@
-//! Heads of requests and responses, and trailers, as blocks of fields and the other way round.
+//! Heads of requests and responses, and trailers, to and from blocks of fields.
 //!
-//! [`request`] checks what would be lost in the types of the `http` crate: that each pseudo header is there once, before all
-//! others, and is one of a request, and that a request of http or https names a host. What it lets pass is not yet a request that
-//! makes sense. Source: RFC 9114 §4.2, §4.3.
+//! [`request`] checks the rules that cannot be expressed in the types of the `http` crate: each
+//! pseudo header occurs once, before all others, and is one of a request, and a request of http or
+//! https names a host. Semantic checks follow elsewhere. Source: RFC 9114 §4.2, §4.3.
 
 use crate::code::Code;
-use crate::qpack::{self, Encoder, FIELD_EXTRA_BYTES};
+use crate::qpack::{self, Encoder};
+use field_coding::list::{is_name, is_value};
+use field_coding::{FIELD_EXTRA_BYTES, FieldList, Undecodable};
 use http::header::{COOKIE, HOST};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
 
-/// A block that is no head.
+/// Fault of a block that is not a valid head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HeadFault {
     /// The connection must end.
@@ -31,51 +33,52 @@ struct Pseudo {
     path: Option<PathAndQuery>,
 }
 
-/// Adds up what has been decoded, and stops at the limits.
-struct Fields {
-    headers: HeaderMap,
+/// Sums the decoded fields, and stops at the limits.
+struct Fields<T> {
+    taken: T,
     left_bytes: usize,
     left_fields: usize,
     fault: Option<HeadFault>,
 }
 
-impl Fields {
-    fn new(bytes_max: usize, fields_max: usize) -> Fields {
-        Fields { headers: HeaderMap::new(), left_bytes: bytes_max, left_fields: fields_max, fault: None }
+impl<T: Default> Fields<T> {
+    fn new(bytes_max: usize, fields_max: usize) -> Fields<T> {
+        Fields { taken: T::default(), left_bytes: bytes_max, left_fields: fields_max, fault: None }
     }
 
-    /// Counts a field and hands it to `take`, which returns `None` if it cannot be. Returns whether to go on.
-    fn see(&mut self, name: &[u8], value: &[u8], take: impl FnOnce(&mut HeaderMap) -> Option<()>) -> bool {
+    /// Counts a field and passes it to `take`, which returns `None` if it is invalid. Returns true
+    /// to continue.
+    fn see(&mut self, name: &[u8], value: &[u8], take: impl FnOnce(&mut T) -> Option<()>) -> bool {
         let bytes = name.len() + value.len() + FIELD_EXTRA_BYTES;
-        // A cookie may come in crumbs, which are one field together. Source: RFC 9114 §4.2.1.
+        // A cookie may be split into several fields, which count as one. Source: RFC 9114 §4.2.1.
         let fields = usize::from(name != COOKIE.as_str().as_bytes() && name.first() != Some(&b':'));
         let left = (self.left_bytes.checked_sub(bytes), self.left_fields.checked_sub(fields));
         self.fault = match left {
             (Some(left_bytes), Some(left_fields)) => {
                 (self.left_bytes, self.left_fields) = (left_bytes, left_fields);
-                take(&mut self.headers).is_none().then_some(HeadFault::Malformed)
+                take(&mut self.taken).is_none().then_some(HeadFault::Malformed)
             }
             _ => Some(HeadFault::TooLong),
         };
         self.fault.is_none()
     }
 
-    fn finish(self, decoded: Result<bool, qpack::Undecodable>) -> Result<HeaderMap, HeadFault> {
+    fn finish(self, decoded: Result<bool, Undecodable>) -> Result<T, HeadFault> {
         match (decoded, self.fault) {
-            (Err(qpack::Undecodable), _) => Err(HeadFault::Broken(Code::DecompressionFailed)),
+            (Err(Undecodable), _) => Err(HeadFault::Broken(Code::DecompressionFailed)),
             (Ok(_), Some(fault)) => Err(fault),
-            (Ok(_), None) => Ok(self.headers),
+            (Ok(_), None) => Ok(self.taken),
         }
     }
 }
 
-/// The head of a request. Its fields may have so many bytes, as RFC 9114 §4.2.2 counts them, and there may be so many of them
-/// besides pseudo headers and cookies.
+/// The head of a request. The size of its fields, as RFC 9114 §4.2.2 counts it, and their number,
+/// besides pseudo headers and cookies, are limited.
 ///
 /// # Errors
 /// See [`HeadFault`].
 pub fn request(block: &[u8], bytes_max: usize, fields_max: usize) -> Result<Parts, HeadFault> {
-    let mut fields = Fields::new(bytes_max, fields_max);
+    let mut fields = Fields::<HeaderMap>::new(bytes_max, fields_max);
     let mut pseudo = Pseudo::default();
     let mut is_after = false;
     let decoded = qpack::decode(block, |name, value| {
@@ -103,13 +106,15 @@ pub fn request(block: &[u8], bytes_max: usize, fields_max: usize) -> Result<Part
 ///
 /// # Errors
 /// See [`HeadFault`].
-pub fn trailers(block: &[u8], bytes_max: usize, fields_max: usize) -> Result<HeaderMap, HeadFault> {
-    let mut fields = Fields::new(bytes_max, fields_max);
-    let decoded = qpack::decode(block, |name, value| fields.see(name, value, |headers| append(headers, name, value)));
+pub fn trailers(block: &[u8], bytes_max: usize, fields_max: usize) -> Result<FieldList, HeadFault> {
+    let mut fields = Fields::<FieldList>::new(bytes_max, fields_max);
+    let decoded = qpack::decode(block, |name, value| {
+        fields.see(name, value, |list| (is_name(name) && is_value(value)).then(|| list.push(name, value)))
+    });
     fields.finish(decoded)
 }
 
-/// Names are in lower case and tokens, so none begins with a colon; values have no control characters.
+/// Names are lower-case tokens, so none begins with a colon; values have no control characters.
 fn append(headers: &mut HeaderMap, name: &[u8], value: &[u8]) -> Option<()> {
     let name = HeaderName::from_lowercase(name).ok()?;
     headers.try_append(name, HeaderValue::from_bytes(value).ok()?).ok().map(drop)
@@ -128,14 +133,14 @@ impl Pseudo {
             b":method" => once(&mut self.method, Method::from_bytes(value).ok()),
             b":scheme" => once(&mut self.scheme, Scheme::try_from(value).ok().filter(|_| !value.is_empty())),
             b":authority" => once(&mut self.authority, Authority::try_from(value).ok()),
-            // A fragment would be cut off in silence.
+            // A fragment would silently be cut off.
             b":path" if value.contains(&b'#') => None,
             b":path" => once(&mut self.path, PathAndQuery::try_from(value).ok().filter(|_| !value.is_empty())),
             _ => None,
         }
     }
 
-    /// What is there must be what a method needs.
+    /// Checks that the pseudo headers are those that the method needs.
     fn target(self) -> Option<(Method, Uri)> {
         let method = self.method?;
         if method == Method::CONNECT {
@@ -150,17 +155,18 @@ impl Pseudo {
     }
 }
 
-/// Appends the block of a response's head.
-pub fn write_response(status: StatusCode, headers: &HeaderMap, into: &mut Vec<u8>) {
+/// Appends the block of a response's head. The status has three digits, names are in lower case.
+pub fn write_response(status: u16, fields: &FieldList, into: &mut Vec<u8>) {
+    let digits = [status / 100 % 10, status / 10 % 10, status % 10].map(|digit| b'0' + digit as u8);
     let mut encoder = Encoder::begin(into);
-    encoder.field(b":status", status.as_str().as_bytes());
-    headers.iter().for_each(|(name, value)| encoder.field(name.as_str().as_bytes(), value.as_bytes()));
+    encoder.field(b":status", &digits);
+    fields.iter().for_each(|(name, value)| encoder.field(name, value));
 }
 
 /// Appends the block of trailers.
-pub fn write_trailers(trailers: &HeaderMap, into: &mut Vec<u8>) {
+pub fn write_trailers(trailers: &FieldList, into: &mut Vec<u8>) {
     let mut encoder = Encoder::begin(into);
-    trailers.iter().for_each(|(name, value)| encoder.field(name.as_str().as_bytes(), value.as_bytes()));
+    trailers.iter().for_each(|(name, value)| encoder.field(name, value));
 }
 
 #[cfg(test)]
@@ -196,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_refused() {
+    fn malformed_heads_are_refused() {
         let and = |more: &[(&'static str, &'static str)]| [&GET[..], more].concat();
         for fields in [
             and(&[(":path", "/c")]),
@@ -235,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_decodes_to_more_than_it_was_counts_decoded() {
+    fn decoded_size_counts_against_the_limit() {
         // The longest of the static table, one byte each.
         let mut bomb = block(&GET);
         bomb.extend(std::iter::repeat_n([0xff, 0x16], 200).flatten());
@@ -254,11 +260,11 @@ mod tests {
 
     #[test]
     fn response_is_written_as_it_is() {
-        let mut headers = HeaderMap::new();
-        headers.append("set-cookie", HeaderValue::from_static("a=1"));
-        headers.append("set-cookie", HeaderValue::from_static("b=2"));
+        let mut list = FieldList::new();
+        list.push(b"set-cookie", b"a=1");
+        list.push(b"set-cookie", b"b=2");
         let mut block = Vec::new();
-        write_response(StatusCode::OK, &headers, &mut block);
+        write_response(200, &list, &mut block);
         let mut fields = Vec::new();
         qpack::decode(&block, |name, value| {
             fields.push([name, b"=", value].concat());

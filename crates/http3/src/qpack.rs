@@ -1,38 +1,19 @@
 //! Blocks of fields without a dynamic table: [`decode`] and [`Encoder`].
 //!
-//! What refers to a dynamic table cannot be read, since there is none. Values are written as they are, without Huffman's code:
-//! that is a choice of the sender, and costs a third of the bytes rather than the time. Source: RFC 9204 §4.5. Next file:
-//! `qpack/table.rs`.
+//! References to a dynamic table cannot be read, since there is none. Values are written without
+//! Huffman's code: that is a choice of the sender, and costs a third more bytes rather than time.
+//! Source: RFC 9204 §4.5. Next file: `qpack/table.rs`.
 
 mod table;
 
-use field_coding::huffman::{self, NoText};
-use field_coding::integer::{self, Unreadable};
+use field_coding::{Undecodable, integer, string};
 use table::{STATIC, of_name};
-
-/// The block cannot be read: QPACK_DECOMPRESSION_FAILED.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Undecodable;
-
-impl From<Unreadable> for Undecodable {
-    fn from(_: Unreadable) -> Undecodable {
-        Undecodable
-    }
-}
-
-impl From<NoText> for Undecodable {
-    fn from(_: NoText) -> Undecodable {
-        Undecodable
-    }
-}
 
 /// Most bytes of an integer after the first: enough for 62 bits.
 const MORE_BYTES_MAX: u32 = 9;
 
-/// What a field counts for besides its name and value. Source: RFC 9114 §4.2.2.
-pub const FIELD_EXTRA_BYTES: usize = 32;
-
-/// Shows each field (name, value) of a block to `see`, until that returns false. Returns whether it was the whole block.
+/// Passes each field (name, value) of a block to `see`, until that returns false. Returns true if
+/// it was the whole block.
 ///
 /// # Errors
 /// See [`Undecodable`].
@@ -51,10 +32,10 @@ pub fn decode(block: &[u8], mut see: impl FnMut(&[u8], &[u8]) -> bool) -> Result
             see(name.as_bytes(), value.as_bytes())
         } else if first & 0xd0 == 0x50 {
             let (name, _) = fixed(integer::read(&mut rest, 4, MORE_BYTES_MAX)?)?;
-            see(name.as_bytes(), string(&mut rest, 7, &mut value_buffer)?)
+            see(name.as_bytes(), string::read(&mut rest, 7, MORE_BYTES_MAX, &mut value_buffer)?)
         } else if first & 0xe0 == 0x20 {
-            let name = string(&mut rest, 3, &mut name_buffer)?;
-            see(name, string(&mut rest, 7, &mut value_buffer)?)
+            let name = string::read(&mut rest, 3, MORE_BYTES_MAX, &mut name_buffer)?;
+            see(name, string::read(&mut rest, 7, MORE_BYTES_MAX, &mut value_buffer)?)
         } else {
             return Err(Undecodable);
         };
@@ -67,20 +48,6 @@ pub fn decode(block: &[u8], mut see: impl FnMut(&[u8], &[u8]) -> bool) -> Result
 
 fn fixed(index: u64) -> Result<(&'static str, &'static str), Undecodable> {
     usize::try_from(index).ok().and_then(|index| STATIC.get(index)).copied().ok_or(Undecodable)
-}
-
-/// A text whose length has so many bits in its first byte; the bit before them says whether it is in Huffman's code.
-fn string<'b, 't: 'b>(rest: &mut &'t [u8], bits: u32, buffer: &'b mut Vec<u8>) -> Result<&'b [u8], Undecodable> {
-    let is_huffman = rest.first().ok_or(Undecodable)? >> bits & 1 == 1;
-    let length = usize::try_from(integer::read(rest, bits, MORE_BYTES_MAX)?).map_err(|_| Undecodable)?;
-    let (text, after) = rest.split_at_checked(length).ok_or(Undecodable)?;
-    *rest = after;
-    if !is_huffman {
-        return Ok(text);
-    }
-    buffer.clear();
-    huffman::decode(text, buffer)?;
-    Ok(buffer)
 }
 
 /// Writes a block.
@@ -127,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_can_be_read() {
+    fn encoded_fields_can_be_decoded() {
         let written =
             [("x-long-name-of-a-field", "v"), (":status", "200"), (":status", "299"), ("age", "0"), ("a", "")];
         let long = "x".repeat(1000);
@@ -154,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_dynamic_table_cannot_be_read() {
+    fn blocks_that_need_a_dynamic_table_are_refused() {
         for block in [
             &[][..],
             &[0],

@@ -1,24 +1,24 @@
-//! Streams that go one way: which is which ([`StreamKind`]), and those of QPACK ([`QpackReader`]).
+//! Unidirectional streams: their types ([`StreamKind`]), and those of QPACK ([`QpackReader`]).
 //!
 //! Source: RFC 9114 §6.2, RFC 9204 §4.2.
 
 use crate::code::Code;
 
-/// What the client has opened a stream for.
+/// Type of a stream that the client has opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StreamKind {
-    /// Its control stream.
+    /// The client's control stream.
     Control,
-    /// What it says about its table of fields.
+    /// Instructions for its table of fields (QPACK encoder stream).
     Encoder,
-    /// What it says about ours.
+    /// Acknowledgements for ours (QPACK decoder stream).
     Decoder,
-    /// Nothing that we know: it is not read.
+    /// An unknown type: it is not read.
     Unknown,
 }
 
 impl StreamKind {
-    /// The kind of a stream that begins with this number.
+    /// The type of a stream that begins with this number.
     ///
     /// # Errors
     /// A client must not push.
@@ -33,12 +33,12 @@ impl StreamKind {
     }
 }
 
-/// Reads a stream of QPACK. Since no table has room, only two things may be said: that the capacity is 0, and that a stream
-/// was given up.
+/// Reads a stream of QPACK. Since no table has room, only two instructions are valid: a capacity of
+/// 0, and the cancellation of a stream.
 #[derive(Debug)]
 pub struct QpackReader {
     is_encoder: bool,
-    /// Within the number of a stream that was given up.
+    /// Inside the number of a cancelled stream.
     is_within: bool,
 }
 
@@ -49,10 +49,10 @@ impl QpackReader {
         QpackReader { is_encoder, is_within: false }
     }
 
-    /// Takes what has arrived.
+    /// Takes received bytes.
     ///
     /// # Errors
-    /// What the connection must end with.
+    /// The error to close the connection with.
     pub fn take(&mut self, input: &[u8]) -> Result<(), Code> {
         for byte in input {
             match (self.is_encoder, self.is_within) {

@@ -5,7 +5,7 @@ pub const MAX: u64 = (1 << 62) - 1;
 /// The most bytes of an integer.
 pub const BYTES_MAX: usize = 8;
 
-/// Reads an integer at the beginning; returns how many bytes it has. `None` if it is not complete.
+/// Reads an integer at the beginning; returns its length, too. `None` if it is not complete.
 #[must_use]
 pub fn read(bytes: &[u8]) -> Option<(u64, usize)> {
     let first = *bytes.first()?;
@@ -14,7 +14,7 @@ pub fn read(bytes: &[u8]) -> Option<(u64, usize)> {
     Some((rest.iter().fold(u64::from(first & 0x3f), |value, byte| value << 8 | u64::from(*byte)), count))
 }
 
-/// Appends an integer in its shortest form. What is beyond [`MAX`] is written as that.
+/// Appends an integer in its shortest form. A value beyond [`MAX`] is written as that.
 pub fn write(value: u64, into: &mut Vec<u8>) {
     let value = value.min(MAX);
     match value {

@@ -1,13 +1,14 @@
-//! What to ask for: a list in turn, or numbers put into a pattern, in turn or by a Zipf law.
+//! Choice of the requested paths: a list in turn, or numbers inserted into a pattern, in turn or by
+//! a Zipf law.
 
 use std::sync::Arc;
 
-/// Numbers from a seed (splitmix64).
+/// Random numbers from a seed (splitmix64).
 #[derive(Clone, Debug)]
 pub struct Chance(u64);
 
 impl Chance {
-    /// Of a seed; equal seeds give equal numbers.
+    /// A generator for a seed; equal seeds give equal numbers.
     #[must_use]
     pub fn new(seed: u64) -> Chance {
         Chance(seed)
@@ -22,16 +23,18 @@ impl Chance {
         word ^ word >> 31
     }
 
-    /// From 0 to 1, without 1.
+    /// A number from 0 to 1, without 1.
     pub fn share(&mut self) -> f64 {
         (self.word() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
-/// Ranks from 1 to a largest one, of which the `k`th is drawn in proportion to `k` to the power of −skew.
+/// Ranks from 1 to a largest one, of which the `k`th is drawn in proportion to `k` to the power of
+/// −skew.
 ///
-/// Drawn by rejection under a curve, without a table, so that a billion ranks cost no memory. Source: Hörmann, Derflinger:
-/// Rejection-inversion to generate variates from monotone discrete distributions (1996).
+/// Drawn by rejection under a curve, without a table, so that a billion ranks need no memory.
+/// Source: Hörmann, Derflinger: Rejection-inversion to generate variates from monotone discrete
+/// distributions (1996).
 #[derive(Clone, Debug)]
 pub struct Zipf {
     ranks: f64,
@@ -39,12 +42,12 @@ pub struct Zipf {
     /// The integral's values at the ends.
     first: f64,
     last: f64,
-    /// Below this distance a drawn rank is accepted without looking.
+    /// Below this distance a drawn rank is accepted without evaluating the law.
     sure: f64,
 }
 
 impl Zipf {
-    /// A law of so many ranks; `skew` from 0 (all alike) on.
+    /// A law of `ranks` ranks; `skew` from 0 (uniform) on.
     #[must_use]
     pub fn new(ranks: u64, skew: f64) -> Zipf {
         let mut law = Zipf { ranks: ranks.max(1) as f64, skew: skew.max(0.0), first: 0.0, last: 0.0, sure: 0.0 };
@@ -61,7 +64,7 @@ impl Zipf {
     fn integral(&self, at: f64) -> f64 {
         let log = at.ln();
         let part = (1.0 - self.skew) * log;
-        // (e^x − 1) / x, also where x is hardly anything.
+        // (e^x − 1) / x, also if x is nearly zero.
         log * if part.abs() > 1e-8 { part.exp_m1() / part } else { 1.0 + part / 2.0 }
     }
 
@@ -84,23 +87,23 @@ impl Zipf {
     }
 }
 
-/// What is asked for.
+/// The requested paths.
 #[derive(Clone, Debug)]
 pub enum Choice {
     /// Paths, one after the other, again and again. Never empty.
     InTurn(Arc<[String]>),
-    /// A path in which `{}` stands for 1, 2, 3 and so on, again and again.
+    /// A path in which `{}` is replaced by 1, 2, 3 and so on, again and again.
     Counted {
         /// The path.
         pattern: String,
         /// The last number; at least 1.
         numbers: u64,
     },
-    /// A path in which `{}` stands for a rank.
+    /// A path in which `{}` is replaced by a rank.
     Zipf {
         /// The path.
         pattern: String,
-        /// Which ranks.
+        /// The law of the ranks.
         law: Zipf,
     },
 }

@@ -1,18 +1,21 @@
-//! Carries out a plan: threads, event loops, and on each as many clients as it takes.
+//! Execution of a plan: threads, event loops, and on each the required number of clients.
 //!
 //! ```text
 //! client: ticket ─due→ connection (kept, or opened) ─ask→ answer ─count→ ticket …
 //! ```
 //!
-//! A ticket is the right to ask once. In a closed loop there are as many as the time and the limit of requests allow; in an open one the
-//! tickets of a thread are due at equal distances (or in bursts), and whoever is free takes the next one: early, then it waits
-//! until that is due, or late, then the delay counts. Being late although free is this program's own fault and is counted apart.
+//! A ticket is the permission for one request. In a closed loop their number depends on the time
+//! and the limit of requests; in an open one the tickets of a thread are due at equal intervals (or
+//! in bursts), and any free client takes the next one: if early, it waits until the ticket is due;
+//! if late, the delay counts. Being late although a client was free is this program's own delay and
+//! is counted separately.
 
 use crate::choice::Asker;
-use crate::client::{Ask, Client, Way};
+use crate::client::{Client, Connector};
+use crate::exchange::{Answer, Ask};
 use crate::failure::{Failure, Kind};
 use crate::plan::{Pace, Plan, Protocol};
-use crate::tally::{Outcome, Own, Tally};
+use crate::results::{Outcome, Own, Results};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,7 +24,7 @@ use std::time::{Duration, Instant};
 
 /// The pause after a connection that could not be opened.
 const REFUSED_PAUSE: Duration = Duration::from_millis(10);
-/// How often the observer is asked.
+/// Interval at which the observer is called.
 const TICK: Duration = Duration::from_millis(50);
 /// Idle connections opened at a time by a thread.
 const IDLE_AT_ONCE: usize = 64;
@@ -29,27 +32,27 @@ const IDLE_AT_ONCE: usize = 64;
 /// Descriptors that are not connections.
 const DESCRIPTORS_BESIDE: usize = 1_000;
 
-/// What an observer is told.
+/// Events for an observer.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Event {
     /// The measured time begins.
     Begin,
     /// Some time has passed.
     Tick {
-        /// The share of the measured time, or of the requests, that is done: 0 to 1.
+        /// The completed share of the measured time, or of the requests: 0 to 1.
         done: f64,
-        /// Right answers so far, the warm-up included.
+        /// Correct answers so far, the warm-up included.
         answers: u64,
         /// Failures so far.
         failures: u64,
     },
-    /// The measured time is over; the last answers may still be on their way.
+    /// The measured time is over; the last answers may still be expected.
     End,
 }
 
 #[derive(Default)]
 struct Shared {
-    /// Tickets taken, when there is a limit.
+    /// Tickets taken, if there is a limit.
     taken: AtomicU64,
     answers: AtomicU64,
     failures: AtomicU64,
@@ -58,7 +61,7 @@ struct Shared {
     ended: AtomicU64,
 }
 
-/// Moments of a run.
+/// Points in time of a run.
 #[derive(Clone, Copy)]
 struct Moments {
     start: Instant,
@@ -66,16 +69,17 @@ struct Moments {
     end: Instant,
 }
 
-/// Makes the load. The observer returns false to break it off; then what there is so far is the outcome.
+/// Makes the load. The observer returns false to stop it; then the outcome covers the results so
+/// far.
 ///
 /// # Errors
-/// Threads or event loops could not be had, or there is no way to the target.
+/// Threads or event loops could not be created, or the target is unreachable.
 pub fn run(plan: &Plan, observe: &mut dyn FnMut(Event) -> bool) -> Result<Outcome, String> {
     raise_descriptor_limit((plan.connections + plan.idle + DESCRIPTORS_BESIDE) as u64);
     let threads = plan.threads.clamp(1, plan.connections.max(1));
     let plan = Arc::new(plan.clone());
     let shared = Arc::new(Shared::default());
-    // Threads begin together, when all idle connections are there.
+    // Threads begin together, when all idle connections are open.
     let barrier = Arc::new(tokio::sync::watch::channel::<Option<Moments>>(None));
     let workers: Vec<_> = (0..threads)
         .map(|number| {
@@ -98,18 +102,18 @@ pub fn run(plan: &Plan, observe: &mut dyn FnMut(Event) -> bool) -> Result<Outcom
     let moments = Moments { start, begin: start + plan.warm_up, end: start + plan.warm_up + plan.duration };
     let _ = barrier.0.send(Some(moments));
     let ended = watch(&plan, &shared, moments, threads, observe);
-    let mut tally = Tally::default();
+    let mut results = Results::default();
     let mut own = Own::default();
     for worker in workers {
         let (one, took) = worker.join().map_err(|_| "a thread of the load panicked")??;
-        tally.merge(&one);
+        results.merge(&one);
         own = Own { busy: own.busy.max(took.busy), starved: own.starved.max(took.starved) };
     }
     let seconds = ended.saturating_duration_since(moments.begin).as_secs_f64();
-    Ok(Outcome::new(tally, plan.pace, seconds, own))
+    Ok(Outcome::new(results, plan.pace, seconds, own))
 }
 
-/// Tells the observer until the end; returns when that was.
+/// Calls the observer until the end; returns the time of the end.
 fn watch(
     plan: &Plan,
     shared: &Shared,
@@ -141,18 +145,18 @@ fn watch(
     }
 }
 
-/// Room for so many descriptors, as far as this process may have them.
+/// Raises the limit of descriptors to `wanted`, as far as this process may.
 pub fn raise_descriptor_limit(wanted: u64) {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // Beyond the hard limit only the system's administrator gets.
+        // Only the system's administrator may exceed the hard limit.
         if soft < wanted && (hard >= wanted || setrlimit(Resource::RLIMIT_NOFILE, wanted, wanted).is_err()) {
             let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
         }
     }
 }
 
-/// Nanoseconds that this thread had a core, and that it wanted one.
+/// Nanoseconds that this thread ran on a core, and that it waited for one.
 fn on_core() -> Option<(u64, u64)> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let mut words = text.split_ascii_whitespace().map(str::parse);
@@ -167,14 +171,14 @@ fn thread(
     mut start: Start,
     number: usize,
     threads: usize,
-) -> Result<(Tally, Own), String> {
+) -> Result<(Results, Own), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     let result = tokio::task::LocalSet::new().block_on(&runtime, async {
-        let way = Way::new(&plan).map_err(|failure| failure.said)?;
+        let way = Connector::new(&plan).map_err(|failure| failure.said)?;
         let own = Rc::new(Worker {
             asker: RefCell::new(Asker::new(&plan.choice, plan.seed, number, threads)),
-            tally: RefCell::default(),
+            results: RefCell::default(),
             ticket: Cell::new(0),
             moments: Cell::new(None),
             way,
@@ -190,23 +194,23 @@ fn thread(
         let used = own.run(moments).await;
         drop(idle);
         own.shared.ended.fetch_add(1, Ordering::Release);
-        let mut tally = own.tally.take();
+        let mut results = own.results.take();
         if let Some((count, wait)) = own.unsent(moments) {
-            tally.miss(wait, count);
+            results.miss(wait, count);
         }
-        Ok((tally, used))
+        Ok((results, used))
     });
     runtime.shutdown_background();
     result
 }
 
-/// One thread's part.
+/// The state of one thread.
 struct Worker {
     plan: Arc<Plan>,
     shared: Arc<Shared>,
-    way: Way,
+    way: Connector,
     asker: RefCell<Asker>,
-    tally: RefCell<Tally>,
+    results: RefCell<Results>,
     /// The number of the next ticket of an open loop.
     ticket: Cell<u64>,
     moments: Cell<Option<Moments>>,
@@ -214,16 +218,16 @@ struct Worker {
     threads: usize,
 }
 
-/// The right to ask once.
+/// The permission for one request.
 struct Ticket {
-    /// From when the answer is waited for.
+    /// Start of the measured time of the answer.
     due: Instant,
-    /// Taken before it was due: whoever has it was free.
+    /// Taken before it was due: its client was free.
     was_free: bool,
 }
 
-/// What a client holds.
-struct Seat {
+/// Resources of a client.
+struct ClientSlot {
     client: Option<Client>,
     asked: u64,
 }
@@ -257,7 +261,7 @@ impl Worker {
                         Err(_) => {}
                     }
                 }
-                // The others would only wait as long, one after another.
+                // The others would only wait equally long, one after another.
                 if has_waited && held.len() == before {
                     return;
                 }
@@ -284,7 +288,7 @@ impl Worker {
         Failure::new(Kind::Timeout, format!("no answer in {:?}", self.plan.timeout))
     }
 
-    /// Waits until the observer breaks the load off.
+    /// Waits until the observer stops the load.
     async fn broken_off(&self) {
         while !self.shared.stop.load(Ordering::Relaxed) {
             tokio::time::sleep(TICK).await;
@@ -313,15 +317,15 @@ impl Worker {
             if self.plan.protocol == Protocol::Http1 {
                 clients.spawn_local(Rc::clone(self).one_after_another());
             } else {
-                let seat = Rc::new(tokio::sync::Mutex::new(Seat { client: None, asked: 0 }));
+                let client_slot = Rc::new(tokio::sync::Mutex::new(ClientSlot { client: None, asked: 0 }));
                 for _ in 0..self.plan.streams.max(1) {
-                    clients.spawn_local(Rc::clone(self).side_by_side(Rc::clone(&seat)));
+                    clients.spawn_local(Rc::clone(self).side_by_side(Rc::clone(&client_slot)));
                 }
             }
         }
         tokio::select! {
             () = async { while clients.join_next().await.is_some() {} } => {}
-            () = self.broken_off() => self.tally.borrow_mut().unfinished += clients.len() as u64,
+            () = self.broken_off() => self.results.borrow_mut().unfinished += clients.len() as u64,
         }
         let (first, last) = match used.get() {
             (Some(first), Some(last)) => (first, last),
@@ -334,17 +338,18 @@ impl Worker {
         Own { busy: share(last.0.0, first.0.0), starved: share(last.0.1, first.0.1) }
     }
 
-    /// When a ticket of an open loop is due; `None` in a closed one.
+    /// Due time of a ticket of an open loop; `None` in a closed one.
     fn due(&self, number: u64, moments: Moments) -> Option<Instant> {
         let Pace::Open { per_second, burst } = self.plan.pace else { return None };
         let burst = burst.max(1);
-        // Bursts of all threads begin together; single requests of one thread lie between those of the others.
+        // Bursts of all threads begin together; single requests of one thread are interleaved with
+        // those of the others.
         let all = number * self.threads as u64 + self.number as u64;
         let seconds = (all / burst * burst) as f64 / per_second;
         Some(moments.start + Duration::try_from_secs_f64(seconds).unwrap_or(crate::plan::DURATION_MAX))
     }
 
-    /// The next right to ask, when its time has come; `None` at the end.
+    /// The next ticket, when it is due; `None` at the end.
     async fn ticket(&self) -> Option<Ticket> {
         let moments = self.moments.get()?;
         let now = Instant::now();
@@ -367,7 +372,8 @@ impl Worker {
         Some(Ticket { due, was_free: due > now })
     }
 
-    /// Tickets of an open loop that nobody took, and how long the first of them has waited at the end. Only a run that went to its end has any.
+    /// Tickets of an open loop that no client took, and the wait of the first of them at the end.
+    /// Only a complete run has any.
     fn unsent(&self, moments: Moments) -> Option<(u64, Duration)> {
         if self.plan.requests_max.is_some() || self.shared.stop.load(Ordering::Relaxed) {
             return None;
@@ -378,31 +384,31 @@ impl Worker {
         Some(((wait.as_secs_f64() * per_second / self.threads as f64).ceil() as u64, wait))
     }
 
-    /// A client of HTTP/1: it has a connection of its own.
+    /// A client of HTTP/1, with a connection of its own.
     async fn one_after_another(self: Rc<Worker>) {
-        let mut seat = Seat { client: None, asked: 0 };
+        let mut client_slot = ClientSlot { client: None, asked: 0 };
         let mut path = String::new();
         while let Some(ticket) = self.ticket().await {
             let sent = Instant::now();
             self.path(&mut path);
             let asking = async {
-                let mut may_repeat = seat.client.is_some();
+                let mut may_repeat = client_slot.client.is_some();
                 loop {
-                    let is_last = self.plan.per_connection.is_some_and(|most| seat.asked + 1 >= most);
-                    let client = match &mut seat.client {
+                    let is_last = self.plan.per_connection.is_some_and(|most| client_slot.asked + 1 >= most);
+                    let client = match &mut client_slot.client {
                         Some(client) => client,
                         none => none.insert(self.open().await?),
                     };
                     if self.plan.per_connection == Some(0) {
                         return Ok(None);
                     }
-                    seat.asked += 1;
+                    client_slot.asked += 1;
                     match client.ask(&self.ask(&path, is_last), None).await {
-                        // A kept connection may end when its time is up, which is nobody's fault.
+                        // A kept connection may reach its timeout, which is not an error.
                         Err(failure) if may_repeat && !client.has_begun() && is_end(failure.kind) => {
                             may_repeat = false;
-                            (seat.client, seat.asked) = (None, 0);
-                            self.count(|tally| tally.reopened += 1);
+                            (client_slot.client, client_slot.asked) = (None, 0);
+                            self.count(|results| results.reopened += 1);
                         }
                         result => return result.map(Some),
                     }
@@ -410,12 +416,14 @@ impl Worker {
             };
             let result = tokio::time::timeout(self.plan.timeout, asking).await;
             let is_ended = match &result {
-                Ok(Ok(_)) => seat.client.as_ref().is_some_and(Client::is_over) || self.plan.per_connection == Some(0),
+                Ok(Ok(_)) => {
+                    client_slot.client.as_ref().is_some_and(Client::is_over) || self.plan.per_connection == Some(0)
+                }
                 _ => true,
             };
             if is_ended {
-                seat.asked = 0;
-                if let Some(client) = seat.client.take() {
+                client_slot.asked = 0;
+                if let Some(client) = client_slot.client.take() {
                     client.close().await;
                 }
             }
@@ -423,14 +431,14 @@ impl Worker {
         }
     }
 
-    /// A stream of HTTP/2 or HTTP/3: it shares its connection.
-    async fn side_by_side(self: Rc<Worker>, seat: Rc<tokio::sync::Mutex<Seat>>) {
+    /// A stream of HTTP/2 or HTTP/3, which shares its connection.
+    async fn side_by_side(self: Rc<Worker>, client_slot: Rc<tokio::sync::Mutex<ClientSlot>>) {
         let mut path = String::new();
         while let Some(ticket) = self.ticket().await {
             let sent = Instant::now();
             self.path(&mut path);
             let asking = async {
-                let mut held = seat.lock().await;
+                let mut held = client_slot.lock().await;
                 let is_used_up = self.plan.per_connection.is_some_and(|most| held.asked >= most);
                 if held.client.as_ref().is_some_and(Client::is_over) || is_used_up {
                     (held.client, held.asked) = (None, 0);
@@ -461,49 +469,50 @@ impl Worker {
     async fn open(&self) -> Result<Client, Failure> {
         let since = Instant::now();
         let client = self.way.open().await?;
-        self.count(|tally| {
-            tally.connections += 1;
-            tally.resumed += u64::from(client.is_resumed());
-            tally.connecting.add(since.elapsed());
+        self.count(|results| {
+            results.connections += 1;
+            results.resumed += u64::from(client.is_resumed());
+            results.connecting.add(since.elapsed());
         });
         Ok(client)
     }
 
     /// Counts, unless this is the warm-up.
-    fn count(&self, add: impl FnOnce(&mut Tally)) {
+    fn count(&self, add: impl FnOnce(&mut Results)) {
         if self.moments.get().is_some_and(|moments| Instant::now() >= moments.begin) {
-            add(&mut self.tally.borrow_mut());
+            add(&mut self.results.borrow_mut());
         }
     }
 
     fn failed(&self, failure: Failure) {
         self.shared.failures.fetch_add(1, Ordering::Relaxed);
-        self.tally.borrow_mut().fail(failure);
+        self.results.borrow_mut().fail(failure);
     }
 
-    /// Counts what came of a ticket; `Ok(Ok(None))`: a connection was opened, as the plan wants.
+    /// Counts the result of a ticket; `Ok(Ok(None))`: a connection was opened, as the plan
+    /// requires.
     async fn done(
         &self,
         ticket: &Ticket,
         sent: Instant,
-        result: Result<Result<Option<crate::client::Answer>, Failure>, tokio::time::error::Elapsed>,
+        result: Result<Result<Option<Answer>, Failure>, tokio::time::error::Elapsed>,
     ) {
         let now = Instant::now();
         let Some(moments) = self.moments.get().filter(|moments| now >= moments.begin) else {
             self.shared.answers.fetch_add(1, Ordering::Relaxed);
-            // The pause below is for the warm-up too.
+            // The pause below applies to the warm-up too.
             if matches!(result, Ok(Err(_))) {
                 tokio::time::sleep(REFUSED_PAUSE).await;
             }
             return;
         };
-        // Sent late by somebody who was free: that is not the server's delay.
+        // Sent late by a free client: that is not the server's delay.
         let from = if ticket.was_free { sent } else { ticket.due };
-        let time = |tally: &mut Tally| {
-            tally.latency.add(now - from);
-            tally.service.add(now - sent);
+        let time = |results: &mut Results| {
+            results.latency.add(now - from);
+            results.service.add(now - sent);
             if ticket.was_free {
-                tally.late.add(sent - ticket.due);
+                results.late.add(sent - ticket.due);
             }
         };
         let judged = match result {
@@ -514,21 +523,22 @@ impl Worker {
         match judged {
             Ok(answer) => {
                 self.shared.answers.fetch_add(1, Ordering::Relaxed);
-                let mut tally = self.tally.borrow_mut();
-                tally.answers += 1;
-                tally.answers_in_time += u64::from(now <= moments.end);
+                let mut results = self.results.borrow_mut();
+                results.answers += 1;
+                results.answers_in_time += u64::from(now <= moments.end);
                 if let Some(answer) = answer {
-                    tally.body_bytes += answer.body_bytes;
-                    tally.hits.0 += u64::from(answer.hit == Some(true));
-                    tally.hits.1 += u64::from(answer.hit.is_some());
+                    results.body_bytes += answer.body_bytes;
+                    results.hits.0 += u64::from(answer.hit == Some(true));
+                    results.hits.1 += u64::from(answer.hit.is_some());
                 }
-                time(&mut tally);
+                time(&mut results);
             }
             Err(failure) => {
                 let kind = failure.kind;
-                // Those who waited in vain have waited; a quick refusal would only improve the percentiles.
+                // Failed requests have waited too; a quick refusal would only improve the
+                // percentiles.
                 if matches!(kind, Kind::Timeout | Kind::Status | Kind::Length) {
-                    time(&mut self.tally.borrow_mut());
+                    time(&mut self.results.borrow_mut());
                 }
                 self.failed(failure);
                 if !matches!(kind, Kind::Timeout | Kind::Status | Kind::Length) {
@@ -538,8 +548,8 @@ impl Worker {
         }
     }
 
-    /// Whether an answer is what was expected.
-    fn judge(&self, answer: Option<crate::client::Answer>) -> Result<(), Failure> {
+    /// Checks that an answer is the expected one.
+    fn judge(&self, answer: Option<Answer>) -> Result<(), Failure> {
         let Some(answer) = answer else { return Ok(()) };
         let is_right = match self.plan.expect_status {
             Some(status) => answer.status == status,
@@ -557,7 +567,7 @@ impl Worker {
     }
 }
 
-/// Whether a failure is how a kept connection ends.
+/// True if a failure is the regular end of a kept connection.
 fn is_end(kind: Kind) -> bool {
     matches!(kind, Kind::Closed | Kind::Reset)
 }

@@ -1,11 +1,11 @@
-//! What can go wrong with a request, by whose fault it looks like from here.
+//! Failures of a request, grouped by their apparent cause.
 
 use std::io;
 
 /// A kind of failure; the order is that of reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Nobody listens.
+    /// The port refuses connections.
     Refused,
     /// The connection or stream was reset.
     Reset,
@@ -13,17 +13,17 @@ pub enum Kind {
     Closed,
     /// No complete answer in time.
     Timeout,
-    /// A status that was not wanted.
+    /// An unexpected status.
     Status,
-    /// A body shorter or longer than was announced or expected.
+    /// A body shorter or longer than announced or expected.
     Length,
-    /// Not HTTP, or not as the protocol says.
+    /// Not HTTP, or a violation of the protocol.
     Protocol,
     /// No handshake.
     Tls,
-    /// This machine has no more ports, descriptors or memory: the fault of whoever makes the load.
+    /// This machine has no more ports, descriptors or memory: a fault of the load generator's side.
     Exhausted,
-    /// Anything else, such as no way to the host.
+    /// Any other failure, such as no route to the host.
     Other,
 }
 
@@ -42,7 +42,7 @@ pub const KINDS: [Kind; 10] = [
 ];
 
 impl Kind {
-    /// Its name in reports and in JSON.
+    /// Name in reports and in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -60,12 +60,12 @@ impl Kind {
     }
 }
 
-/// A failure, with what was said of it.
+/// A failure, with its error text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
-    /// What kind.
+    /// The kind.
     pub kind: Kind,
-    /// In words.
+    /// Error text.
     pub said: String,
 }
 
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whose_fault_an_error_is() {
+    fn errors_are_classified_by_fault() {
         let kind = |errno| Failure::from(io::Error::from_raw_os_error(errno)).kind;
         assert_eq!(kind(nix::libc::ECONNREFUSED), Kind::Refused);
         assert_eq!(kind(nix::libc::ECONNRESET), Kind::Reset);

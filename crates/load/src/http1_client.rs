@@ -1,6 +1,6 @@
-//! HTTP/1.1 as a client speaks it: one request, one answer, again.
+//! Client side of HTTP/1.1: one request, one answer, repeated.
 
-use crate::client::{Answer, Ask};
+use crate::exchange::{Answer, Ask, is_hit};
 use crate::failure::{Failure, Kind};
 use crate::wire::{Opener, Wire};
 use http1::{BodyDecoder, HeadLimits, HeadStatus, connection_options, parse_response, response_body_length};
@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// Heads larger than this are a failure.
 const LIMITS: HeadLimits = HeadLimits { total_bytes: 256 << 10, line_bytes: 65_535, headers_max: 1_000 };
-/// What is read at a time.
+/// Bytes that are read at a time.
 const READ_BYTES: usize = 16 << 10;
 
 /// A connection.
@@ -18,9 +18,9 @@ pub(crate) struct Http1 {
     request: Vec<u8>,
     received: Vec<u8>,
     head: Message,
-    /// The server closes, or what it sent cannot be told from the next answer.
+    /// True if the server closes, or if the end of the answer cannot be determined.
     pub(crate) is_over: bool,
-    /// A byte of the present answer has come.
+    /// A byte of the current answer has arrived.
     pub(crate) has_begun: bool,
 }
 
@@ -35,14 +35,14 @@ impl Http1 {
         self.wire.is_resumed()
     }
 
-    /// Says goodbye; only TLS has words for that.
+    /// Announces the end; only TLS has a message for that.
     pub(crate) async fn close(mut self) {
         if matches!(self.wire, Wire::Secured(_)) {
             let _ = self.wire.shutdown().await;
         }
     }
 
-    /// Asks, and reads the answer to its end; a body goes to `keep` or nowhere.
+    /// Sends a request, and reads the answer to its end; a body is appended to `keep` or dropped.
     pub(crate) async fn ask(&mut self, ask: &Ask<'_>, keep: Option<&mut Vec<u8>>) -> Result<Answer, Failure> {
         self.has_begun = false;
         let begin = [ask.method, " ", ask.path, " HTTP/1.1\r\n"];
@@ -121,7 +121,7 @@ impl Http1 {
                 }
                 return Ok(answer);
             }
-            // A body of known length that nobody wants need not be looked at.
+            // A body of known length that is dropped need not be inspected.
             if let (None, Some(missing)) = (&keep, decoder.remaining()) {
                 let mut left = missing;
                 while left > 0 {
@@ -140,9 +140,4 @@ impl Http1 {
             }
         }
     }
-}
-
-/// Varnish and Copal name two transactions when the second one brought the object.
-pub(crate) fn is_hit(value: &[u8]) -> bool {
-    value.trim_ascii().contains(&b' ')
 }

@@ -1,15 +1,14 @@
-//! HTTP/2 as a client speaks it, by the library `h2`.
+//! Client side of HTTP/2, with the library `h2`.
 
-use crate::client::{Answer, Ask, fields, uri};
+use crate::exchange::{Answer, Ask, fields, is_hit, uri};
 use crate::failure::{Failure, Kind};
-use crate::http1_client::is_hit;
 use crate::wire::Opener;
 use bytes::Bytes;
 use h2::client::SendRequest;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Windows that no usual body fills, so that the answer of a server is not held up by us.
+/// Windows that no usual body fills, so that the client does not delay the server's answer.
 const STREAM_WINDOW_BYTES: u32 = 4 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 

@@ -1,8 +1,8 @@
-//! HTTP/3 as a client speaks it, by the libraries `quinn` and `h3`: the server's own is another one.
+//! Client side of HTTP/3, with the libraries `quinn` and `h3`: independent of the server's
+//! implementation.
 
-use crate::client::{Answer, Ask, fields, uri};
+use crate::exchange::{Answer, Ask, fields, is_hit, uri};
 use crate::failure::{Failure, Kind};
-use crate::http1_client::is_hit;
 use crate::plan::{Plan, Target};
 use crate::wire::tls_config;
 use bytes::{Buf, Bytes};
@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The socket of a thread, and what its connections begin with.
+/// The socket of a thread, and the initial settings of its connections.
 pub(crate) struct Door {
     endpoint: quinn::Endpoint,
     config: quinn::ClientConfig,
@@ -20,7 +20,7 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// Must be called on an event loop.
+    /// Opens the socket. Must be called on an event loop.
     pub(crate) fn new(plan: &Plan) -> Result<Door, Failure> {
         let target = plan.target.clone();
         let own = match target.address {
@@ -47,7 +47,7 @@ impl Http3 {
         let connecting = door.endpoint.connect_with(door.config.clone(), door.target.address, &door.target.host);
         let connecting = connecting.map_err(|error| Failure::new(Kind::Other, error.to_string()))?;
         let connection = connecting.await.map_err(|error| match &error {
-            // Alerts of TLS travel as errors 0x100 to 0x1ff of the transport (RFC 9001 §4.8).
+            // TLS alerts are carried as transport errors 0x100 to 0x1ff (RFC 9001 §4.8).
             quinn::ConnectionError::TransportError(inner) if (0x100..0x200).contains(&u64::from(inner.code)) => {
                 Failure::new(Kind::Tls, error.to_string())
             }

@@ -1,4 +1,4 @@
-//! What load to make.
+//! The definition of a load.
 
 use crate::choice::Choice;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -13,34 +13,34 @@ pub const THREADS_MAX: usize = 256;
 /// Longest run.
 pub const DURATION_MAX: Duration = Duration::from_secs(7 * 86_400);
 
-/// What is spoken.
+/// Protocol of the requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Protocol {
     /// HTTP/1.1.
     Http1,
-    /// HTTP/2: by ALPN over TLS, by prior knowledge in clear.
+    /// HTTP/2: by ALPN over TLS, by prior knowledge without TLS.
     Http2,
     /// HTTP/3.
     Http3,
 }
 
-/// Whom to ask.
+/// The server under load.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
-    /// Over TLS.
+    /// True if TLS is used.
     pub tls: bool,
-    /// The host as it stands in the URL, for SNI.
+    /// The host as written in the URL, for SNI.
     pub host: String,
-    /// Host and, where it is not the scheme's own, port: the `Host` header.
+    /// Host and port (unless it is the scheme's default): the `Host` header.
     pub authority: String,
-    /// Where that is.
+    /// Address of the server.
     pub address: SocketAddr,
     /// Path and query, beginning with `/`.
     pub path: String,
 }
 
 impl Target {
-    /// Of a URL; a name is looked up.
+    /// Parses a URL; a name is looked up.
     ///
     /// # Errors
     /// It is not a URL of `http` or `https`, or the name has no address.
@@ -79,7 +79,7 @@ impl Target {
         Ok(Target { tls, host: bare.to_owned(), authority: authority.to_owned(), address, path })
     }
 
-    /// A port on loopback, in clear or over TLS, whose host is `localhost`.
+    /// A port on loopback, with or without TLS, whose host is `localhost`.
     #[must_use]
     pub fn local(port: u16, tls: bool) -> Target {
         Target {
@@ -92,22 +92,22 @@ impl Target {
     }
 }
 
-/// Whether text can stand in the first line or a header of a request without ending it.
+/// True if text can occur in the first line or a header of a request without ending it.
 #[must_use]
 pub fn is_clean(text: &str) -> bool {
     !text.bytes().any(|byte| byte <= b' ' || byte == 0x7f)
 }
 
-/// How fast.
+/// Rate of the requests.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Pace {
-    /// Each client asks again when it has its answer.
+    /// Each client sends the next request after its answer.
     Closed,
-    /// Requests fall due at a rate.
+    /// Requests are due at a rate.
     Open {
-        /// How many a second.
+        /// Requests per second.
         per_second: f64,
-        /// How many fall due at one moment; 1 spreads them evenly.
+        /// Number of requests that are due at the same time; 1 spreads them evenly.
         burst: u64,
     },
 }
@@ -115,44 +115,45 @@ pub enum Pace {
 /// A load.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Whom to ask.
+    /// The server under load.
     pub target: Target,
-    /// What for.
+    /// The requested paths.
     pub choice: Choice,
-    /// Over what.
+    /// The protocol.
     pub protocol: Protocol,
     /// `GET`, `HEAD` or another method without a body.
     pub method: String,
-    /// More headers; a `Host` among them takes the place of the target's.
+    /// More headers; a `Host` among them replaces the target's.
     pub headers: Vec<(String, String)>,
     /// Connections, all threads together.
     pub connections: usize,
     /// Requests at a time on each connection of HTTP/2 or HTTP/3.
     pub streams: usize,
-    /// Requests before a connection is closed and another takes its place; `None` for as many as the server allows, 0 to open
-    /// connections (with their handshakes) and nothing else.
+    /// Requests before a connection is closed and replaced; `None` for the server's limit, 0 to
+    /// open connections (with their handshakes) and nothing else.
     pub per_connection: Option<u64>,
-    /// Connections that are opened before the load begins, answer one request, and are held to the end. HTTP/1 only.
+    /// Connections that are opened before the load begins, answer one request, and are held to the
+    /// end. HTTP/1 only.
     pub idle: usize,
-    /// How fast.
+    /// The rate.
     pub pace: Pace,
-    /// What comes before the measured time and is not counted.
+    /// Time before the measured time, which is not counted.
     pub warm_up: Duration,
     /// The measured time.
     pub duration: Duration,
-    /// Ends the load earlier, after so many requests.
+    /// Limit of requests, which ends the load earlier.
     pub requests_max: Option<u64>,
-    /// How long a request may take, its connection included.
+    /// Time limit of a request, its connection included.
     pub timeout: Duration,
     /// Event loops.
     pub threads: usize,
     /// TLS sessions are resumed.
     pub resume: bool,
-    /// The only status that is right; `None` for any below 400.
+    /// The only correct status; `None` for any below 400.
     pub expect_status: Option<u16>,
-    /// The only length of a body that is right.
+    /// The only correct length of a body.
     pub expect_bytes: Option<u64>,
-    /// Where chance begins.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 

@@ -1,4 +1,4 @@
-//! A connection over TCP, in clear or over TLS.
+//! A connection over TCP, with or without TLS.
 
 use crate::failure::{Failure, Kind};
 use crate::plan::{Plan, Target};
@@ -21,16 +21,17 @@ use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{self, ClientConfig, DigitallySignedStruct, SignatureScheme};
 
-/// Addresses of loopback that short connections come from, so that those just closed do not use up the ports.
+/// Loopback addresses used as sources of short connections, so that recently closed ones do not
+/// exhaust the ports.
 const SOURCES: u32 = 250;
-/// What is thrown away at a time.
+/// Bytes that are discarded at a time.
 const DISCARD_BYTES: usize = 1 << 20;
 
-/// Takes any certificate.
+/// Accepts any certificate.
 #[derive(Debug)]
-struct Anybody(rustls::crypto::WebPkiSupportedAlgorithms);
+struct AnyCertificate(rustls::crypto::WebPkiSupportedAlgorithms);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,
@@ -68,8 +69,8 @@ impl ServerCertVerifier for Anybody {
 /// TLS 1.3, or 1.2 for old servers, without verification; with tickets or without.
 pub(crate) fn tls_config(protocol: &[u8], resume: bool) -> Result<ClientConfig, Failure> {
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let anybody = Arc::new(Anybody(provider.signature_verification_algorithms));
-    // QUIC knows no TLS 1.2, and says so.
+    let anybody = Arc::new(AnyCertificate(provider.signature_verification_algorithms));
+    // QUIC does not support TLS 1.2, and refuses it.
     let versions: &[_] = if protocol == b"h3" {
         &[&rustls::version::TLS13]
     } else {
@@ -86,13 +87,13 @@ pub(crate) fn tls_config(protocol: &[u8], resume: bool) -> Result<ClientConfig, 
     Ok(config)
 }
 
-/// How connections are opened; one for each thread.
+/// Settings for opening connections; one for each thread.
 pub(crate) struct Opener {
     target: Target,
-    /// The name that a server is asked for in a handshake.
+    /// The server name in a handshake.
     name: Option<ServerName<'static>>,
     connector: Option<TlsConnector>,
-    /// Connections come from many addresses of loopback.
+    /// Connections use many loopback addresses as sources.
     scattered: bool,
 }
 
@@ -115,7 +116,8 @@ impl Opener {
             let socket = TcpSocket::new_v4()?;
             let number = OPENED.fetch_add(1, Ordering::Relaxed) % SOURCES;
             let source = Ipv4Addr::new(127, 0, 0, 2 + number as u8);
-            // The port is chosen when the other end is known: so as many connections fit as there are pairs.
+            // The port is chosen when the destination is known: so the number of connections is
+            // limited only by the pairs.
             setsockopt(&socket, sockopt::IpBindAddressNoPort, &true).map_err(io::Error::from)?;
             socket.bind(SocketAddr::from((source, 0)))?;
             socket.connect(self.target.address).await?
@@ -145,12 +147,12 @@ pub(crate) enum Wire {
 }
 
 thread_local! {
-    /// Where bytes go that nobody wants.
+    /// Buffer for discarded bytes.
     static WASTE: RefCell<Vec<u8>> = RefCell::new(vec![0; DISCARD_BYTES]);
 }
 
 impl Wire {
-    /// Whether the handshake took up an earlier session.
+    /// True if the handshake resumed an earlier session.
     pub(crate) fn is_resumed(&self) -> bool {
         match self {
             Wire::Clear(_) => false,
@@ -158,7 +160,8 @@ impl Wire {
         }
     }
 
-    /// Drops up to `most` bytes as they come; in clear the kernel does so without copying them. Returns how many; 0 at the end.
+    /// Drops up to `most` bytes as they arrive; without TLS the kernel does so without copying
+    /// them. Returns their number; 0 at the end.
     pub(crate) async fn discard(&mut self, most: u64) -> io::Result<usize> {
         let most = usize::try_from(most).unwrap_or(usize::MAX).min(DISCARD_BYTES);
         match self {

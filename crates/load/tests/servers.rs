@@ -1,19 +1,25 @@
-//! Loads against small servers that answer, stand still, break off or lie: what is counted, and under which name.
+//! Loads against small servers that answer, stall, abort or send invalid data: the resulting
+//! counts, and their names.
 
 use load::choice::Choice;
 use load::drive::{Event, run};
 use load::failure::Kind;
 use load::plan::{Pace, Plan, Protocol, Target};
-use load::tally::Outcome;
+use load::results::Outcome;
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use surface::limits::TEST_HANG_SECONDS;
+
+/// Time limit of every wait.
+const HANG: Duration = Duration::from_secs(TEST_HANG_SECONDS);
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Varnish: 2 1\r\n\r\nhello";
 
-/// Serves each connection on a thread; `serve` gets the stream, the head of each request, and its number.
+/// Serves each connection on a thread; `serve` gets the stream, the head of each request, and its
+/// number.
 fn server(serve: impl Fn(&mut TcpStream, &str, u64) -> bool + Send + Sync + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -45,7 +51,7 @@ fn server(serve: impl Fn(&mut TcpStream, &str, u64) -> bool + Send + Sync + 'sta
     port
 }
 
-/// One that answers with these bytes, always.
+/// A server that always answers with these bytes.
 fn says(answer: &'static [u8]) -> u16 {
     server(move |stream, _, _| stream.write_all(answer).is_ok())
 }
@@ -54,8 +60,8 @@ fn plan(port: u16) -> Plan {
     Plan {
         connections: 2,
         requests_max: Some(20),
-        duration: Duration::from_secs(20),
-        timeout: Duration::from_secs(10),
+        duration: 2 * HANG,
+        timeout: HANG,
         ..Plan::new(Target::local(port, false))
     }
 }
@@ -66,34 +72,34 @@ fn outcome(plan: &Plan) -> Outcome {
 
 /// All of twenty requests fail in this way.
 fn fails(plan: &Plan, kind: Kind) -> String {
-    let tally = outcome(plan).tally;
-    assert_eq!((tally.answers, tally.of(kind).count), (0, 20), "{kind:?}: {:?}", tally.failures);
-    tally.of(kind).said.clone()
+    let results = outcome(plan).results;
+    assert_eq!((results.answers, results.of(kind).count), (0, 20), "{kind:?}: {:?}", results.failures);
+    results.of(kind).said.clone()
 }
 
 #[test]
 fn a_limit_of_requests_ends_the_load_and_every_answer_is_counted() {
-    let started = Instant::now();
-    let outcome = outcome(&plan(says(ANSWER)));
-    let tally = &outcome.tally;
-    assert_eq!((tally.answers, tally.failed(), tally.body_bytes, tally.hits), (20, 0, 100, (20, 20)));
-    assert_eq!((tally.latency.count(), tally.connections, tally.reopened), (20, 2, 0));
-    assert!(started.elapsed() < Duration::from_secs(15), "it does not wait for the time to pass");
-    assert!(outcome.seconds < 15.0 && outcome.per_second() > 1.0);
+    let plan = plan(says(ANSWER));
+    let outcome = outcome(&plan);
+    let results = &outcome.results;
+    assert_eq!((results.answers, results.failed(), results.body_bytes, results.hits), (20, 0, 100, (20, 20)));
+    assert_eq!((results.latency.count(), results.connections, results.reopened), (20, 2, 0));
+    assert!(outcome.seconds < plan.duration.as_secs_f64(), "it does not wait for the time to pass");
+    assert!(outcome.per_second() > 0.0);
 }
 
 #[test]
 fn bodies_are_read_in_every_framing() {
     let chunked: &[u8] =
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n4\r\ndefg\r\n0\r\nA: b\r\n\r\n";
-    assert_eq!(outcome(&plan(says(chunked))).tally.body_bytes, 140);
+    assert_eq!(outcome(&plan(says(chunked))).results.body_bytes, 140);
     let until_close = server(|stream, _, _| {
         stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nabcdefgh").unwrap();
         stream.shutdown(Shutdown::Both).unwrap();
         false
     });
-    let tally = outcome(&plan(until_close)).tally;
-    assert_eq!((tally.answers, tally.body_bytes, tally.connections), (20, 160, 20));
+    let results = outcome(&plan(until_close)).results;
+    assert_eq!((results.answers, results.body_bytes, results.connections), (20, 160, 20));
     let large = server(|stream, _, _| {
         let mut bytes =
             b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n"
@@ -101,10 +107,15 @@ fn bodies_are_read_in_every_framing() {
         bytes.resize(bytes.len() + 3_000_000, b'x');
         stream.write_all(&bytes).is_ok()
     });
-    let tally = outcome(&plan(large)).tally;
-    assert_eq!((tally.answers, tally.body_bytes, tally.connections), (20, 60_000_000, 2), "{:?}", tally.failures);
+    let results = outcome(&plan(large)).results;
+    assert_eq!(
+        (results.answers, results.body_bytes, results.connections),
+        (20, 60_000_000, 2),
+        "{:?}",
+        results.failures
+    );
     let head = Plan { method: "HEAD".to_owned(), ..plan(says(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n")) };
-    assert_eq!(outcome(&head).tally.body_bytes, 0);
+    assert_eq!(outcome(&head).results.body_bytes, 0);
 }
 
 #[test]
@@ -132,7 +143,7 @@ fn failures_have_the_name_of_their_kind() {
     });
     assert!(fails(&plan(half), Kind::Closed).contains("in a head"));
     let reset = server(|stream, _, _| {
-        // What is unread when a socket is closed becomes a reset; linger says so at once.
+        // Unread data of a closed socket causes a reset; linger sends it immediately.
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n");
         reset_when_closed(stream);
         false
@@ -146,7 +157,7 @@ fn failures_have_the_name_of_their_kind() {
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let _ = stream.write_all(b"HTTP/1.1 400 This is HTTP\r\n\r\n");
-            // To its end, so that nothing unread becomes a reset.
+            // Reads to the end, so that unread data does not cause a reset.
             let _ = std::io::copy(&mut stream, &mut std::io::sink());
         }
     });
@@ -160,11 +171,11 @@ fn reset_when_closed(stream: &TcpStream) {
 }
 
 #[test]
-fn connections_are_replaced_as_often_as_the_plan_says() {
+fn connections_are_replaced_at_the_planned_rate() {
     let plan = |per_connection| Plan { per_connection: Some(per_connection), connections: 1, ..plan(says(ANSWER)) };
-    assert_eq!(outcome(&plan(5)).tally.connections, 4);
-    assert_eq!(outcome(&plan(1)).tally.connections, 20);
-    let only = outcome(&plan(0)).tally;
+    assert_eq!(outcome(&plan(5)).results.connections, 4);
+    assert_eq!(outcome(&plan(1)).results.connections, 20);
+    let only = outcome(&plan(0)).results;
     assert_eq!((only.answers, only.connections, only.body_bytes), (20, 20, 0));
     let told = Arc::new(AtomicU64::new(0));
     let counts = Arc::clone(&told);
@@ -174,26 +185,26 @@ fn connections_are_replaced_as_often_as_the_plan_says() {
         stream.write_all(ANSWER).is_ok() && !is_last
     });
     let asked = Plan { per_connection: Some(4), connections: 1, ..self::plan(port) };
-    assert_eq!((outcome(&asked).tally.answers, told.load(Ordering::SeqCst)), (20, 5), "the last one is announced");
+    assert_eq!((outcome(&asked).results.answers, told.load(Ordering::SeqCst)), (20, 5), "the last one is announced");
 }
 
 #[test]
-fn a_kept_connection_that_ends_is_replaced_and_that_is_told() {
+fn closed_idle_connection_is_replaced_and_counted() {
     let port = server(|stream, _, number| {
         stream.write_all(ANSWER).unwrap();
         number % 3 != 2
     });
     let plan = Plan { connections: 1, ..plan(port) };
-    let tally = outcome(&plan).tally;
-    assert_eq!((tally.answers, tally.failed()), (20, 0), "{:?}", tally.failures);
-    assert_eq!(tally.reopened, 6, "after every third answer");
+    let results = outcome(&plan).results;
+    assert_eq!((results.answers, results.failed()), (20, 0), "{:?}", results.failures);
+    assert_eq!(results.reopened, 6, "after every third answer");
 }
 
-/// Answers at once but for one request, which is answered after a while.
+/// Answers at once except for one request, which is answered after a delay.
 fn stalling(at: u64, time: Duration) -> u16 {
     let lock = std::sync::Mutex::new(());
     server(move |stream, _, number| {
-        // All wait while one holds the server up.
+        // All wait while one blocks the server.
         let _guard = lock.lock().unwrap();
         if number == at {
             std::thread::sleep(time);
@@ -212,29 +223,36 @@ fn a_stall_is_in_the_percentiles_of_an_open_loop() {
         ..plan(stalling(300, Duration::from_millis(800)))
     };
     let outcome = outcome(&plan);
-    let tally = &outcome.tally;
-    assert_eq!((tally.failed(), tally.unsent), (0, 0), "{:?}", tally.failures);
-    assert!((990..=1000).contains(&tally.answers), "all that were due: {}", tally.answers);
-    // 400 of 1,000 were due while the server stood still, and waited 400 ms in the mean. Four had been sent.
-    assert!(outcome.latency.at(0.9) > 400_000.0, "{} µs", outcome.latency.at(0.9));
-    assert!(tally.service.at(0.9) < 200_000.0, "from sending it looks well: {} µs", tally.service.at(0.9));
+    let results = &outcome.results;
+    assert_eq!(results.failed(), 0, "{:?}", results.failures);
+    // On a busy machine some are not sent in time, and have waited too.
+    let due = results.answers + results.unsent;
+    assert!((990..=1001).contains(&due), "all that were due: {due}");
+    // 400 of 1,000 were due while the server stalled, and waited 400 ms in the mean. Four had been
+    // sent.
+    let (latency, service) = (outcome.latency.at(0.9), results.service.at(0.9));
+    assert!(latency > 400_000.0, "{latency} µs");
+    assert!(service < latency / 2.0, "from sending it looks well: {service} of {latency} µs");
 }
 
 #[test]
 fn a_stall_is_in_the_corrected_percentiles_of_a_closed_loop() {
-    let plan = Plan {
-        requests_max: None,
-        duration: Duration::from_secs(1),
-        connections: 1,
-        ..plan(stalling(200, Duration::from_millis(600)))
-    };
-    let outcome = outcome(&plan);
-    assert!(outcome.tally.latency.at(0.9) < 100_000.0, "as measured: {} µs", outcome.tally.latency.at(0.9));
-    assert!(outcome.latency.at(0.9) > 200_000.0, "corrected: {} µs", outcome.latency.at(0.9));
+    // However fast the machine is, the stall takes twice the time of all answers before it.
+    let began = std::sync::OnceLock::new();
+    let port = server(move |stream, _, number| {
+        let began = began.get_or_init(Instant::now);
+        if number == 200 {
+            std::thread::sleep(2 * began.elapsed());
+        }
+        stream.write_all(ANSWER).is_ok()
+    });
+    let outcome = outcome(&Plan { requests_max: Some(400), connections: 1, ..plan(port) });
+    let (measured, corrected) = (outcome.results.latency.at(0.9), outcome.latency.at(0.9));
+    assert!(corrected > 2.0 * measured, "measured: {measured} µs, corrected: {corrected} µs");
 }
 
 #[test]
-fn what_was_due_and_never_sent_is_told_and_has_waited() {
+fn unsent_due_requests_are_reported_and_count_as_waiting() {
     let plan = Plan {
         pace: Pace::Open { per_second: 100.0, burst: 10 },
         requests_max: None,
@@ -244,14 +262,15 @@ fn what_was_due_and_never_sent_is_told_and_has_waited() {
         ..plan(server(|_, _, _| true))
     };
     let outcome = outcome(&plan);
-    let tally = &outcome.tally;
-    assert_eq!((tally.answers, tally.of(Kind::Timeout).count), (0, 1));
-    assert!((90..=100).contains(&tally.unsent), "{}", tally.unsent);
+    let results = &outcome.results;
+    assert_eq!((results.answers, results.of(Kind::Timeout).count), (0, 1));
+    assert!((90..=100).contains(&results.unsent), "{}", results.unsent);
+    // From their due time until the end of the measured time, which does not depend on the machine.
     assert!((300_000.0..700_000.0).contains(&outcome.latency.at(0.5)), "{}", outcome.latency.at(0.5));
 }
 
 #[test]
-fn the_observer_hears_of_begin_and_end_and_may_break_it_off() {
+fn observer_is_notified_of_begin_and_end_and_may_cancel() {
     let mut events = Vec::new();
     let plan = Plan { warm_up: Duration::from_millis(100), ..plan(says(ANSWER)) };
     let plan = Plan { requests_max: None, duration: Duration::from_millis(200), ..plan };
@@ -265,19 +284,21 @@ fn the_observer_hears_of_begin_and_end_and_may_break_it_off() {
     assert_eq!(position(Event::End), events.len() - 1);
 
     let endless = Plan { duration: Duration::from_secs(600), ..plan };
-    let mut answered = 0;
+    let (mut answered, mut at_begin) = (0, None);
     let outcome = run(&endless, &mut |event| {
-        if let Event::Tick { answers, .. } = event {
-            answered = answers;
+        match event {
+            Event::Begin => at_begin = Some(answered),
+            Event::Tick { answers, .. } => answered = answers,
+            _ => {}
         }
-        answered < 100
+        at_begin.is_none_or(|before| answered < before + 100)
     });
-    let tally = outcome.unwrap().tally;
-    assert!(tally.answers > 0 && tally.unfinished > 0, "what there is so far: {tally:?}");
+    let results = outcome.unwrap().results;
+    assert!(results.answers > 0 && results.unfinished > 0, "{} {}", results.answers, results.unfinished);
 }
 
 #[test]
-fn idle_connections_are_held_beside_the_load() {
+fn idle_connections_are_held_during_the_load() {
     let open = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&open);
     let port = server(move |stream, head, _| {
@@ -285,8 +306,8 @@ fn idle_connections_are_held_beside_the_load() {
         stream.write_all(ANSWER).is_ok()
     });
     let plan = Plan { idle: 150, requests_max: Some(10), ..plan(port) };
-    let tally = outcome(&plan).tally;
-    assert_eq!((tally.answers, tally.connections), (10, 2), "the idle ones are not in the account");
+    let results = outcome(&plan).results;
+    assert_eq!((results.answers, results.connections), (10, 2), "the idle ones are not in the account");
     assert_eq!(open.load(Ordering::SeqCst), 160, "each has asked once");
 }
 
@@ -294,13 +315,13 @@ fn idle_connections_are_held_beside_the_load() {
 fn idle_connections_that_are_not_answered_hold_nothing_up() {
     let plan = Plan { idle: 200, requests_max: Some(10), connections: 1, ..plan(server(|_, _, _| true)) };
     let hasty = Plan { timeout: Duration::from_millis(30), ..plan.clone() };
-    let tally = outcome(&hasty).tally;
-    assert_eq!((tally.answers, tally.of(Kind::Timeout).count), (0, 64 + 10), "the other idle ones are not tried");
+    let results = outcome(&hasty).results;
+    assert_eq!((results.answers, results.of(Kind::Timeout).count), (0, 64 + 10), "the other idle ones are not tried");
 
-    let patient = Plan { timeout: Duration::from_secs(600), ..plan };
+    let patient = Plan { timeout: 2 * HANG, ..plan };
     let started = Instant::now();
     run(&patient, &mut |_| false).unwrap();
-    assert!(started.elapsed() < Duration::from_secs(60), "it can be broken off");
+    assert!(started.elapsed() < HANG, "it can be broken off");
 }
 
 #[test]
@@ -319,7 +340,7 @@ fn paths_are_asked_for_in_turn_and_headers_are_sent() {
         requests_max: Some(4),
         ..plan(port)
     };
-    assert_eq!(outcome(&plan).tally.answers, 4);
+    assert_eq!(outcome(&plan).results.answers, 4);
     let seen = seen.lock().unwrap();
     let lines: Vec<&str> = seen.iter().map(|head| head.lines().next().unwrap()).collect();
     assert_eq!(lines, ["GET /a HTTP/1.1", "GET /b HTTP/1.1", "GET /c HTTP/1.1", "GET /a HTTP/1.1"]);
@@ -329,6 +350,6 @@ fn paths_are_asked_for_in_turn_and_headers_are_sent() {
 #[test]
 fn http2_without_an_answer_is_a_failure_not_a_hang() {
     let plan = Plan { protocol: Protocol::Http2, streams: 3, requests_max: Some(6), ..plan(says(ANSWER)) };
-    let tally = outcome(&plan).tally;
-    assert_eq!((tally.answers, tally.failed()), (0, 6), "{:?}", tally.failures);
+    let results = outcome(&plan).results;
+    assert_eq!((results.answers, results.failed()), (0, 6), "{:?}", results.failures);
 }

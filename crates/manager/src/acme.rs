@@ -1,17 +1,19 @@
-//! Certificates by themselves (ACME, RFC 8555): ordered, installed, and renewed long before their end.
+//! Automatic certificates (ACME, RFC 8555): ordered, installed, and renewed long before their end.
 //!
 //! ```text
-//!               a name is due, and nobody else holds the folder's lock
-//!   keeper ──────────────────────────────────────────────────────────▶ conversation (a thread with few rights)
-//!     │  ◀── account to keep, challenges to answer, certificate or failure ──┘ │ client: bounded responses
-//!     ├─▶ folder: account, certificates, challenges, what happened             ▼
-//!     └─▶ tls::apply: certificates and answers, to the worker               authority
+//!          a certificate is due, and the folder's lock is free
+//!   keeper ───────────────────────────────────────────────────▶ conversation (unprivileged thread)
+//!     │  ◀── account, challenges, certificate or failure ───────┘ │ client: bounded responses
+//!     ├─▶ folder: account, certificates, challenges, records      ▼
+//!     └─▶ tls::apply: certificates and answers, to the worker  authority
 //! ```
 //!
-//! [`table::Acme`] is the state, [`plan`] decides when, [`folder`] keeps, [`conversation`] orders, [`keeper`] leads. While there is no
-//! certificate yet, handshakes fail; nothing self-signed stands in (`docs/acme.md`). *Invariant:* what an authority sends is read by a
-//! thread with the rights of the jail's user. *Invariant:* only who holds the folder's lock orders, and after a failure nobody does for
-//! as long as its record says. Next file: `acme/table.rs`.
+//! [`table::Acme`] is the state, [`plan`] computes due times, [`folder`] stores files,
+//! [`conversation`] runs an order, [`keeper`] drives all of them. Until the first certificate is
+//! issued, handshakes fail; no self-signed certificate is used (`docs/guide/certificates.md`).
+//! *Invariant:* data from an authority is read by a thread with the rights of the jail's user.
+//! *Invariant:* only the holder of the folder's lock orders, and after a failure no server orders
+//! for as long as the failure's record demands. Next file: `acme/table.rs`.
 
 pub mod client;
 pub mod conversation;

@@ -1,24 +1,32 @@
 //! The command line of the daemon: every option of varnishd 7.1, with its messages.
 //!
-//! Parsing reads files (`-f`, `-S`, `-I`) and resolves names but leaves nothing open; its result is complete. A mistake
-//! is one [`ArgumentError`]; the caller prints it and exits with status 2.
+//! Parsing reads files (`-f`, `-S`, `-I`) and resolves names but leaves nothing open; its result is
+//! complete. A mistake is one [`ArgumentError`]; the caller prints it and exits with status 2.
 
 pub mod acme;
 pub mod address;
 pub mod dump;
+mod error;
 pub mod jail;
 pub mod listen;
+mod log_layout;
+pub mod metrics;
+mod path;
 pub mod storage;
 pub mod tls_file;
 
+use crate::default_parameters::default_parameters;
 use crate::getopt::{self, Element};
 use crate::report::LogFormat;
 use crate::rights;
 pub use crate::system_error::reason;
 use acme::{AcmeArgument, Wanted};
-use address::HostPort;
+pub use error::ArgumentError;
 use jail::Jail;
 use listen::ListenArgument;
+use metrics::MetricsAddress;
+pub(crate) use path::absolute;
+use shm::layout::Layout;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -26,46 +34,15 @@ use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use storage::Storages;
-use surface::eviction::EvictionPolicy;
-use surface::option::{LOG_FORMATS, MEMORY_AUTO, letter};
-use surface::parameter::{Parameters, feature, value};
-use surface::program::program;
+use surface::nearest::nearest;
+use surface::option::{DAEMON, LOG_FORMATS, MEMORY_AUTO, letter};
+use surface::parameter::{Parameters, value};
+use surface::program::{Called, program};
 use surface::version::VARNISH_BANNER;
 use tls_file::TlsFile;
 use vcl::{ReadFile, SystemFiles};
 
-/// As what the daemon was started. It decides the defaults of parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// `varnishd`: the habits of Varnish.
-    Varnishd,
-    /// `copal daemon`: RFC 9111.
-    Copal,
-}
-
-impl Role {
-    /// The default values of parameters.
-    #[must_use]
-    pub fn defaults(self) -> Parameters {
-        let stock = Parameters::default();
-        match self {
-            Role::Varnishd => stock,
-            Role::Copal => Parameters {
-                http_policy: "rfc".to_owned(),
-                eviction_policy: EvictionPolicy::S3Fifo.name().to_owned(),
-                storage_placement: "tiers".to_owned(),
-                feature: stock.feature | feature::HTTP2,
-                backend_follow_dns: "system".to_owned(),
-                backend_error_reasons: true,
-                client_half_close: true,
-                waiting_timeout: 300.0,
-                ..stock
-            },
-        }
-    }
-}
-
-/// How the daemon runs.
+/// Way in which the daemon runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// In the background.
@@ -94,7 +71,7 @@ pub struct VclArgument {
 pub enum SecretArgument {
     /// Create one in the work directory.
     Generated,
-    /// No secret: nobody is asked for one.
+    /// No secret: the CLI does not authenticate.
     None,
     /// This file.
     File(PathBuf),
@@ -114,8 +91,8 @@ pub struct CliAddress {
 /// A complete command line.
 #[derive(Clone, Debug)]
 pub struct Arguments {
-    /// As what it was started.
-    pub role: Role,
+    /// Command under which it was started.
+    pub called: Called,
     /// Foreground or not.
     pub mode: Mode,
     /// `-a`, and the frontends of `-A`.
@@ -124,10 +101,22 @@ pub struct Arguments {
     pub acme: Option<AcmeArgument>,
     /// The certificates to order.
     pub certificates: Vec<Wanted>,
+    /// `-o metrics`.
+    pub metrics: Vec<MetricsAddress>,
+    /// `-o access-log`, checked.
+    pub access_logs: Vec<String>,
+    /// `-o vsl`.
+    pub log_layout: Layout,
+    /// `-o otlp` and its like, as arguments of `copal observe`.
+    pub traces: Vec<String>,
     /// `-A`.
     pub tls_file: Option<TlsFile>,
     /// `-f` and `-b`; the last one becomes active.
     pub vcls: Vec<VclArgument>,
+    /// `-b`, as written.
+    pub backend: Option<String>,
+    /// `-b` next to `-f`: the backend, in VCL, of every VCL that defines none.
+    pub default_backend: Option<String>,
     /// `-i`.
     pub identity: Option<String>,
     /// `-I`: name and content.
@@ -152,111 +141,116 @@ pub struct Arguments {
     pub cli_masters: Vec<CliAddress>,
     /// `--log-format`.
     pub log_format: LogFormat,
-    /// `--memory`: how much all of it may take, in bytes; `None` = what there is.
+    /// `--memory`: limit of the total memory, in bytes; `None` = the available memory.
     pub memory_bytes: Option<u64>,
     /// `-h`, for the identification only.
     pub hasher: String,
 }
 
-/// What a command line asks for.
+/// Result of a parsed command line.
 #[derive(Debug)]
 pub enum Parsed {
-    /// To run.
+    /// Run the daemon.
     Run(Box<Arguments>),
-    /// To print this and exit.
+    /// Print this and exit.
     Print {
-        /// What to print on standard output.
+        /// The text to print on standard output.
         text: String,
         /// The exit status.
         status: i32,
     },
 }
 
-/// A mistake in the command line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ArgumentError {
-    /// The message after `Error:`, with the blank or newline that follows it.
-    pub text: String,
-}
-
-impl ArgumentError {
-    /// A message on one line, with a hint where to find help.
-    pub fn new(text: impl AsRef<str>) -> ArgumentError {
-        ArgumentError { text: format!(" {}\n(-? gives usage)", text.as_ref()) }
-    }
-
-    /// A message on one line that is not about options.
-    pub fn of_start(text: impl AsRef<str>) -> ArgumentError {
-        ArgumentError { text: format!(" {}", text.as_ref()) }
-    }
-
-    /// A message from another part: about a parameter or a VCL.
-    pub fn of_part(text: impl AsRef<str>) -> ArgumentError {
-        ArgumentError { text: format!("\n{}", text.as_ref()) }
-    }
-}
-
-impl From<String> for ArgumentError {
-    fn from(text: String) -> Self {
-        ArgumentError::new(text)
-    }
-}
-
-impl From<&str> for ArgumentError {
-    fn from(text: &str) -> Self {
-        ArgumentError::new(text)
-    }
-}
-
 /// Parses a command line (without the program's name).
 ///
 /// # Errors
 /// The first mistake.
-pub fn parse(role: Role, arguments: &[OsString]) -> Result<Parsed, ArgumentError> {
-    parse_as(role, arguments, false)
+pub fn parse(called: Called, arguments: &[OsString]) -> Result<Parsed, ArgumentError> {
+    parse_as(called, arguments, false)
 }
 
-/// The same for a successor. It has its VCLs from its predecessor, so the files of `-f` and `-I` are not read: there are no
-/// `vcls` and no `commands`.
+/// The address in `-b http://host:port`, as users write it; other texts are left alone.
+///
+/// # Errors
+/// A URL that says more than an address.
+fn address_of_url(text: &str) -> Result<String, ArgumentError> {
+    let Some((scheme, rest)) = text.split_once("://") else { return Ok(text.to_owned()) };
+    let address = rest.strip_suffix('/').unwrap_or(rest);
+    if scheme.eq_ignore_ascii_case("https") {
+        let host = address.split('/').next().unwrap_or_default();
+        return Err(format!(
+            "-b {text} asks for TLS to the origin, which needs a VCL: backend default {{ .host = \"{host}\"; .port = \"443\"; \
+             .ssl = 1; }}"
+        )
+        .into());
+    }
+    if !scheme.eq_ignore_ascii_case("http") || address.is_empty() || address.contains(['/', '?', '#', '@']) {
+        return Err(format!("-b {text} is a URL: -b takes the address of the origin, as -b 127.0.0.1:8080").into());
+    }
+    Ok(address.to_owned())
+}
+
+/// Parses the command line of a successor. It receives its VCLs from its predecessor, so the files
+/// of `-f` and `-I` are not read: there are no `vcls` and no `commands`.
 ///
 /// # Errors
 /// The first mistake.
-pub fn parse_as_successor(role: Role, arguments: &[OsString]) -> Result<Parsed, ArgumentError> {
-    parse_as(role, arguments, true)
+pub fn parse_as_successor(called: Called, arguments: &[OsString]) -> Result<Parsed, ArgumentError> {
+    parse_as(called, arguments, true)
 }
 
-fn parse_as(role: Role, arguments: &[OsString], is_successor: bool) -> Result<Parsed, ArgumentError> {
+fn parse_as(called: Called, arguments: &[OsString], is_successor: bool) -> Result<Parsed, ArgumentError> {
     if arguments == ["--optstring"] {
         return Ok(Parsed::Print { text: format!("{}\n", letter::optstring()), status: 0 });
     }
     let elements = getopt::elements(arguments, &letter::optstring(), surface::option::DAEMON);
     if elements.contains(&Element::Option('?', None)) {
         // Compat: printing the usage exits with the status of wrong usage.
-        return Ok(Parsed::Print { text: program("daemon").usage(), status: 2 });
+        return Ok(Parsed::Print { text: program("daemon").usage(called), status: 2 });
     }
     if elements.contains(&Element::Long("help", None)) {
-        return Ok(Parsed::Print { text: program("daemon").usage(), status: 0 });
+        return Ok(Parsed::Print { text: program("daemon").usage(called), status: 0 });
     }
     if elements.contains(&Element::Long("version", None)) {
-        return Ok(Parsed::Print { text: version(), status: 0 });
+        return Ok(Parsed::Print { text: version(called), status: 0 });
     }
-    if let Some(text) = information(role, &elements)? {
+    if let Some(text) = information(called, &elements)? {
         return Ok(Parsed::Print { text, status: 0 });
     }
     let mut given = Given::collect(elements)?;
-    given.check_conflicts()?;
+    if called == Called::Copal {
+        given.backend = given.backend.map(|text| address_of_url(&text)).transpose()?;
+    }
+    given.check_conflicts(called)?;
+    given.backend_text.clone_from(&given.backend);
+    given.default_backend = match &given.backend {
+        Some(backend) if !given.files.is_empty() => Some(vcl::backend_option(backend)),
+        _ => None,
+    };
     if is_successor {
         (given.files, given.backend, given.commands) = (Vec::new(), None, None);
     }
-    given.complete(role).map(|arguments| Parsed::Run(Box::new(arguments)))
+    given.complete(called).map(|arguments| Parsed::Run(Box::new(arguments)))
 }
 
-fn version() -> String {
-    format!("varnishd ({VARNISH_BANNER})\nCopal {}\n", surface::version::COPAL_VERSION)
+fn version(called: Called) -> String {
+    let own = surface::version::COPAL_VERSION;
+    match called {
+        Called::Stock => format!(
+            "varnishd ({VARNISH_BANNER})
+Copal {own}
+"
+        ),
+        Called::Copal => format!(
+            "copal {own}
+with the interfaces of {VARNISH_BANNER}
+"
+        ),
+    }
 }
 
 /// `-V` and `-x`, which print something and exit.
-fn information(role: Role, elements: &[Element]) -> Result<Option<String>, ArgumentError> {
+fn information(called: Called, elements: &[Element]) -> Result<Option<String>, ArgumentError> {
     for (index, element) in elements.iter().enumerate() {
         let Element::Option(letter @ ('V' | 'x'), value) = element else {
             continue;
@@ -269,8 +263,8 @@ fn information(role: Role, elements: &[Element]) -> Result<Option<String>, Argum
         }
         let what = value.as_deref().map(getopt::text).unwrap_or_default();
         return match letter {
-            'V' => Ok(Some(version())),
-            _ => dump::dump(role, &what).map(Some).ok_or_else(|| "Invalid -x argument".into()),
+            'V' => Ok(Some(version(called))),
+            _ => dump::dump(called, &what).map(Some).ok_or_else(|| "Invalid -x argument".into()),
         };
     }
     Ok(None)
@@ -283,6 +277,8 @@ struct Given {
     debug: bool,
     foreground: bool,
     backend: Option<String>,
+    backend_text: Option<String>,
+    default_backend: Option<String>,
     files: Vec<OsString>,
     commands: Option<OsString>,
     identity: Option<String>,
@@ -335,7 +331,11 @@ impl Given {
                     continue;
                 }
                 Element::Long(..) => continue,
-                Element::UnknownLong(name) => return Err(format!("invalid option -- '--{name}'").into()),
+                Element::UnknownLong(name) => {
+                    let near = nearest(&name, DAEMON.iter().map(|row| row.name));
+                    let detail = near.map(|near| format!("did you mean --{near}?"));
+                    return Err(ArgumentError::new(format!("invalid option -- '--{name}'")).with_detail(detail));
+                }
                 Element::IncompleteLong(name) => {
                     return Err(format!("option requires an argument -- '--{name}'").into());
                 }
@@ -380,13 +380,19 @@ impl Given {
         Ok(given)
     }
 
-    fn check_conflicts(&self) -> Result<(), ArgumentError> {
+    fn check_conflicts(&self, called: Called) -> Result<(), ArgumentError> {
         let has_vcl = self.backend.is_some() || !self.files.is_empty();
         if let Some(operand) = &self.operand {
             return Err(format!("Too many arguments ({operand}...)").into());
         }
-        if self.backend.is_some() && !self.files.is_empty() {
+        let are_apart = called == Called::Stock || self.files.iter().all(|file| file.is_empty());
+        if are_apart && self.backend.is_some() && !self.files.is_empty() {
             return Err("Only one of -b or -f can be specified".into());
+        }
+        // The system reads a bare number as an IPv4 address: 8080 is 0.0.31.144.
+        let is_bare = |text: &String| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if let Some(port) = self.backend.as_ref().filter(|text| called == Called::Copal && is_bare(text)) {
+            return Err(format!("-b {port} has no host: a port of this machine is -b 127.0.0.1:{port}").into());
         }
         if self.debug && self.foreground {
             return Err("Only one of -d or -F can be specified".into());
@@ -406,9 +412,10 @@ impl Given {
         Ok(())
     }
 
-    fn complete(self, role: Role) -> Result<Arguments, ArgumentError> {
+    fn complete(mut self, called: Called) -> Result<Arguments, ArgumentError> {
         if self.cli_listeners.iter().any(String::is_empty) {
-            // This must not mean "any address": an unset variable in a start script must not open the CLI to the world.
+            // This must not mean "any address": an unset variable in a start script must not open
+            // the CLI to the world.
             return Err("Could not resolve -T argument to address\n\tName or service not known".into());
         }
         let jail = jail::parse(self.jail.as_deref())?;
@@ -418,10 +425,14 @@ impl Given {
         }
         let storages = storage::parse(&self.storages)?;
         let (listeners, tls_file) = parse_listeners(&self.listeners, self.tls_file.as_deref())?;
+        let metrics = metrics::take(&mut self.options)?;
+        let access_logs = metrics::take_access_logs(&mut self.options)?;
+        let log_layout = log_layout::take(&mut self.options)?;
+        let traces = metrics::take_traces(&mut self.options)?;
         let acme = acme::parse(&self.options)?;
         let of_listeners = listeners.iter().map(|listener| (listener.name.as_str(), &listener.acme[..]));
         let certificates = acme::wanted(acme.as_ref(), of_listeners)?;
-        let (parameters, protected) = apply(role, &self.settings, &storages.names())?;
+        let (parameters, protected) = apply(called, &self.settings, &storages.names())?;
         let vcls = read_vcls(&self.files, self.backend.as_deref(), &parameters.vcl_path, &jail)?;
         let commands = match &self.commands {
             None => None,
@@ -450,13 +461,19 @@ impl Given {
             _ => Mode::Background,
         };
         Ok(Arguments {
-            role,
+            called,
             mode,
             listeners,
             acme,
             certificates,
+            metrics,
+            access_logs,
+            log_layout,
+            traces,
             tls_file,
             vcls,
+            backend: self.backend_text,
+            default_backend: self.default_backend,
             identity: self.identity,
             commands,
             jail,
@@ -498,7 +515,8 @@ fn check_hasher(text: &str) -> Result<String, ArgumentError> {
     }
 }
 
-/// The listeners of `-a` and of `-A`. Compat: without any `-a` there is the default one beside those of `-A`.
+/// The listeners of `-a` and of `-A`. Compat: without any `-a` there is the default one in addition
+/// to those of `-A`.
 fn parse_listeners(
     texts: &[String],
     tls_file: Option<&OsStr>,
@@ -525,20 +543,21 @@ fn parse_listeners(
 }
 
 fn apply(
-    role: Role,
+    called: Called,
     settings: &[Setting],
     storages: &[String],
 ) -> Result<(Parameters, BTreeSet<String>), ArgumentError> {
-    let defaults = role.defaults();
+    let defaults = default_parameters(called);
     let mut parameters = defaults.clone();
     let mut protected = BTreeSet::new();
-    // Compat: `-r` protects against what stands behind it.
+    // Compat: `-r` protects against the options that follow it.
     for setting in settings {
         let (name, text) = match setting {
             Setting::Protect(names) => {
                 for name in names.split([',', ' ']).filter(|name| !name.is_empty()) {
-                    let row =
-                        value::row(name).ok_or_else(|| ArgumentError::of_part(format!("Unknown parameter {name}")))?;
+                    let row = value::row(name).ok_or_else(|| {
+                        ArgumentError::of_part(format!("Unknown parameter {name}")).with_detail(meant(name))
+                    })?;
                     protected.insert(row.name.to_owned());
                 }
                 continue;
@@ -549,27 +568,40 @@ fn apply(
             return Err(ArgumentError::of_part(format!("parameter \"{name}\" is protected.")));
         }
         value::set(&mut parameters, &defaults, name, text, storages)
-            .map_err(|error| ArgumentError::of_part(error.text()))?;
+            .map_err(|error| ArgumentError::of_part(error.text()).with_detail(error.unknown_name().and_then(meant)))?;
     }
     Ok((parameters, protected))
 }
 
-/// Reads the `-f` files, searching `vcl_path`, or creates the VCL for `-b`.
+/// Question about the parameter that was probably meant.
+fn meant(name: &str) -> Option<String> {
+    value::nearest_name(name).map(|near| format!("did you mean {near}?"))
+}
+
+/// Reads the `-f` files, searching `vcl_path` and the current directory, or creates the VCL for
+/// `-b`.
 fn read_vcls(
     files: &[OsString],
     backend: Option<&str>,
     vcl_path: &str,
     jail: &Jail,
 ) -> Result<Vec<VclArgument>, ArgumentError> {
-    if let Some(backend) = backend {
-        let text = backend_vcl(backend).into_bytes();
-        return Ok(vec![VclArgument { name: "boot".to_owned(), source_name: "<-b argument>".to_owned(), text }]);
+    if let Some(backend) = backend.filter(|_| files.is_empty()) {
+        let text = format!("vcl 4.1;\n{}", vcl::backend_option(backend)).into_bytes();
+        let source_name = vcl::BACKEND_OPTION_NAME.to_owned();
+        return Ok(vec![VclArgument { name: "boot".to_owned(), source_name, text }]);
     }
     let files: Vec<&OsString> = files.iter().filter(|file| !file.is_empty()).collect();
     let mut vcls = Vec::new();
     for (index, file) in files.iter().enumerate() {
-        let (source_name, text) = read_vcl(Path::new(file), vcl_path, jail).map_err(|error| {
-            ArgumentError::new(format!("Cannot read -f file '{}' ({})", getopt::text(file), reason(&error)))
+        let here = std::env::current_dir().ok();
+        let path = Path::new(file);
+        let (source_name, text) = read_vcl(path, vcl_path, here.as_deref(), jail).map_err(|error| {
+            let why = format!("Cannot read -f file '{}' ({})", getopt::text(file), reason(&error));
+            let is_searched = error.kind() == io::ErrorKind::NotFound && !path.is_absolute();
+            let detail = is_searched.then(|| format!("looked in {}", places(vcl_path, here.as_deref())));
+            let why = closed_jail(&error, jail).map_or(why.clone(), |jail| format!("{why}\n\t{jail}"));
+            ArgumentError::of_system(why).with_detail(detail)
         })?;
         let name = if files.len() == 1 { "boot".to_owned() } else { format!("boot{index}") };
         vcls.push(VclArgument { name, source_name, text });
@@ -577,17 +609,38 @@ fn read_vcls(
     Ok(vcls)
 }
 
-/// Finds and reads a VCL file: in the directories of `vcl_path`, unless its path is absolute. Returns its path and text.
-/// Compat: this is done with the rights of the jail's user, at the start too.
-///
-/// # Errors
-/// Why it can't be read.
-pub fn read_vcl(file: &Path, vcl_path: &str, jail: &Jail) -> io::Result<(String, Vec<u8>)> {
-    rights::with(jail.reader(), || find_vcl(file, vcl_path))?
+/// Explanation of a failed change of user, which is not a fault of the file: root without
+/// capabilities, as in a container that drops them all.
+fn closed_jail(error: &io::Error, jail: &Jail) -> Option<String> {
+    let reader = jail.reader().filter(|_| error.raw_os_error() == Some(nix::errno::Errno::EPERM as i32))?;
+    let user = reader.user;
+    Some(format!("the jail may not become user {user} (CAP_SETUID, CAP_SETGID): -j none does without"))
 }
 
-fn find_vcl(file: &Path, vcl_path: &str) -> io::Result<(String, Vec<u8>)> {
-    let mut candidates = vcl_path.split(':').filter(|part| !part.is_empty()).map(|part| Path::new(part).join(file));
+/// The directories that are searched, for a message.
+fn places(vcl_path: &str, here: Option<&Path>) -> String {
+    let mut places: Vec<String> = vcl_path.split(':').filter(|part| !part.is_empty()).map(str::to_owned).collect();
+    places.extend(here.map(|here| format!("the current directory {}", here.display())));
+    match places.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => "no directory".to_owned(),
+    }
+}
+
+/// Finds and reads a VCL file: in the directories of `vcl_path` and then in `here`, unless its path
+/// is absolute. Returns its path and text. Compat: this is done with the rights of the jail's user,
+/// at the start too.
+///
+/// # Errors
+/// The reason why it cannot be read.
+pub fn read_vcl(file: &Path, vcl_path: &str, here: Option<&Path>, jail: &Jail) -> io::Result<(String, Vec<u8>)> {
+    rights::with(jail.reader(), || find_vcl(file, vcl_path, here))?
+}
+
+fn find_vcl(file: &Path, vcl_path: &str, here: Option<&Path>) -> io::Result<(String, Vec<u8>)> {
+    let searched = vcl_path.split(':').filter(|part| !part.is_empty()).map(Path::new).chain(here);
+    let mut candidates = searched.map(|part| part.join(file));
     let path = if file.is_absolute() {
         file.to_owned()
     } else {
@@ -597,26 +650,6 @@ fn find_vcl(file: &Path, vcl_path: &str) -> io::Result<(String, Vec<u8>)> {
     };
     let text = SystemFiles.read(&path)?;
     Ok((path.to_string_lossy().into_owned(), text))
-}
-
-/// The VCL that `-b` stands for.
-fn backend_vcl(backend: &str) -> String {
-    let quoted = |text: &str| text.replace(['"', '\n'], "");
-    if backend.eq_ignore_ascii_case("none") {
-        return "vcl 4.1;\n\nbackend default none;\n".to_owned();
-    }
-    if backend.starts_with('/') {
-        return format!("vcl 4.1;\nbackend default {{\n    .path = \"{}\";\n}}\n", quoted(backend));
-    }
-    let HostPort { host, port } = address::split(backend);
-    let port = port.map(|port| format!("    .port = \"{}\";\n", quoted(&port))).unwrap_or_default();
-    let host = quoted(&host.unwrap_or_default());
-    format!("vcl 4.1;\nbackend default {{\n    .host = \"{host}\";\n{port}}}\n")
-}
-
-/// The path from the root; as it is if there is no working directory.
-pub(crate) fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 fn parse_cli_listeners(texts: &[String]) -> Result<Vec<CliAddress>, ArgumentError> {

@@ -1,8 +1,8 @@
 //! The sockets of the CLI, TCP and Unix-domain, and its limited number of connections.
 //!
-//! When all places are taken, a new client gets the place of the one that has been connected longest without showing
-//! that it knows the secret; only if all of them have shown it, the newcomer is refused. So clients that may not command
-//! cannot keep out those that may.
+//! When all places are taken, a new client replaces the oldest connection that has not
+//! authenticated; only if all have authenticated, the new client is refused. So unauthorized
+//! clients cannot keep out authorized ones.
 
 use crate::arguments::CliAddress;
 use crate::socket_file::{self, SocketFile};
@@ -21,7 +21,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::Notify;
 
-/// How many pending connections the kernel holds for us.
+/// Listen backlog.
 const BACKLOG: i32 = 10;
 /// Permission bits of a Unix-domain socket.
 const UNIX_MODE: u32 = 0o660;
@@ -48,7 +48,7 @@ impl HeldCliListener {
     /// The listener again, in the process that now owns it.
     ///
     /// # Errors
-    /// It is not what it should be.
+    /// The descriptor is not the expected socket.
     pub fn take_over(self) -> Result<CliListener, String> {
         let socket = socket2::Socket::from(self.descriptor);
         let address = socket.local_addr().ok().filter(|_| socket.is_listener().unwrap_or(false));
@@ -64,7 +64,8 @@ impl HeldCliListener {
     }
 }
 
-/// Opens every `-T` address; addresses of one argument that are not available are skipped as long as one is.
+/// Opens every `-T` address; addresses of one argument that are not available are skipped as long
+/// as one is.
 ///
 /// # Errors
 /// The message for the operator.
@@ -109,7 +110,7 @@ fn open_unix(path: &Path, administrators: Option<u32>) -> io::Result<CliListener
 }
 
 impl CliListener {
-    /// The line that tells tools where the CLI is.
+    /// The address line by which tools find the CLI.
     #[must_use]
     pub fn place(&self) -> Option<String> {
         match self {
@@ -120,7 +121,7 @@ impl CliListener {
         }
     }
 
-    /// The file of a Unix-domain socket that was handed over is ours from now on.
+    /// From now on the file of a passed Unix-domain socket is ours.
     pub fn own(&self) {
         if let CliListener::Unix(file, _) = self {
             file.own();
@@ -130,7 +131,7 @@ impl CliListener {
     /// Another descriptor, for a successor.
     ///
     /// # Errors
-    /// Whatever the system reports.
+    /// Errors of the system.
     pub fn hold(&self) -> io::Result<HeldCliListener> {
         Ok(match self {
             CliListener::Tcp(listener) => HeldCliListener { path: None, descriptor: listener.try_clone()?.into() },
@@ -176,7 +177,7 @@ impl WatchedListener {
     }
 }
 
-/// Where a `-M` connection goes.
+/// Target of a `-M` connection.
 #[derive(Debug)]
 pub enum CliTarget {
     /// To an address.
@@ -186,7 +187,7 @@ pub enum CliTarget {
 }
 
 impl CliTarget {
-    /// All targets that an argument stands for.
+    /// All targets that an argument names.
     #[must_use]
     pub fn of(argument: &CliAddress) -> Vec<CliTarget> {
         let addresses = argument.addresses.iter().copied().map(CliTarget::Address);
@@ -267,12 +268,13 @@ struct Inner {
     next: Cell<u64>,
     /// Bytes of incomplete commands, for all connections together.
     pending_bytes: Cell<usize>,
-    /// Connections that have not shown the secret yet, oldest first.
+    /// Connections that have not authenticated yet, oldest first.
     strangers: RefCell<VecDeque<(u64, Rc<Notify>)>>,
 }
 
 impl Connections {
-    /// A place for a new connection, if necessary that of one without the secret; `None` when there is no such place.
+    /// Takes a place for a new connection, if necessary from one that has not authenticated; `None`
+    /// if there is none.
     #[must_use]
     pub fn enter(&self) -> Option<Place> {
         if self.inner.count.get() >= CLI_CONNECTIONS_MAX {
@@ -298,20 +300,20 @@ pub struct Place {
 }
 
 impl Place {
-    /// Reports how many bytes of an incomplete command its connection holds; `false` when, together with the others',
-    /// that is too much.
+    /// Reports the bytes of an incomplete command that its connection holds; `false` if the total
+    /// of all connections is over the limit.
     pub fn hold(&self, bytes: usize) -> bool {
         let others = self.inner.pending_bytes.get() - self.pending_bytes.replace(bytes);
         self.inner.pending_bytes.set(others + bytes);
         others + bytes <= CLI_COMMAND_BYTES_MAX
     }
 
-    /// The client has shown the secret: nobody can take its place any more.
+    /// The client has authenticated: its place can no longer be taken.
     pub fn keep(&self) {
         self.inner.strangers.borrow_mut().retain(|(number, _)| *number != self.number);
     }
 
-    /// Waits until the place is given to somebody else.
+    /// Waits until the place is given to another connection.
     pub async fn displaced(&self) {
         self.displaced.notified().await;
     }
@@ -330,7 +332,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_of_commands_is_bounded_over_all_connections() {
+    fn memory_of_commands_is_bounded_over_all_connections() {
         let connections = Connections::default();
         let (one, other) = (connections.enter().unwrap(), connections.enter().unwrap());
         assert!(one.hold(CLI_COMMAND_BYTES_MAX) && !other.hold(1));
@@ -342,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newcomer_gets_the_place_of_the_oldest_stranger_and_of_nobody_else() {
+    fn new_connection_replaces_only_the_oldest_unauthenticated_one() {
         let connections = Connections::default();
         let mut places: Vec<Place> = (0..CLI_CONNECTIONS_MAX).map(|_| connections.enter().unwrap()).collect();
         places[0].keep();

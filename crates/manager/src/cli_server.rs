@@ -1,8 +1,10 @@
-//! The CLI over the network: `-T` listeners, `-M` connections out, standard input under `-d`, the `-I` file.
+//! The CLI over the network: `-T` listeners, `-M` connections out, standard input under `-d`, the
+//! `-I` file.
 //!
-//! Every connection is a task of its own, so that a slow or silent client harms nobody. Limits: the number of
-//! connections, of which those that have not shown the secret give way; until then a short time and short lines; a
-//! bounded time for a client to take a reply. Sockets and places → `cli_connections.rs`.
+//! Each connection is a task of its own, so a slow or silent client affects no other. Limits: the
+//! number of connections, of which unauthenticated ones give way; before authentication, a short
+//! time and short lines; a bounded time for a client to take a reply. Sockets and places →
+//! `cli_connections.rs`.
 
 use crate::arguments::CliAddress;
 use crate::cli_connections::{CliListener, CliStream, CliTarget, Place};
@@ -32,7 +34,7 @@ const RECONNECT: (Duration, Duration) = (Duration::from_millis(100), Duration::f
 /// Serves a `-T` listener for ever.
 ///
 /// # Errors
-/// When the listener can't be watched.
+/// The listener cannot be watched.
 pub async fn accept(manager: Rc<Manager>, listener: CliListener) -> std::io::Result<()> {
     let listener = listener.watch()?;
     let mut is_said = false;
@@ -120,7 +122,8 @@ async fn serve(
             let is_upgrade =
                 matches!(&event, Event::Command(it) if it.words.first().is_some_and(|verb| verb == "upgrade"));
             let response = respond(manager, session, event, ends).await;
-            // What came together with the secret is not cut off by strangers.
+            // Commands that arrived together with the secret are not cut off by unauthenticated
+            // clients.
             if session.is_authenticated() {
                 place.keep();
             }
@@ -232,8 +235,8 @@ pub async fn standard_input(manager: &Rc<Manager>) {
     }
 }
 
-/// Standard input as it arrives. A separate thread reads it: nothing else can wait for a terminal, a pipe and a file
-/// alike, and a thread that waits for ever must not keep the process from ending.
+/// Standard input as it arrives. A separate thread reads it: nothing else can wait for a terminal,
+/// a pipe and a file alike, and a thread that waits for ever must not keep the process from ending.
 fn read_standard_input() -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel(4);
     std::thread::spawn(move || {

@@ -1,7 +1,8 @@
-//! The commands of the CLI: checks them against their table rows, and executes the manager's own. The worker's are
-//! passed on.
+//! The commands of the CLI: checks them against their table rows, and executes the manager's own.
+//! The worker's are passed on.
 
 mod acme;
+mod call;
 mod parameters;
 mod tls;
 mod vcl;
@@ -10,43 +11,23 @@ use crate::clock::now;
 use crate::handover::predecessor;
 use crate::life;
 use crate::report::Level;
-use crate::state::{ChildState, Count, Manager};
-use cli_proto::json::{JsonReply, string};
+use crate::state::{ChildState, Manager};
+use cli_proto::json::string;
 use cli_proto::response::{Response, status};
 use cli_proto::server::UNKNOWN_REQUEST;
+use control::messages::Request;
 use std::rc::Rc;
-use surface::cli::{COMMANDS, CommandRow, Process, command};
-use worker::control::Request;
+use surface::cli::{COMMANDS, CommandRow, Executor, ManagerCommand, command};
+use surface::counter::Mgt;
+use surface::nearest::nearest;
+use surface::program::Called;
+use tls::TlsCommand;
 
+pub(super) use call::Call;
 pub use vcl::load_at_start;
 
-/// One command being executed.
-struct Call<'a> {
-    manager: &'a Rc<Manager>,
-    /// All words, for the head of a JSON reply.
-    words: &'a [String],
-    /// The words after the verb and `-j`.
-    arguments: &'a [String],
-    /// The words that are not UTF-8, as received.
-    octets: &'a [(usize, Vec<u8>)],
-    json: bool,
-}
-
-impl Call<'_> {
-    /// An argument, as the bytes that were sent.
-    fn argument_octets(&self, index: usize) -> Vec<u8> {
-        let place = index + self.words.len() - self.arguments.len();
-        let octets = self.octets.iter().find(|(at, _)| *at == place);
-        octets.map_or_else(|| self.arguments[index].clone().into_bytes(), |(_, octets)| octets.clone())
-    }
-
-    fn json_reply(&self, version: u32) -> JsonReply {
-        JsonReply::new(version, self.words, now())
-    }
-}
-
-/// Executes one command and returns its reply, not yet cut to `cli_limit`. `octets` are the words that are not UTF-8,
-/// with their positions.
+/// Executes one command and returns its reply, not yet cut to `cli_limit`. `octets` are the words
+/// that are not UTF-8, with their positions.
 pub async fn execute(manager: &Rc<Manager>, words: &[String], octets: &[(usize, Vec<u8>)]) -> Response {
     let Some(verb) = words.first() else {
         return Response::new(status::SYNTAX, "Empty CLI command.\n");
@@ -57,9 +38,9 @@ pub async fn execute(manager: &Rc<Manager>, words: &[String], octets: &[(usize, 
     if !verb.starts_with(|letter: char| letter.is_ascii_lowercase()) {
         return Response::new(status::UNKNOWN, UNKNOWN_REQUEST);
     }
-    let row = command(verb).filter(|row| row.process == Process::Manager || manager.running_worker().is_some());
+    let row = command(verb).filter(|row| is_known(row, manager.running_worker().is_some()));
     let Some(row) = row else {
-        return Response::new(status::UNKNOWN, unknown(manager));
+        return Response::new(status::UNKNOWN, format!("{}{}", unknown(manager), meant(manager, verb)));
     };
     let json = words.get(1).is_some_and(|word| word == "-j");
     if json && !row.json {
@@ -73,9 +54,17 @@ pub async fn execute(manager: &Rc<Manager>, words: &[String], octets: &[(usize, 
         return Response::new(status::TOO_MANY, "Too many parameters\n");
     }
     let call = Call { manager, words, arguments, octets, json };
-    match row.process {
-        Process::Manager => call.manage(row).await,
-        Process::Worker => call.forward().await,
+    match row.executor {
+        Executor::Manager(command) => call.manage(command).await,
+        Executor::Worker(_) => call.forward().await,
+    }
+}
+
+/// The commands of the worker are unknown while there is none.
+fn is_known(row: &CommandRow, worker_runs: bool) -> bool {
+    match row.executor {
+        Executor::Manager(_) => true,
+        Executor::Worker(_) => worker_runs,
     }
 }
 
@@ -87,45 +76,61 @@ fn unknown(manager: &Manager) -> &'static str {
     }
 }
 
+/// Question about the command that was probably meant. Compat: `varnishd` asks nothing.
+fn meant(manager: &Manager, verb: &str) -> String {
+    if manager.arguments.called == Called::Stock {
+        return String::new();
+    }
+    let worker_runs = manager.running_worker().is_some();
+    let known = COMMANDS.iter().filter(|row| !row.hidden && is_known(row, worker_runs));
+    let near = nearest(verb, known.map(|row| row.verb));
+    near.map(|near| format!("\nDid you mean {near}?")).unwrap_or_default()
+}
+
 impl Call<'_> {
-    async fn manage(self, row: &CommandRow) -> Response {
-        match row.verb {
-            "acme.list" => self.acme_list(),
-            "acme.renew" => self.acme_renew(),
-            // A client that is already trusted was not challenged: with a secret, any answer is wrong.
-            "auth" if self.manager.secret.is_some() => Response::new(status::CLOSE, ""),
-            "auth" => Response::new(status::CANNOT, "Secret file not configured\n"),
-            "banner" => {
+    async fn manage(self, command: ManagerCommand) -> Response {
+        match command {
+            ManagerCommand::AcmeList => self.acme_list(),
+            ManagerCommand::AcmeRenew => self.acme_renew(),
+            // A client that is already authenticated was not challenged: with a secret, any answer
+            // is wrong.
+            ManagerCommand::Auth if self.manager.secret.is_some() => Response::new(status::CLOSE, ""),
+            ManagerCommand::Auth => Response::new(status::CANNOT, "Secret file not configured\n"),
+            ManagerCommand::Banner => {
                 let worker_runs = self.manager.running_worker().is_some();
                 Response::ok(crate::platform::banner(&self.manager.identification, worker_runs))
             }
-            "debug.panic.master" => std::process::abort(),
-            "help" => self.help(),
-            "panic.clear" => self.panic_clear(),
-            "panic.show" => self.panic_show(),
-            "param.reset" => self.parameter_reset().await,
-            "param.set" => self.parameter_set().await,
-            "param.show" => self.parameter_show(),
-            "pid" => self.pid(),
-            "ping" => self.ping(),
-            "quit" => Response::new(status::CLOSE, "Closing CLI connection"),
-            "start" => self.start().await,
-            "status" => self.status(),
-            "stop" => self.stop().await,
-            "storage.list" => self.storage_list(),
-            verb if verb.starts_with("tls.cert.") => self.tls(verb).await,
-            "upgrade" => self.upgrade().await,
-            "vcl.deps" => self.vcl_deps(),
-            "vcl.discard" => self.vcl_discard().await,
-            "vcl.inline" => self.vcl_inline().await,
-            "vcl.label" => self.vcl_label().await,
-            "vcl.list" => self.vcl_list().await,
-            "vcl.load" => self.vcl_load().await,
-            "vcl.show" => self.vcl_show(),
-            "vcl.state" => self.vcl_state().await,
-            "vcl.symtab" => self.vcl_symtab(),
-            "vcl.use" => self.vcl_use().await,
-            _ => Response::new(status::UNIMPLEMENTED, "Unimplemented\n"),
+            ManagerCommand::DebugPanicMaster => std::process::abort(),
+            ManagerCommand::Help => self.help(),
+            ManagerCommand::PanicClear => self.panic_clear(),
+            ManagerCommand::PanicShow => self.panic_show(),
+            ManagerCommand::ParamReset => self.parameter_reset().await,
+            ManagerCommand::ParamSet => self.parameter_set().await,
+            ManagerCommand::ParamShow => self.parameter_show(),
+            ManagerCommand::Pid => self.pid(),
+            ManagerCommand::Ping => self.ping(),
+            ManagerCommand::Quit => Response::new(status::CLOSE, "Closing CLI connection"),
+            ManagerCommand::Start => self.start().await,
+            ManagerCommand::Status => self.status(),
+            ManagerCommand::Stop => self.stop().await,
+            ManagerCommand::StorageList => self.storage_list(),
+            ManagerCommand::TlsCertCommit => self.tls(TlsCommand::Commit).await,
+            ManagerCommand::TlsCertDiscard => self.tls(TlsCommand::Discard).await,
+            ManagerCommand::TlsCertList => self.tls(TlsCommand::List).await,
+            ManagerCommand::TlsCertLoad => self.tls(TlsCommand::Load).await,
+            ManagerCommand::TlsCertReload => self.tls(TlsCommand::Reload).await,
+            ManagerCommand::TlsCertRollback => self.tls(TlsCommand::Rollback).await,
+            ManagerCommand::Upgrade => self.upgrade().await,
+            ManagerCommand::VclDeps => self.vcl_deps(),
+            ManagerCommand::VclDiscard => self.vcl_discard().await,
+            ManagerCommand::VclInline => self.vcl_inline().await,
+            ManagerCommand::VclLabel => self.vcl_label().await,
+            ManagerCommand::VclList => self.vcl_list().await,
+            ManagerCommand::VclLoad => self.vcl_load().await,
+            ManagerCommand::VclShow => self.vcl_show(),
+            ManagerCommand::VclState => self.vcl_state().await,
+            ManagerCommand::VclSymtab => self.vcl_symtab(),
+            ManagerCommand::VclUse => self.vcl_use().await,
         }
     }
 
@@ -140,7 +145,7 @@ impl Call<'_> {
 
     fn help(self) -> Response {
         let worker_runs = self.manager.running_worker().is_some();
-        let known = |row: &&CommandRow| row.process == Process::Manager || worker_runs;
+        let known = |row: &&CommandRow| is_known(row, worker_runs);
         if self.json {
             let mut reply = self.json_reply(2);
             COMMANDS.iter().filter(known).for_each(|row| reply.push("\n  ", &help_json(row)));
@@ -157,7 +162,7 @@ impl Call<'_> {
             Some(flag) if flag.starts_with('-') => Response::new(status::UNKNOWN, "Unknown flag\n"),
             Some(verb) => match command(verb).filter(known) {
                 Some(row) => Response::ok(format!("{}\n{}\n", row.syntax, row.help)),
-                None => Response::new(status::UNKNOWN, UNKNOWN_REQUEST),
+                None => Response::new(status::UNKNOWN, format!("{UNKNOWN_REQUEST}{}", meant(self.manager, verb))),
             },
         }
     }
@@ -268,7 +273,7 @@ impl Call<'_> {
     fn panic_clear(self) -> Response {
         match self.arguments.first().map(String::as_str) {
             None => {}
-            Some("-z") => self.manager.clear_count(Count::ChildPanic),
+            Some("-z") => self.manager.clear_count(Mgt::ChildPanic),
             Some(other) => return Response::new(status::PARAMETER, format!("Unknown parameter \"{other}\".")),
         }
         // Compat: with -z there is always something to clear: the counter.
@@ -293,7 +298,8 @@ fn help_json(row: &CommandRow) -> String {
     )
 }
 
-/// Asks a running worker; `None` when there is none. A worker that does not answer is killed.
+/// Sends a request to a running worker; `None` if there is none. A worker that does not answer is
+/// killed.
 async fn ask_worker(manager: &Rc<Manager>, request: Request) -> Option<Response> {
     let worker = manager.running_worker()?;
     match worker.link.ask(request, manager.reply_timeout()).await {

@@ -2,13 +2,15 @@
 
 mod listing;
 
-use crate::arguments::jail::{Jail, Reader};
+use crate::arguments::Arguments;
+use crate::arguments::jail::Reader;
 use crate::rights;
 use crate::state::Manager;
 use crate::vcl_files::{Recorder, VclFiles};
 use crate::vcl_table::Loaded;
 use std::path::PathBuf;
 use surface::parameter::{NAMES_FIXED, Parameters};
+use surface::program::Called;
 use vcl::{CompileOptions, SourceText};
 
 /// Everything that a compilation depends on.
@@ -16,7 +18,7 @@ use vcl::{CompileOptions, SourceText};
 pub struct Job {
     source_name: String,
     text: Vec<u8>,
-    /// Files that come before those of the file system.
+    /// Files with precedence over those of the file system.
     files: VclFiles,
     vcl_path: Vec<PathBuf>,
     unsafe_path: bool,
@@ -26,16 +28,18 @@ pub struct Job {
     syntax_min: u8,
     follows_rfc: bool,
     follows_names: bool,
+    version_optional: bool,
+    default_backend: Option<String>,
     /// The rights with which everything is read.
     reader: Option<Reader>,
 }
 
-/// What a compilation yields.
+/// Result of a compilation.
 #[derive(Debug)]
 pub struct Done {
     /// For the table.
     pub loaded: Loaded,
-    /// Messages that are not errors, as they are shown; empty when there are none.
+    /// Messages that are not errors, as they are shown; empty if there are none.
     pub warnings: String,
     /// The program in readable form, for `-C`.
     pub listing: String,
@@ -45,8 +49,7 @@ impl Job {
     /// A job with the manager's current parameters.
     #[must_use]
     pub fn new(manager: &Manager, source_name: String, text: Vec<u8>) -> Job {
-        let mut job = Job::of_parameters(&manager.parameters.borrow(), &manager.arguments.jail, source_name, text);
-        job.storages = manager.arguments.storages.names();
+        let mut job = Job::of_parameters(&manager.parameters.borrow(), &manager.arguments, source_name, text);
         job.labels = manager.vcls.borrow().labels();
         let has_unix_socket = manager.listeners.borrow().iter().any(|listener| listener.path().is_some());
         job.syntax_min = syntax_min(has_unix_socket);
@@ -55,7 +58,7 @@ impl Job {
 
     /// A job for a program that is not running yet (`-C`).
     #[must_use]
-    pub fn of_parameters(parameters: &Parameters, jail: &Jail, source_name: String, text: Vec<u8>) -> Job {
+    pub fn of_parameters(parameters: &Parameters, arguments: &Arguments, source_name: String, text: Vec<u8>) -> Job {
         Job {
             source_name,
             text,
@@ -63,23 +66,18 @@ impl Job {
             vcl_path: parameters.vcl_path.split(':').filter(|part| !part.is_empty()).map(PathBuf::from).collect(),
             unsafe_path: parameters.vcc_unsafe_path,
             err_unref: parameters.vcc_err_unref,
-            storages: Vec::new(),
+            storages: arguments.storages.names(),
             labels: Vec::new(),
             syntax_min: 40,
             follows_rfc: parameters.http_policy == "rfc",
             follows_names: parameters.backend_follow_dns != NAMES_FIXED,
-            reader: jail.reader().cloned(),
+            version_optional: arguments.called == Called::Copal,
+            default_backend: arguments.default_backend.clone(),
+            reader: arguments.jail.reader().cloned(),
         }
     }
 
-    /// Names of the storages, for `-C`.
-    #[must_use]
-    pub fn with_storages(mut self, storages: Vec<String>) -> Job {
-        self.storages = storages;
-        self
-    }
-
-    /// Files that the VCL was compiled from before, and labels that there are.
+    /// Files that the VCL was compiled from before, and the existing labels.
     #[must_use]
     pub fn again(mut self, files: VclFiles, labels: Vec<String>, has_unix_socket: bool) -> Job {
         self.text = files.main.bytes().to_vec();
@@ -89,8 +87,8 @@ impl Job {
         self
     }
 
-    /// Compiles, with the rights of the jail's user: whatever the text names, only what that user may see is read.
-    /// `list` requests the readable form.
+    /// Compiles with the rights of the jail's user: only files that this user may read are read,
+    /// whatever the text names. `list` requests the readable form.
     ///
     /// # Errors
     /// The report for the operator.
@@ -111,6 +109,8 @@ impl Job {
             syntax_min: self.syntax_min,
             follows_rfc: self.follows_rfc,
             follows_names: self.follows_names,
+            version_optional: self.version_optional,
+            default_backend: self.default_backend.as_deref(),
             files: &recorder,
             ..CompileOptions::default()
         };

@@ -1,12 +1,14 @@
 //! The work directory: pid files, the secret, and the two directories of shared memory.
 //!
-//! Owner: this manager alone, by the lock on `_.pid`. What is created here is removed here, except what the tests of
-//! Varnish read after the end (debug bit `vtc_mode`).
+//! Owner: this manager alone, by the lock on `_.pid`. Files created here are removed here, except
+//! those that the tests of Varnish read after the end (debug bit `vtc_mode`).
 //!
-//! In an upgrade a successor inherits the directory. The locks belong to the open files, not to the process, and go over with
-//! their descriptors, so at no time could a third manager come in between. Until its worker serves, the successor changes
-//! nothing that readers see: its index is made in a directory of another name, which then changes places with the present one
-//! ([`WorkDirectory::come_forward`]); a predecessor that goes on after all undoes that ([`WorkDirectory::step_back`]).
+//! In an upgrade a successor inherits the directory. The locks belong to the open files, not to the
+//! process, and go over with their descriptors, so a third manager cannot come in between at any
+//! time. Until its worker serves, the successor changes nothing that readers see: it builds its
+//! index in a directory of another name, which then changes places with the present one
+//! ([`WorkDirectory::come_forward`]); a predecessor that continues after a failed upgrade undoes
+//! that ([`WorkDirectory::step_back`]).
 
 use crate::arguments::jail::Jail;
 use crate::arguments::{ArgumentError, reason};
@@ -24,18 +26,19 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, Per
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long to try to lock a pid file that is held: as long as a killed daemon takes to die.
+/// Time to keep trying to lock a pid file that is held: a killed daemon needs that long to die.
 const LOCK_PATIENCE: Duration = Duration::from_millis(500);
-/// How often.
+/// Interval between these attempts.
 const LOCK_RETRY: Duration = Duration::from_millis(10);
 
-/// The directory in which a successor makes its index, and in which that of its predecessor is kept until it is gone.
+/// The directory in which a successor makes its index, and in which that of its predecessor is kept
+/// until it is gone.
 const OTHER_MANAGER_DIRECTORY: &str = "_.vsm_mgt.other";
 
-/// What an operator is told of a directory that holds what no worker makes.
+/// Message for the operator about a directory with files that no worker creates.
 #[must_use]
-pub fn aside_text(aside: &Path) -> String {
-    let shown = aside.display();
+pub fn quarantine_text(quarantined: &Path) -> String {
+    let shown = quarantined.display();
     format!("A worker left behind what none makes: find out who could do that; it is set aside as {shown}, remove it")
 }
 
@@ -53,13 +56,15 @@ pub struct WorkDirectory {
 }
 
 impl WorkDirectory {
-    /// Creates the directory if needed, makes it the current one, and locks it and the other pid files.
+    /// Creates the directory if needed, makes it the current one, and locks it and the other pid
+    /// files.
     ///
     /// # Errors
-    /// The message for the operator: no directory, no pid file, or somebody else holds one of them.
+    /// The message for the operator: no directory, no pid file, or another process holds one of
+    /// them.
     pub fn open(path: &Path, jail: &Jail, pid_files: &[PathBuf]) -> Result<WorkDirectory, ArgumentError> {
         let refused = |error: &io::Error| {
-            ArgumentError::new(format!("Cannot create working directory '{}': {}", path.display(), reason(error)))
+            ArgumentError::of_system(format!("Cannot create working directory '{}': {}", path.display(), reason(error)))
         };
         shm::place::prepare(path).map_err(|error| refused(&error))?;
         match DirBuilder::new().mode(0o755).create(path) {
@@ -80,14 +85,15 @@ impl WorkDirectory {
             }
             close_to_worker(&path, user, group).map_err(|error| {
                 let (shown, error) = (path.display(), reason(&error));
-                ArgumentError::new(format!("Working directory ({shown}) cannot be closed to the worker: {error}"))
+                ArgumentError::of_system(format!("Working directory ({shown}) cannot be closed to the worker: {error}"))
             })?;
         }
         std::env::set_current_dir(&path).map_err(|error| refused(&error))?;
         let mut directory = WorkDirectory::new(path, jail.clone());
         let own = directory.path.join("_.pid");
         for file in std::iter::once(&own).chain(pid_files) {
-            // Nobody but us may put anything into the work directory: a link there was made to make us write elsewhere.
+            // Only we may create files in the work directory: a link there was made to make us
+            // write elsewhere.
             directory.lock(file, if *file == own { libc::O_NOFOLLOW } else { 0 })?;
         }
         Ok(directory)
@@ -104,11 +110,11 @@ impl WorkDirectory {
         }
     }
 
-    /// The directory of a predecessor, with its pid files, which are locked, and makes it the current one. Nothing in it is
-    /// changed.
+    /// The directory of a predecessor, with its pid files, which are locked, and makes it the
+    /// current one. Nothing in it is changed.
     ///
     /// # Errors
-    /// Why it cannot be taken over.
+    /// The reason why it cannot be taken over.
     pub fn inherit(
         path: PathBuf,
         jail: &Jail,
@@ -128,25 +134,25 @@ impl WorkDirectory {
         Ok(directory)
     }
 
-    /// The pid files, with other descriptors of the same open files, for a successor.
+    /// Duplicates the pid files' descriptors, for a successor.
     ///
     /// # Errors
-    /// Whatever the system reports.
+    /// Errors of the system.
     pub fn bequeath(&self) -> io::Result<Vec<(PathBuf, OwnedFd)>> {
         self.pid_files.iter().map(|(path, file)| Ok((path.clone(), file.try_clone()?.into()))).collect()
     }
 
-    /// Whether `_.secret` was made here.
+    /// True if `_.secret` was created here.
     #[must_use]
     pub fn has_made_secret(&self) -> bool {
         self.secret_made
     }
 
-    /// Lets readers see this manager instead of its predecessor: index and pid files. Does nothing in a manager that began
-    /// by itself.
+    /// Makes this manager visible to readers instead of its predecessor: index and pid files. Does
+    /// nothing in a manager without a predecessor.
     ///
     /// # Errors
-    /// Whatever the file system reports; then readers see the predecessor.
+    /// Errors of the file system; then readers see the predecessor.
     pub fn come_forward(&mut self) -> io::Result<()> {
         if !self.is_heir {
             return Ok(());
@@ -156,10 +162,10 @@ impl WorkDirectory {
         self.write_pids()
     }
 
-    /// Lets readers see this manager again, after a successor failed.
+    /// Makes this manager visible to readers again, after a successor failed.
     ///
     /// # Errors
-    /// Whatever the file system reports.
+    /// Errors of the file system.
     pub fn step_back(&self) -> io::Result<()> {
         let ours = format!("# {} ", std::process::id());
         let is_ours = |name: &str| {
@@ -191,14 +197,14 @@ impl WorkDirectory {
         })
     }
 
-    /// Whether the previous daemon of this directory died without cleaning up: its worker may still be dying, and until
-    /// then holds the listening sockets.
+    /// True if the previous daemon of this directory died without cleaning up: its worker may still
+    /// be dying, and until then holds the listening sockets.
     #[must_use]
     pub fn has_dead_predecessor(&self) -> bool {
         self.has_dead_predecessor
     }
 
-    /// Moves the directory to a new owner; what stays behind cleans up nothing.
+    /// Moves the directory to a new owner; the value that stays behind cleans up nothing.
     pub fn take(&mut self) -> WorkDirectory {
         let (path, jail) = (self.path.clone(), self.jail.clone());
         std::mem::replace(self, WorkDirectory::new(path, jail))
@@ -210,8 +216,8 @@ impl WorkDirectory {
         &self.path
     }
 
-    /// The path for the worker: absolute, or `.` if its user may not pass all the way to it; the worker is started
-    /// there.
+    /// The path for the worker: absolute, or `.` if its user may not traverse all of it; the worker
+    /// is started there.
     #[must_use]
     pub fn path_for_worker(&self) -> PathBuf {
         match self.jail {
@@ -227,21 +233,26 @@ impl WorkDirectory {
     fn lock(&mut self, path: &Path, flags: i32) -> Result<(), ArgumentError> {
         let shown = path.display();
         let failed = |error: &io::Error| {
-            ArgumentError::new(format!("Could not open pid-file ({shown}): {}{}", reason(error), hint(error)))
+            ArgumentError::of_system(format!("Could not open pid-file ({shown}): {}{}", reason(error), hint(error)))
         };
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o644).custom_flags(flags);
         let file = loop {
             let file = options.open(path).map_err(|error| failed(&error))?;
             match lock_in_time(&file) {
-                // Whoever held it has removed it at its end: a lock on what nobody else can open keeps nobody out.
+                // The previous holder removed it at its end: a lock on a file that no process can
+                // open any more excludes no process.
                 Ok(_) if !is_at(&file, path) => {}
                 Ok(_) => break file,
                 Err(Errno::EAGAIN | Errno::EACCES) => {
                     let mut holder = String::new();
                     let _ = file.take(32).read_to_string(&mut holder);
                     let holder = holder.trim();
-                    return Err(format!("Varnishd is already running (pid={holder}) (pidfile={shown})").into());
+                    let stock = format!("Varnishd is already running (pid={holder}) (pidfile={shown})");
+                    let own = format!("Copal is already running: process {holder}, by its file {shown}");
+                    let directory = self.path.display();
+                    let detail = format!("copal stop -n {directory} stops it; -n DIRECTORY is for another one");
+                    return Err(ArgumentError::new(stock).with_own_text(own).with_detail(Some(detail)));
                 }
                 Err(error) => return Err(failed(&error.into())),
             }
@@ -288,19 +299,20 @@ impl WorkDirectory {
         Ok(path)
     }
 
-    /// Removes what the worker of a dead manager has left; that of a predecessor stays. Returns where it is, if it held what
-    /// no worker makes.
+    /// Removes the files of a dead manager's worker; those of a predecessor stay. Returns the path
+    /// of the directory if it held files that no worker creates.
     ///
     /// # Errors
-    /// Whatever the file system reports.
+    /// Errors of the file system.
     pub fn forget_worker(&self) -> io::Result<Option<PathBuf>> {
         if self.is_heir { Ok(None) } else { remove_directory(&self.path.join(WORKER_DIRECTORY)) }
     }
 
-    /// Creates the manager's directory of shared memory anew and returns it; that of a predecessor stays.
+    /// Creates the manager's directory of shared memory anew and returns it; that of a predecessor
+    /// stays.
     ///
     /// # Errors
-    /// Whatever the file system reports.
+    /// Errors of the file system.
     pub fn make_manager_directory(&self) -> io::Result<PathBuf> {
         if !self.is_heir {
             self.forget_other();
@@ -311,34 +323,35 @@ impl WorkDirectory {
         Ok(path)
     }
 
-    /// Lets the group of readers read what the manager has published.
+    /// Lets the group of readers read the manager's published files.
     pub fn share_manager_files(&self) {
         let files = fs::read_dir(self.manager_directory()).into_iter().flatten().flatten();
         files.for_each(|file| give(&file.path(), None, readers(&self.jail)));
     }
 
-    /// Creates the worker's directory anew, so that the worker can write in it. Returns where the former one is, if it held
-    /// what no worker makes.
+    /// Creates the worker's directory anew, so that the worker can write in it. Returns the path of
+    /// the former one if it held files that no worker creates.
     ///
     /// # Errors
-    /// Whatever the file system reports.
+    /// Errors of the file system.
     pub fn make_worker_directory(&self) -> io::Result<Option<PathBuf>> {
         let path = self.path.join(WORKER_DIRECTORY);
-        let aside = recreate_directory(&path, self.directory_mode())?;
+        let quarantined = recreate_directory(&path, self.directory_mode())?;
         if let Some((user, group)) = self.jail.worker() {
             give(&path, Some(user), Some(group));
         }
-        Ok(aside)
+        Ok(quarantined)
     }
 
-    /// Removes the worker's directory, so that readers see that the worker is gone. Returns where it is, if it held what no
-    /// worker makes.
+    /// Removes the worker's directory, so that readers see that the worker is gone. Returns its
+    /// path if it held files that no worker creates.
     pub fn remove_worker_directory(&self) -> Option<PathBuf> {
         remove_directory(&self.path.join(WORKER_DIRECTORY)).ok().flatten()
     }
 
-    /// Removes what was created here. With `keep_memory` it leaves the worker's shared memory, and of ours the empty
-    /// directory: readers take the missing index for our end, and can read the worker's log until then.
+    /// Removes everything that was created here. With `keep_memory` the worker's shared memory
+    /// stays, and of ours the empty directory: readers take the missing index for our end, and can
+    /// read the worker's log until then.
     pub fn clean(&mut self, keep_memory: bool) {
         let ours = self.path.join(MANAGER_DIRECTORY);
         if keep_memory {
@@ -366,8 +379,9 @@ impl WorkDirectory {
     }
 }
 
-/// Locks a pid file. A killed daemon keeps its lock until it is dead, and the next one may be started before that. The lock is
-/// one of the open file, which can be handed over; it keeps out Varnish's as well, which are of the process.
+/// Locks a pid file. A killed daemon keeps its lock until it is dead, and the next one may be
+/// started before that. The lock is one of the open file, which can be handed over; it also
+/// conflicts with Varnish's, which belong to the process.
 fn lock_in_time(file: &File) -> nix::Result<i32> {
     let lock =
         libc::flock { l_type: libc::F_WRLCK as i16, l_whence: libc::SEEK_SET as i16, l_start: 0, l_len: 0, l_pid: 0 };
@@ -380,7 +394,7 @@ fn lock_in_time(file: &File) -> nix::Result<i32> {
     }
 }
 
-/// Whether this is the file that whoever opens the path gets.
+/// True if the open file is still the one at the path.
 fn is_at(file: &File, path: &Path) -> bool {
     let number = |found: fs::Metadata| (found.dev(), found.ino());
     let (there, ours) = (fs::metadata(path).map(number), file.metadata().map(number));
@@ -392,8 +406,8 @@ fn readers(jail: &Jail) -> Option<u32> {
     jail.worker().map(|(_, group)| group)
 }
 
-/// Takes away the worker's right to write in a directory, where it could replace our files with its own. In directories
-/// where everybody may write (`/tmp`) the sticky bit protects ours.
+/// Takes away the worker's right to write in a directory, where it could replace our files with its
+/// own. In directories that are writable for all users (`/tmp`) the sticky bit protects ours.
 fn close_to_worker(path: &Path, user: u32, group: u32) -> io::Result<()> {
     let found = fs::metadata(path)?;
     if found.uid() == user {
@@ -408,7 +422,7 @@ fn close_to_worker(path: &Path, user: u32, group: u32) -> io::Result<()> {
     }
 }
 
-/// What to do about a directory in which we may not write.
+/// Advice for the case that we may not write in a directory.
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => "; name a work directory of your own with -n, and pid files with -P",
@@ -416,7 +430,7 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// Whether a user may pass through a directory, by its permission bits.
+/// True if a user may enter a directory, by its permission bits.
 fn may_enter(path: &Path, user: u32, group: u32) -> bool {
     let Ok(found) = fs::metadata(path) else { return false };
     let shift = match () {
@@ -428,7 +442,8 @@ fn may_enter(path: &Path, user: u32, group: u32) -> bool {
     found.mode() >> shift & 1 == 1
 }
 
-/// Changes owner and group if they are given; a file system that can't do this does not prevent the start.
+/// Changes owner and group if they are given; a file system that can't do this does not prevent the
+/// start.
 fn give(path: &Path, user: Option<u32>, group: Option<u32>) {
     let _ = chown(path, user.map(Uid::from_raw), group.map(Gid::from_raw));
 }
@@ -439,7 +454,7 @@ mod tests {
     use crate::arguments::jail::Reader;
 
     #[test]
-    fn what_is_made_is_removed() {
+    fn created_files_are_removed() {
         let base = tempfile::tempdir().unwrap();
         let path = base.path().join("v");
         let other = base.path().join("other.pid");
@@ -473,7 +488,7 @@ mod tests {
         let seen = || fs::read_to_string(path.join(MANAGER_DIRECTORY).join(INDEX_NAME)).unwrap();
         let pid = || fs::read_to_string(path.join("_.pid")).unwrap();
         let before = (seen(), pid());
-        // Both are this process here: the number of another stands in the heir's index.
+        // Both are this process here: the heir's index contains the number of another process.
         let mut heir = WorkDirectory::inherit(path.clone(), &jail, first.bequeath().unwrap(), true).unwrap();
         of_process(&heir.make_manager_directory().unwrap(), 1);
         assert_eq!((seen(), pid()), before, "nobody sees it yet");
@@ -483,7 +498,7 @@ mod tests {
         first.step_back().unwrap();
         assert_eq!((seen(), pid()), before);
         assert!(!path.join(OTHER_MANAGER_DIRECTORY).exists());
-        // As long as one of the two has the files open, nobody else gets in.
+        // As long as one of the two has the files open, no other process gets in.
         first.pid_files.clear();
         let error = WorkDirectory::open(&path, &jail, &[]).unwrap_err();
         assert!(error.text.contains("already running"), "{}", error.text);
@@ -492,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_daemon_that_ends_has_a_pid_file_that_keeps_others_out() {
+    fn pid_file_excludes_other_daemons_while_waiting_for_one_to_end() {
         let base = tempfile::tempdir().unwrap();
         let path = base.path().canonicalize().unwrap();
         let jail = Jail::None { asked: true };
@@ -525,7 +540,7 @@ mod tests {
         let files = vec![(path.join("_.pid"), OwnedFd::from(other))];
         let error = WorkDirectory::inherit(path.clone(), &jail, files, false).unwrap_err();
         assert!(error.ends_with("_.pid is not the one that is held"), "{error}");
-        // The same file, opened anew: somebody else has its lock.
+        // The same file, opened anew: another process has its lock.
         let anew = OpenOptions::new().read(true).write(true).open(path.join("_.pid")).unwrap();
         let files = vec![(path.join("_.pid"), OwnedFd::from(anew))];
         assert!(WorkDirectory::inherit(path.clone(), &jail, files, false).is_err());
@@ -533,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_are_open_to_whom_their_bits_say() {
+    fn directory_access_follows_the_permission_bits() {
         let directory = tempfile::tempdir().unwrap();
         let metadata = fs::metadata(directory.path()).unwrap();
         let (user, group) = (metadata.uid(), metadata.gid());
@@ -605,6 +620,6 @@ mod tests {
     fn a_directory_that_cannot_be_made_is_named() {
         let error = WorkDirectory::open(Path::new("/nonexistent/x/y"), &Jail::None { asked: true }, &[]).unwrap_err();
         let expected = "Cannot create working directory '/nonexistent/x/y': No such file or directory";
-        assert_eq!(error, ArgumentError::new(expected));
+        assert_eq!(error, ArgumentError::of_system(expected));
     }
 }

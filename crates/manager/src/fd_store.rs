@@ -1,48 +1,51 @@
-//! Memory files that systemd keeps while the unit is restarted (`FileDescriptorStoreMax=`): what is stored lives on in the next daemon.
+//! Memory files that systemd keeps while the unit is restarted (`FileDescriptorStoreMax=`): the
+//! stored objects survive into the next daemon.
 //!
-//! Each file has a name there, which says what it is: `copal-journal`, `copal-seat`, `copal-panic`, and `copal-arena-NAME` for each storage;
-//! with them go the files on disks, `copal-file-NAME` and again the journal, so that their locks hold and it is certain that what comes
-//! back belongs together. At a start those that come back are checked, the others are made anew, and systemd is told of the difference.
-//! *Invariant:* without the journal no arena comes back: nobody would know what must no longer be served; nor without its file, if it is
-//! to have one. *Invariant:* systemd never has a file that no daemon of this
-//! command line would take. Source: sd_notify(3), FDSTORE, FDSTOREREMOVE, FDNAME; the same files go to a successor by `handover.rs`.
+//! The name of each file says its kind: `copal-journal`, `copal-seat`, `copal-panic`, and
+//! `copal-arena-NAME` for each storage; with them go the files on disks, `copal-file-NAME` and
+//! again the journal, so that their locks hold and the files that come back are certain to belong
+//! together. At a start those that come back are checked, the others are made anew, and the
+//! difference is sent to systemd. *Invariant:* without the journal no arena comes back, since the
+//! bans are unknown; nor without its file, if it is to have one. *Invariant:* systemd never has a
+//! file that no daemon of this command line would take. Source: sd_notify(3), FDSTORE,
+//! FDSTOREREMOVE, FDNAME; the same files go to a successor by `handover.rs`.
 
 use crate::arguments::storage::Storages;
-use crate::memory_files::{ARENA, FIXED, JOURNAL, MemoryFiles, PANIC, SEAT, check};
+use crate::memory_files::{ARENA, DIRECTORY_LOCK, FIXED, JOURNAL, MemoryFiles, PANIC, check};
 use crate::storage_files::{FileWanted, LockedFile, StorageFiles, journal_path, wanted};
 use crate::systemd;
 use nix::sys::stat::fstat;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Before the name of a storage, for its file.
+/// Prefix of the name of a storage's file.
 const FILE: &str = "copal-file";
 
-/// What comes of the files that came back.
+/// Result of taking the files back.
 #[derive(Debug)]
 pub struct TakenBack {
     /// All files that the daemon needs.
     pub memory: MemoryFiles,
-    /// What came back and is not used, by its name, and why.
+    /// Files that came back and are not used: name and reason.
     pub refused: Vec<(String, String)>,
-    /// How many storages come back.
+    /// Number of storages that come back.
     pub storages: usize,
     /// Names to be removed from systemd's store.
     removed: Vec<String>,
-    /// Places of the files that it has not got, among all.
+    /// Indices of the files that systemd does not have.
     missing: Vec<usize>,
 }
 
 /// The names of all files, in the order of [`MemoryFiles::handles`].
 fn names(storages: &Storages) -> Vec<String> {
-    let fixed = [JOURNAL, PANIC, SEAT].map(|name| name.to_string_lossy().into_owned());
+    let fixed = [JOURNAL, PANIC, DIRECTORY_LOCK].map(|name| name.to_string_lossy().into_owned());
     let arenas = storages.cache.iter().map(|storage| format!("{}-{}", ARENA.to_string_lossy(), storage.name));
-    let filed = storages.cache.iter().filter(|storage| storage.file.is_some());
-    let files = filed.map(|storage| format!("{FILE}-{}", storage.name));
+    let on_disk = storages.cache.iter().filter(|storage| storage.file.is_some());
+    let files = on_disk.map(|storage| format!("{FILE}-{}", storage.name));
     fixed.into_iter().chain(arenas).chain(files).collect()
 }
 
-/// What came back, by its place among all.
+/// Files that came back, by their index in the order of handles.
 struct Kept {
     names: Vec<String>,
     found: Vec<Option<OwnedFd>>,
@@ -51,7 +54,8 @@ struct Kept {
 }
 
 impl Kept {
-    /// Sorts what came back. The store cannot tell two of the same name apart: both go.
+    /// Sorts the files that came back. Two files of the same name cannot be distinguished: both are
+    /// dropped.
     fn sorted(kept: Vec<(String, OwnedFd)>, storages: &Storages) -> Kept {
         let names = names(storages);
         let found = names.iter().map(|_| None).collect();
@@ -81,13 +85,13 @@ impl Kept {
         }
     }
 
-    /// Takes the file at that place of the store out, if it is the one at a path.
+    /// Takes the file at that index of the store out, if it is the one at a path.
     fn file(&mut self, at: usize, path: &std::path::Path) -> Option<LockedFile> {
         let adopted = LockedFile::adopt(self.found[at].take()?, path.to_owned());
         let why = match adopted {
             Ok(file) if file.is_at(path) => return Some(file),
             Ok(file) => {
-                // Systemd forgets it only later, and it may be a path of its own again by then.
+                // Systemd drops it only later, and it may be a path of its own again by then.
                 file.release();
                 format!("it is not the file {} any more", path.display())
             }
@@ -98,8 +102,9 @@ impl Kept {
     }
 }
 
-/// Takes back what can be used of `kept`, and makes the rest anew. `open` opens the files on disks that are not there, gives all of them
-/// the length that they should have, and returns the limit of each storage's memory.
+/// Takes back the usable files of `kept`, and makes the others anew. `open` opens the files on
+/// disks that are missing, gives all of them the length that they should have, and returns the
+/// limit of each storage's memory.
 ///
 /// # Errors
 /// The message for the operator.
@@ -118,7 +123,7 @@ pub fn take_back(
         }
         None => kept.found[0].as_ref().is_some_and(|file| check(file, JOURNAL).is_ok()),
     };
-    for (at, kind) in (0..).zip([JOURNAL, PANIC, SEAT].into_iter().chain(std::iter::repeat_n(ARENA, count))) {
+    for (at, kind) in (0..).zip([JOURNAL, PANIC, DIRECTORY_LOCK].into_iter().chain(std::iter::repeat_n(ARENA, count))) {
         let wrong = kept.found[at].as_ref().and_then(|file| check(file, kind).err());
         if let Some(why) = wrong {
             kept.refuse(at, why);
@@ -140,7 +145,8 @@ pub fn take_back(
     let (has_kept_journal, bytes) = (files.journal.is_some(), files.bytes());
     let limits = open(&mut files, &wanted)?;
     for (place, (before, after)) in bytes.into_iter().zip(files.bytes()).enumerate() {
-        // An arena keeps its length. In a much smaller one the storage could never become what it is meant to be.
+        // An arena keeps its length. In a much smaller one the storage could never reach its
+        // configured size.
         let length =
             kept.found[FIXED + place].as_ref().and_then(|arena| fstat(arena).ok()).map_or(0, |found| found.st_size);
         if has_files[place] {
@@ -175,10 +181,10 @@ pub fn take_back(
 }
 
 impl TakenBack {
-    /// Tells systemd what to forget and what to keep. Does nothing without systemd.
+    /// Sends systemd the files to remove and the files to keep. Does nothing without systemd.
     ///
     /// # Errors
-    /// Whatever the system reports.
+    /// Errors of the system.
     pub fn settle(&self, storages: &Storages) -> io::Result<()> {
         self.removed.iter().try_for_each(|name| systemd::forget(name))?;
         let names = names(storages);
@@ -187,15 +193,17 @@ impl TakenBack {
     }
 }
 
-/// Gives systemd the present files in place of those that it has: some were made anew. Does nothing without systemd.
+/// Replaces the files that systemd has by the present ones: some were made anew. Does nothing
+/// without systemd.
 ///
 /// # Errors
-/// Whatever the system reports.
+/// Errors of the system.
 pub fn renew(memory: &MemoryFiles, storages: &Storages) -> io::Result<()> {
     renew_by(memory, storages, &mut systemd::forget, &mut systemd::keep)
 }
 
-/// The journal goes first and comes last: at no time does systemd have one beside arenas that it knows nothing of.
+/// The journal is removed first and stored last: at no time does systemd have one next to arenas
+/// that it does not cover.
 fn renew_by(
     memory: &MemoryFiles,
     storages: &Storages,
@@ -240,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_comes_back_and_systemd_need_not_be_told() {
+    fn all_stored_descriptors_are_taken_back() {
         let storages = storages(&["malloc,4k", "large=malloc,8k"]);
         let memory = MemoryFiles::create(2).unwrap();
         let mut kept = kept(&memory, &storages);
@@ -257,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_the_command_line_goes_alone() {
+    fn only_storages_that_differ_from_the_command_line_are_dropped() {
         let both = storages(&["a=malloc,4k", "b=malloc,4k"]);
         let memory = MemoryFiles::create(2).unwrap();
         let before = numbers(&memory);
@@ -328,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_and_what_lies_in_memory_for_it_come_back_together_or_not_at_all() {
+    fn file_and_its_memory_are_taken_back_together_or_not_at_all() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("bodies");
         let storages = storages(&["malloc,4k", &format!("f=file,{},1m", path.display())]);

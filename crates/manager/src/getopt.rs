@@ -1,4 +1,5 @@
-//! Parses the command line like getopt(3): letters in clusters, values attached or next, operands anywhere.
+//! Parser of the command line in the manner of getopt(3): letters in clusters, values attached or
+//! next, operands anywhere.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -23,8 +24,8 @@ pub enum Element {
     IncompleteLong(&'static str),
 }
 
-/// Splits arguments by an option string (letters, each followed by `:` when it takes a value) and a table of long ones.
-/// A mistake is an element too, and the last one.
+/// Splits arguments by an option string (letters, each followed by `:` when it takes a value) and a
+/// table of long ones. A mistake is an element too, and the last one.
 #[must_use]
 pub fn elements(arguments: &[OsString], options: &str, long: &'static [LongOption]) -> Vec<Element> {
     let mut out = Vec::new();
@@ -96,7 +97,7 @@ fn long_option(text: &[u8], long: &'static [LongOption], next: impl FnOnce() -> 
     }
 }
 
-/// Whether the letter takes a value; `None` when it is not an option.
+/// True if the letter takes a value; `None` if it is not an option.
 fn takes_value(options: &str, letter: char) -> Option<bool> {
     if letter == ':' {
         return None;
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_ends_the_list() {
+    fn invalid_option_ends_the_list() {
         assert_eq!(cut(&["-FZ", "-V"]), [option('F', None), Element::Unknown('Z')]);
         assert_eq!(cut(&["-:"]), [Element::Unknown(':')]);
         assert_eq!(cut(&["-Fa"]), [option('F', None), Element::Incomplete('a')]);

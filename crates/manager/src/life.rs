@@ -5,23 +5,26 @@
 //!    ▲                  │            │
 //!    └──────failed──────┘            └──▶ died ──(auto_restart)──▶ starting
 //! ```
-//! A restart touches neither the listening sockets nor the arena: new connections wait in the kernel, and the cache is
-//! still there. Only `stop` turns connections away. Under debug bit `vtc_mode` a start after a `stop` begins with an
-//! empty cache, as the tests of Varnish expect; otherwise the cache is kept. Invariant: each process is reaped by one
-//! task, and only that task reports its end.
+//! A restart touches neither the listening sockets nor the arena: new connections wait in the
+//! kernel, and the cache is still there. Only `stop` turns connections away. Under debug bit
+//! `vtc_mode` a start after a `stop` begins with an empty cache, as the tests of Varnish expect;
+//! otherwise the cache is kept. Invariant: each process is reaped by one task, and only that task
+//! reports its end.
 
 use crate::clock::now;
-use crate::directory::aside_text;
+use crate::directory::quarantine_text;
 use crate::fd_store;
 use crate::link::{Link, LinkError};
 use crate::memory::{Kernel, Overhead, Size as Shown, grows_to};
 use crate::recovery::SetAside;
 use crate::report::Level;
 use crate::shortage::{Holding, Sign, shrunk};
-use crate::state::{ChildState, Count, Manager, Worker};
+use crate::state::{ChildState, Manager, Worker};
 use crate::systemd;
 use crate::vcl_table::Kind;
+use cli_proto::response::Response;
 use command_fds::{CommandFdExt, FdMapping};
+use control::messages::{Configuration, FileConfiguration, ListenerConfiguration, Request, Step, StorageConfiguration};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use socket2::Socket;
@@ -32,6 +35,7 @@ use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use surface::counter::Mgt;
 use surface::limits::{RECOVERY_FAILURES_MAX, SIGKILLS_MAX, SIGKILLS_SECONDS};
 use surface::parameter::debug;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
@@ -39,31 +43,31 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::task::spawn_local;
-use worker::control::{
-    Configuration, FileConfiguration, ListenerConfiguration, Reply, Request, Step, StorageConfiguration,
-};
 
 use crate::arguments::Mode;
 use crate::arguments::jail::Jail;
 use crate::arguments::storage::Size;
+use surface::program::Called;
 
 /// The first descriptor of a worker after the standard ones: its control connection.
 const CONTROL_DESCRIPTOR: i32 = 3;
 /// A worker that dies sooner than this has died young.
 const SHORT_LIFE: Duration = Duration::from_secs(1);
-/// This many young deaths in a row lead to an immediate restart, further ones to a pause.
+/// This many young deaths in a row lead to an immediate restart, further ones to a pause. A start
+/// survives as many kills.
 const SHORT_LIVES_FREE: u32 = 3;
 /// Longest pause before a restart.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// How long a worker may take to die of `SIGQUIT`: if it can it dies at once, if it is stopped or stuck it never does.
+/// Time limit for a worker to die of `SIGQUIT`: normally it dies at once, stopped or stuck it never
+/// does.
 const QUIT_PATIENCE: Duration = Duration::from_millis(250);
-/// How long a worker may take to end when asked to, or to write its core dump.
+/// Time limit for a worker to end when requested, or to write its core dump.
 const DYING_PATIENCE: Duration = Duration::from_secs(5);
-/// How long it takes at most until a worker that failed to start is gone and the next one is asked something.
+/// Longest time until a worker that failed to start is gone and the next one gets a request.
 const GIVING_UP: Duration = Duration::from_secs(15);
-/// How long a worker that is told to hurry may take to report what it cuts off.
+/// Time limit for a worker that must end at once to report the requests that it cuts off.
 const HURRIED_PATIENCE: Duration = Duration::from_secs(1);
-/// How often to check whether it can be told to hurry.
+/// Interval between attempts to signal that.
 const HURRIED_RETRY: Duration = Duration::from_millis(2);
 /// Longest line of a worker's output that is reported in one piece, in bytes.
 const SAID_BYTES_MAX: u64 = 8192;
@@ -71,7 +75,7 @@ const SAID_BYTES_MAX: u64 = 8192;
 /// Starts a worker. The caller must hold `changes`.
 ///
 /// # Errors
-/// Why there is none; the state is then `Stopped`, and connections are turned away.
+/// The reason why there is none; the state is then `Stopped`, and connections are turned away.
 pub async fn start(manager: &Rc<Manager>) -> Result<(), String> {
     let started = begin(manager).await;
     if started.is_err() {
@@ -81,15 +85,21 @@ pub async fn start(manager: &Rc<Manager>) -> Result<(), String> {
     started
 }
 
-/// Starts a worker; if there is none, connections wait: somebody else has the sockets too. The caller must hold `changes`.
+/// Starts a worker; if that fails, connections wait: another process has the sockets too. The
+/// caller must hold `changes`.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason why there is none.
 pub async fn begin(manager: &Rc<Manager>) -> Result<(), String> {
+    let mut kills = 0;
     loop {
         let Err(failure) = attempt(manager).await else { return Ok(()) };
-        // Content that cannot be taken over is eventually set aside, so this loop ends.
-        if hold_against_storage(manager, &failure) && !manager.ending.get() {
+        let is_killed_again =
+            failure.was_killed && kills < SHORT_LIVES_FREE && manager.parameters.borrow().auto_restart;
+        kills += u32::from(failure.was_killed);
+        // Content that cannot be taken over is eventually dropped, and kills are counted: this loop
+        // ends.
+        if (hold_against_storage(manager, &failure) || is_killed_again) && !manager.ending.get() {
             manager.say(Level::Error, failure.text);
             continue;
         }
@@ -97,11 +107,20 @@ pub async fn begin(manager: &Rc<Manager>) -> Result<(), String> {
     }
 }
 
-/// Why a worker did not get as far as serving.
+/// Failure of a worker before it serves.
 struct Failure {
     text: String,
-    /// What it was doing when its configuration failed, if that was its own fault.
+    /// The step at which its configuration failed, if that was its own fault.
     step: Option<Step>,
+    /// Another process ended it.
+    was_killed: bool,
+}
+
+impl Failure {
+    /// A failure that has nothing to do with the stored content.
+    fn other(text: String) -> Failure {
+        Failure { text, step: None, was_killed: false }
+    }
 }
 
 /// One attempt to start a worker. After a failure no worker is left, and the caller sets the state.
@@ -119,7 +138,10 @@ async fn conclude(manager: &Rc<Manager>, launched: Result<u32, Failure>) -> Resu
     let Err(mut failure) = launched.and_then(|pid| still_there(manager, pid)) else {
         manager.state.set(ChildState::Running);
         manager.failures.borrow_mut().forget();
-        manager.reporter.say_plain("Child launched OK");
+        // The report of a start in the background says more.
+        if manager.arguments.called == Called::Stock || manager.arguments.mode != Mode::Background {
+            manager.reporter.say_plain("Child launched OK");
+        }
         return Ok(());
     };
     if let Some(worker) = manager.worker() {
@@ -129,27 +151,30 @@ async fn conclude(manager: &Rc<Manager>, launched: Result<u32, Failure>) -> Resu
     if is_from_outside(signal, manager.killed_by_us.get(), manager.memory_ran_out.get()) {
         failure.step = None;
     }
+    // Also when memory ran out: the next attempt has smaller storages.
+    failure.was_killed = is_from_outside(signal, manager.killed_by_us.get(), false);
     Err(failure)
 }
 
-/// A worker may be gone before its last reply is read: nobody else starts the next one, since it was not running yet.
+/// A worker may be gone before its last reply is read: no other task starts the next one, since it
+/// was not running yet.
 fn still_there(manager: &Manager, pid: u32) -> Result<(), Failure> {
     match manager.worker() {
         Some(_) => Ok(()),
-        None => Err(Failure { text: format!("Child ({pid}) died as soon as it had started"), step: None }),
+        None => Err(Failure::other(format!("Child ({pid}) died as soon as it had started"))),
     }
 }
 
-/// Whether somebody else ended a worker, so that its failure says nothing about the stored content. A hanging worker
-/// gets its SIGKILL from us. A worker that ran out of memory does not count either: the stored content may have been too
-/// large, and if it cannot shrink it is set aside too.
+/// True if a worker was ended from outside, so that its failure is not due to the stored content. A
+/// hanging worker gets its SIGKILL from us. A worker that ran out of memory does not count either:
+/// the stored content may have been too large, and if it cannot shrink it is dropped too.
 fn is_from_outside(signal: Option<i32>, killed_by_us: bool, memory_ran_out: bool) -> bool {
     let killing = [Signal::SIGKILL, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].map(|signal| Some(signal as i32));
     killing.contains(&signal) && !killed_by_us && !memory_ran_out
 }
 
-/// Counts a failure to take over stored content, and sets the content aside after too many. Returns whether the failure
-/// was of that kind.
+/// Counts a failure to take over stored content, and drops the content after too many. Returns true
+/// if the failure was of that kind.
 fn hold_against_storage(manager: &Manager, failure: &Failure) -> bool {
     let Some(step) = failure.step.filter(|step| *step != Step::Surroundings) else { return false };
     let counted = {
@@ -189,7 +214,7 @@ fn hold_against_storage(manager: &Manager, failure: &Failure) -> bool {
     true
 }
 
-/// Gives systemd, if it keeps memory files for us, the new ones.
+/// Gives systemd the new memory files, if it keeps them for us.
 fn tell_keeper(manager: &Manager) {
     if manager.arguments.mode != Mode::Foreground {
         return;
@@ -201,12 +226,11 @@ fn tell_keeper(manager: &Manager) {
 
 /// Starts a worker, up to its last reply. Returns its process number.
 async fn launch(manager: &Rc<Manager>) -> Result<u32, Failure> {
-    let other = |text: String| Failure { text, step: None };
-    let worker = spawn(manager).map_err(|error| other(format!("Could not start the worker: {error}")))?;
+    let worker = spawn(manager).map_err(|error| Failure::other(format!("Could not start the worker: {error}")))?;
     let pid = worker.pid;
-    manager.count(Count::ChildStart);
+    manager.count(Mgt::ChildStart);
     manager.say(Level::Debug, format!("Child ({pid}) Started"));
-    let ask = async |request: Request| -> Result<Reply, String> {
+    let ask = async |request: Request| -> Result<Response, String> {
         let reply = worker.link.ask(request, manager.reply_timeout());
         tokio::pin!(reply);
         let mut steps = worker.link.steps();
@@ -219,32 +243,33 @@ async fn launch(manager: &Rc<Manager>) -> Result<u32, Failure> {
         }
     };
     let configuration = configuration(manager);
-    let of_configuration = |text: String| Failure { text, step: Some(worker.link.step()) };
+    let of_configuration = |text: String| Failure { text, step: Some(worker.link.step()), was_killed: false };
     let reply = ask(Request::Configure(Box::new(configuration))).await.map_err(of_configuration)?;
     if reply.status != 200 {
         return Err(of_configuration(format!("Child ({pid}) refused its configuration:\n{}", reply.body)));
     }
     for request in vcl_requests(manager) {
-        let reply = ask(request).await.map_err(other)?;
+        let reply = ask(request).await.map_err(Failure::other)?;
         if reply.status != 200 {
-            return Err(other(format!("Child ({pid}) Pushing vcls failed:\n{}", reply.body)));
+            return Err(Failure::other(format!("Child ({pid}) Pushing vcls failed:\n{}", reply.body)));
         }
     }
-    let reply = ask(Request::Start).await.map_err(other)?;
+    let reply = ask(Request::Start).await.map_err(Failure::other)?;
     if reply.status != 200 {
-        return Err(other(format!("Child ({pid}) Acceptor start failed:\n{}", reply.body)));
+        return Err(Failure::other(format!("Child ({pid}) Acceptor start failed:\n{}", reply.body)));
     }
     Ok(pid)
 }
 
-/// Has systemd wait for the start for as long as the worker may be silent, and for its end if it is.
+/// Extends systemd's timeouts to the worker's own, for the start and for its end.
 fn ask_for_time(manager: &Manager) {
     if manager.is_awaited.get() {
         systemd::starting(manager.reply_timeout() + GIVING_UP);
     }
 }
 
-/// Everything that a new worker must load, ordered so that each request finds what it needs.
+/// Everything that a new worker must load, ordered so that each request follows those that it
+/// depends on.
 fn vcl_requests(manager: &Manager) -> Vec<Request> {
     let table = manager.vcls.borrow();
     let mut requests = Vec::new();
@@ -275,12 +300,12 @@ fn vcl_requests(manager: &Manager) -> Vec<Request> {
     requests
 }
 
-/// The descriptors that a worker inherits, numbered from [`CONTROL_DESCRIPTOR`] in this order: control, journal, panic
-/// text, the seat, the arena of each storage, the file of each that has one, the sockets of each listener, those of TCP before
-/// those of UDP.
+/// The descriptors that a worker inherits, numbered from [`CONTROL_DESCRIPTOR`] in this order:
+/// control, journal, panic text, the work directory lock, the arena of each storage, the file of
+/// each that has one, the sockets of each listener, those of TCP before those of UDP.
 const JOURNAL_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 1;
 const PANIC_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 2;
-const SEAT_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 3;
+const DIRECTORY_LOCK_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 3;
 const FIRST_ARENA_DESCRIPTOR: i32 = CONTROL_DESCRIPTOR + 4;
 
 fn configuration(manager: &Manager) -> Configuration {
@@ -301,7 +326,7 @@ fn configuration(manager: &Manager) -> Configuration {
             name: storage.name.clone(),
             limit_bytes: *limit_bytes,
             grows_to_bytes: match file {
-                // Another layout would be another file.
+                // Another size would mean another layout and so another file.
                 Some(_) => storage.size.beside(bytes),
                 None => grows_to(storage.size, *limit_bytes, machine_bytes),
             },
@@ -324,6 +349,7 @@ fn configuration(manager: &Manager) -> Configuration {
         path: listener.path().map(ToOwned::to_owned),
         descriptors: numbers(listener.sockets()),
         tls: listener.tls,
+        redirect_port: listener.redirect_port,
         udp_descriptors: numbers(listener.datagram_sockets()),
     });
     let tls = manager.tls.borrow();
@@ -331,15 +357,17 @@ fn configuration(manager: &Manager) -> Configuration {
         work_directory: manager.directory.borrow().path_for_worker(),
         identity: manager.identity.clone(),
         hostname: crate::platform::host_name(),
+        name: manager.arguments.called,
         listeners: listeners.collect(),
         storages: arenas,
-        seat_descriptor: SEAT_DESCRIPTOR,
+        directory_lock_descriptor: DIRECTORY_LOCK_DESCRIPTOR,
         journal_descriptor: JOURNAL_DESCRIPTOR,
         transient_limit_bytes: storages.transient.size.given_bytes(),
         event_loops: manager.event_loops(),
         parameters: manager.parameters.borrow().clone(),
+        log_layout: manager.arguments.log_layout,
         run_as: manager.arguments.jail.worker(),
-        is_fenced: manager.arguments.jail != Jail::None { asked: true },
+        is_sandboxed: manager.arguments.jail != Jail::None { asked: true },
         panic_descriptor: PANIC_DESCRIPTOR,
         tls: tls.is_configured().then(|| tls.table()),
         quic_secret: tls.quic_secret(),
@@ -353,8 +381,8 @@ fn spawn(manager: &Rc<Manager>) -> io::Result<Worker> {
         tell_keeper(manager);
     }
     let _ = manager.memory.borrow().take_panic();
-    let aside = manager.directory.borrow().make_worker_directory()?;
-    report_aside(manager, aside);
+    let quarantined = manager.directory.borrow().make_worker_directory()?;
+    report_quarantined(manager, quarantined);
     let (depth, loops) = (manager.parameters.borrow().listen_depth, manager.event_loops());
     let fast_open = manager.parameters.borrow().tcp_fastopen;
     for listener in manager.listeners.borrow_mut().iter_mut() {
@@ -379,7 +407,8 @@ fn spawn(manager: &Rc<Manager>) -> io::Result<Worker> {
     // Only we talk to the service manager.
     command.env_remove("NOTIFY_SOCKET");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // We deal with signals to our group (an interrupt at the terminal): the worker is stopped in an orderly way.
+    // We handle signals to our group (an interrupt at the terminal): the worker is stopped in an
+    // orderly way.
     command.process_group(0);
     let mapping = |(number, parent_fd)| FdMapping { parent_fd, child_fd: number };
     command.fd_mappings((CONTROL_DESCRIPTOR..).zip(descriptors).map(mapping).collect()).map_err(io::Error::other)?;
@@ -390,8 +419,8 @@ fn spawn(manager: &Rc<Manager>) -> io::Result<Worker> {
     let worker =
         Worker { pid, link: Link::new(UnixStream::from_std(ours)?), since: Instant::now(), gone: gone_receiver };
     let outputs = [
-        child.stdout.take().map(|pipe| spawn_local(report_output(manager.clone(), pid, pipe))),
-        child.stderr.take().map(|pipe| spawn_local(report_output(manager.clone(), pid, pipe))),
+        child.stdout.take().map(|pipe| spawn_local(report_output(manager.clone(), format!("Child ({pid})"), pipe))),
+        child.stderr.take().map(|pipe| spawn_local(report_output(manager.clone(), format!("Child ({pid})"), pipe))),
     ];
     *manager.worker.borrow_mut() = Some(worker.clone());
     spawn_local(reap(manager.clone(), worker.clone(), child, outputs, gone));
@@ -400,7 +429,8 @@ fn spawn(manager: &Rc<Manager>) -> io::Result<Worker> {
 }
 
 /// Reports the worker's output, line by line.
-async fn report_output(manager: Rc<Manager>, pid: u32, pipe: impl AsyncRead + Unpin) {
+/// Reports each line that a process writes.
+pub(crate) async fn report_output(manager: Rc<Manager>, process: String, pipe: impl AsyncRead + Unpin) {
     use tokio::io::AsyncReadExt;
     let mut reader = BufReader::new(pipe);
     let mut line = Vec::new();
@@ -410,7 +440,7 @@ async fn report_output(manager: Rc<Manager>, pid: u32, pipe: impl AsyncRead + Un
             Ok(0) | Err(_) => return,
             Ok(_) => {
                 let text = String::from_utf8_lossy(&line);
-                manager.say(Level::Info, format!("Child ({pid}) said {}", text.trim_end()));
+                manager.say(Level::Info, format!("{process} said {}", text.trim_end()));
             }
         }
     }
@@ -418,10 +448,11 @@ async fn report_output(manager: Rc<Manager>, pid: u32, pipe: impl AsyncRead + Un
 
 type Output = Option<tokio::task::JoinHandle<()>>;
 
-/// Waits for the end of a worker, reports it, and starts the next one if that is wanted.
+/// Waits for the end of a worker, reports it, and starts the next one if one should run.
 async fn reap(manager: Rc<Manager>, worker: Worker, mut child: Child, outputs: [Output; 2], gone: watch::Sender<bool>) {
     let status = child.wait().await;
-    // Its last output is reported before its end; a descendant that keeps the pipe open must not hold us up.
+    // Its last output is reported before its end; a descendant that keeps the pipe open must not
+    // delay us.
     for output in outputs.into_iter().flatten() {
         let _ = tokio::time::timeout(Duration::from_millis(500), output).await;
     }
@@ -437,8 +468,8 @@ async fn reap(manager: Rc<Manager>, worker: Worker, mut child: Child, outputs: [
     }
     report_panic(&manager, worker.pid);
     if !manager.keeps_memory() {
-        let aside = manager.directory.borrow().remove_worker_directory();
-        report_aside(&manager, aside);
+        let quarantined = manager.directory.borrow().remove_worker_directory();
+        report_quarantined(&manager, quarantined);
     }
     *manager.worker.borrow_mut() = None;
     let ran = manager.state.get() == ChildState::Running;
@@ -454,7 +485,7 @@ async fn reap(manager: Rc<Manager>, worker: Worker, mut child: Child, outputs: [
     }
 }
 
-/// After a death: starts workers until one runs, or none is wanted any more.
+/// After a death: starts workers until one runs, or none should run any more.
 async fn restart(manager: &Rc<Manager>) {
     loop {
         let wanted = manager.parameters.borrow().auto_restart && !manager.ending.get();
@@ -527,7 +558,7 @@ fn make_room(manager: &Manager, pid: u32) {
     *limits = next;
 }
 
-/// Reports in one line how a worker ended, and notes it in the counters and in our own exit status.
+/// Reports in one line how a worker ended, and counts it, also in our own exit status.
 fn obituary(manager: &Manager, pid: u32, status: ExitStatus) {
     if status.success() {
         manager.say(Level::Info, format!("Child ({pid}) ended"));
@@ -538,25 +569,25 @@ fn obituary(manager: &Manager, pid: u32, status: ExitStatus) {
     if let Some(code) = status.code() {
         text.push_str(&format!(" status={code}"));
         bits |= 0x20;
-        manager.count(if code == 1 { Count::ChildExit } else { Count::ChildStop });
+        manager.count(if code == 1 { Mgt::ChildExit } else { Mgt::ChildStop });
     }
     if let Some(signal) = status.signal() {
         text.push_str(&format!(" signal={signal}"));
         bits |= 0x40;
-        manager.count(Count::ChildDied);
+        manager.count(Mgt::ChildDied);
     }
     if status.core_dumped() {
         text.push_str(" (core dumped)");
         bits |= 0x80;
-        manager.count(Count::ChildDump);
+        manager.count(Mgt::ChildDump);
     }
     manager.exit_status.set(manager.exit_status.get() | bits);
     manager.say(Level::Error, text);
 }
 
-fn report_aside(manager: &Manager, aside: Option<PathBuf>) {
-    if let Some(aside) = aside {
-        manager.say(Level::Error, aside_text(&aside));
+fn report_quarantined(manager: &Manager, quarantined: Option<PathBuf>) {
+    if let Some(quarantined) = quarantined {
+        manager.say(Level::Error, quarantine_text(&quarantined));
     }
 }
 
@@ -566,10 +597,10 @@ pub fn report_panic(manager: &Manager, pid: u32) {
     let text = format!("Panic at: {}\n{text}", semantics::date::text(now()));
     manager.say(Level::Error, format!("Child ({pid}) {text}"));
     *manager.panic.borrow_mut() = Some(text);
-    manager.count(Count::ChildPanic);
+    manager.count(Mgt::ChildPanic);
 }
 
-/// Regularly asks the worker for a sign of life, and kills it if it does not answer.
+/// Pings the worker at intervals, and kills it if it does not answer.
 async fn ping(manager: Rc<Manager>, worker: Worker) {
     let mut gone = worker.gone.clone();
     loop {
@@ -607,9 +638,11 @@ pub async fn unresponsive(manager: &Rc<Manager>, worker: &Worker, error: LinkErr
 
 fn signal(manager: &Manager, worker: &Worker, signal: Signal) {
     let pid = i32::try_from(worker.pid).unwrap_or(0);
-    // Between its end and our notice of it, its number may go to another process.
+    // Between its end and our wait for it, its number may go to another process.
     let is_ours = || has_status(pid, "PPid:", &std::process::id().to_string());
-    if pid > 1 && !*worker.gone.borrow() && is_ours() {
+    // A dead worker that is not reaped yet must not count as killed by us.
+    let is_dead = || has_status(pid, "State:", "Z (zombie)");
+    if pid > 1 && !*worker.gone.borrow() && is_ours() && !is_dead() {
         manager.killed_by_us.set(manager.killed_by_us.get() || signal == Signal::SIGKILL);
         let _ = kill(Pid::from_raw(pid), signal);
     }
@@ -632,13 +665,14 @@ async fn kill_and_wait(manager: &Rc<Manager>, worker: &Worker) {
     let _ = gone.wait_for(|gone| *gone).await;
 }
 
-/// Whether a line of `/proc/PID/status` has that value. Source: proc(5).
+/// True if a line of `/proc/PID/status` has that value. Source: proc(5).
 fn has_status(pid: impl std::fmt::Display, name: &str, value: &str) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     status.lines().any(|line| line.strip_prefix(name).is_some_and(|rest| rest.trim() == value))
 }
 
-/// Ends a worker whose start failed: politely while it still listens, since then its death is nobody's fault.
+/// Ends a worker whose start failed: with a request to stop while it still answers, since then its
+/// death is not a crash.
 async fn dismiss(manager: &Rc<Manager>, worker: &Worker) {
     let mut gone = worker.gone.clone();
     let ended = async {
@@ -649,13 +683,15 @@ async fn dismiss(manager: &Rc<Manager>, worker: &Worker) {
     }
 }
 
-/// Stops the worker, politely at first; from then on connections are turned away. The caller must hold `changes`.
+/// Stops the worker, at first with a request; from then on connections are turned away. The caller
+/// must hold `changes`.
 pub async fn stop(manager: &Rc<Manager>) {
     rest(manager).await;
     become_stopped(manager);
 }
 
-/// Ends the worker like [`stop`], but lets connections wait: somebody will serve them. The caller must hold `changes`.
+/// Ends the worker like [`stop`], but lets connections wait: another worker will serve them. The
+/// caller must hold `changes`.
 pub async fn rest(manager: &Rc<Manager>) {
     if manager.state.get() == ChildState::Died {
         return;
@@ -679,10 +715,11 @@ pub async fn rest(manager: &Rc<Manager>) {
         }
         gone.wait_for(|gone| *gone).await.is_ok()
     };
-    // When an operator will wait no longer the worker is told too, so that it can report what it cuts off.
+    // When an operator requests an immediate end the worker is informed too, so that it can report
+    // the requests that it cuts off.
     let hurried = async {
         manager.hurry.notified().await;
-        // Until it listens for the signal, the worker would silently die of it.
+        // Before it handles the signal, the worker would silently die of it.
         let _ = tokio::time::timeout(HURRIED_PATIENCE, async {
             while worker.link.step() != Step::Draining {
                 tokio::time::sleep(HURRIED_RETRY).await;
@@ -706,7 +743,8 @@ pub async fn rest(manager: &Rc<Manager>) {
     }
 }
 
-/// Starts a worker again after a [`rest`], and goes on trying as after a death. The caller must hold `changes`.
+/// Starts a worker again after a [`rest`], and keeps trying as after a death. The caller must hold
+/// `changes`.
 pub async fn resume(manager: &Rc<Manager>) {
     if manager.ending.get() {
         return become_stopped(manager);

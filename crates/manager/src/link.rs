@@ -1,15 +1,18 @@
-//! The control connection to one worker: requests in order, each with one reply, within a time limit.
+//! The control connection to one worker: requests in order, each with one reply, within a time
+//! limit.
 //!
-//! Owner of the stream: one task. When a reply is late or broken the connection is given up, since the next reply could
-//! not be told from the late one; anyone who waits gets [`LinkError`].
+//! Owner of the stream: one task. If a reply is late or broken the connection is closed, since the
+//! next reply could not be distinguished from the late one; every waiting caller gets
+//! [`LinkError`].
 
+use cli_proto::response::Response;
+use control::messages::{self, Request, Said, Step};
 use std::time::Duration;
 use surface::limits::WORKER_STEPS_MAX;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot, watch};
-use worker::control::{self, Reply, Request, Said, Step};
 
-/// Why there is no reply.
+/// Reason for a missing reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkError {
     /// The worker closed the connection, or sent something that is not a reply.
@@ -21,15 +24,15 @@ pub enum LinkError {
 /// A handle to the connection; clones share it.
 #[derive(Clone, Debug)]
 pub struct Link {
-    questions: mpsc::UnboundedSender<Question>,
+    requests: mpsc::UnboundedSender<PendingRequest>,
     step: watch::Receiver<Step>,
 }
 
 #[derive(Debug)]
-struct Question {
+struct PendingRequest {
     request: Request,
     timeout: Duration,
-    answer: oneshot::Sender<Result<Reply, LinkError>>,
+    answer: oneshot::Sender<Result<Response, LinkError>>,
 }
 
 impl Link {
@@ -39,10 +42,10 @@ impl Link {
         let (sender, receiver) = mpsc::unbounded_channel();
         let (said, step) = watch::channel(Step::Surroundings);
         tokio::task::spawn_local(converse(stream, receiver, said));
-        Link { questions: sender, step }
+        Link { requests: sender, step }
     }
 
-    /// What the worker last said it was about to do.
+    /// The step that the worker last reported.
     #[must_use]
     pub fn step(&self) -> Step {
         *self.step.borrow()
@@ -54,24 +57,28 @@ impl Link {
         self.step.clone()
     }
 
-    /// Sends a request and waits for its reply. `timeout` counts from when the request's turn comes, or from the
-    /// worker's last step since then.
+    /// Sends a request and waits for its reply. `timeout` counts from when the request's turn
+    /// comes, or from the worker's last step since then.
     ///
     /// # Errors
     /// See [`LinkError`].
-    pub async fn ask(&self, request: Request, timeout: Duration) -> Result<Reply, LinkError> {
+    pub async fn ask(&self, request: Request, timeout: Duration) -> Result<Response, LinkError> {
         let (answer, reply) = oneshot::channel();
-        self.questions.send(Question { request, timeout, answer }).map_err(|_| LinkError::Closed)?;
+        self.requests.send(PendingRequest { request, timeout, answer }).map_err(|_| LinkError::Closed)?;
         reply.await.unwrap_or(Err(LinkError::Closed))
     }
 }
 
-async fn converse(mut stream: UnixStream, mut questions: mpsc::UnboundedReceiver<Question>, step: watch::Sender<Step>) {
-    while let Some(question) = questions.recv().await {
-        let result = exchange(&mut stream, &question, &step).await;
+async fn converse(
+    mut stream: UnixStream,
+    mut requests: mpsc::UnboundedReceiver<PendingRequest>,
+    step: watch::Sender<Step>,
+) {
+    while let Some(pending) = requests.recv().await {
+        let result = exchange(&mut stream, &pending, &step).await;
         let broken = result.is_err();
-        // The caller may have gone away; the reply has been read anyway.
-        let _ = question.answer.send(result);
+        // The caller may have been dropped; the reply has been read anyway.
+        let _ = pending.answer.send(result);
         if broken {
             return;
         }
@@ -80,14 +87,14 @@ async fn converse(mut stream: UnixStream, mut questions: mpsc::UnboundedReceiver
 
 async fn exchange(
     stream: &mut UnixStream,
-    question: &Question,
+    pending: &PendingRequest,
     step: &watch::Sender<Step>,
-) -> Result<Reply, LinkError> {
-    let sent = tokio::time::timeout(question.timeout, control::send(stream, &question.request)).await;
+) -> Result<Response, LinkError> {
+    let sent = tokio::time::timeout(pending.timeout, messages::send(stream, &pending.request)).await;
     sent.map_err(|_| LinkError::Late)?.map_err(|_| LinkError::Closed)?;
-    // A worker that makes progress gets more time, but not for ever.
+    // A worker that makes progress gets more time, but not without limit.
     for _ in 0..=WORKER_STEPS_MAX {
-        let said = tokio::time::timeout(question.timeout, control::receive(stream)).await;
+        let said = tokio::time::timeout(pending.timeout, messages::receive(stream)).await;
         match said.map_err(|_| LinkError::Late)?.ok().flatten() {
             Some(Said::Step(next)) => _ = step.send_replace(next),
             Some(Said::Reply(reply)) => return Ok(reply),
@@ -114,15 +121,15 @@ mod tests {
             let link = Link::new(ours);
             let worker = async {
                 for number in 0..2u8 {
-                    assert_eq!(control::receive::<Request>(&mut theirs).await.unwrap(), Some(Request::Ping));
-                    let reply = Said::Reply(Reply::ok(number.to_string()));
-                    control::send(&mut theirs, &reply).await.unwrap();
+                    assert_eq!(messages::receive::<Request>(&mut theirs).await.unwrap(), Some(Request::Ping));
+                    let reply = Said::Reply(Response::ok(number.to_string()));
+                    messages::send(&mut theirs, &reply).await.unwrap();
                 }
             };
             let timeout = Duration::from_secs(5);
             let (first, second, ()) =
                 tokio::join!(link.ask(Request::Ping, timeout), link.ask(Request::Ping, timeout), worker);
-            assert_eq!((first, second), (Ok(Reply::ok("0")), Ok(Reply::ok("1"))));
+            assert_eq!((first, second), (Ok(Response::ok("0")), Ok(Response::ok("1"))));
         });
     }
 
@@ -137,14 +144,14 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_gets_on_is_waited_for_and_what_it_did_last_is_known() {
+    fn progressing_worker_is_awaited_and_its_last_step_is_reported() {
         run(async {
             let (ours, mut theirs) = UnixStream::pair().unwrap();
             let link = Link::new(ours);
             let worker = async {
                 for step in [Step::Storage(0), Step::Storage(1), Step::Bans, Step::Index] {
                     tokio::time::sleep(Duration::from_secs(4)).await;
-                    control::send(&mut theirs, &Said::Step(step)).await.unwrap();
+                    messages::send(&mut theirs, &Said::Step(step)).await.unwrap();
                 }
                 drop(theirs);
             };
@@ -158,7 +165,7 @@ mod tests {
         run(async {
             let (ours, mut theirs) = UnixStream::pair().unwrap();
             let link = Link::new(ours);
-            let worker = async { while control::send(&mut theirs, &Said::Step(Step::Bans)).await.is_ok() {} };
+            let worker = async { while messages::send(&mut theirs, &Said::Step(Step::Bans)).await.is_ok() {} };
             let (reply, ()) = tokio::join!(link.ask(Request::Ping, Duration::from_secs(5)), worker);
             assert_eq!(reply, Err(LinkError::Late));
         });

@@ -1,17 +1,19 @@
-//! The listening sockets. The manager opens them and keeps them for its whole life, so that the death of a worker costs no
-//! connection: clients that connect meanwhile wait in the kernel.
+//! The listening sockets. The manager opens them and keeps them for its whole life, so that the
+//! death of a worker costs no connection: clients that connect meanwhile wait in the kernel.
 //!
-//! A TCP address has one socket for each event loop (SO_REUSEPORT), a Unix-domain address has a single one. Port 0 is
-//! resolved once, with a socket that is closed when the real ones, bound to that port number, exist: a socket whose port
-//! the kernel chose would lose it when it stops listening.
+//! A TCP address has one socket for each event loop (SO_REUSEPORT), a Unix-domain address has a
+//! single one. Port 0 is resolved once, with a socket that is closed when the real ones, bound to
+//! that port number, exist: a socket whose port the kernel chose would lose it when it stops
+//! listening.
 //!
-//! With HTTP/3 there are as many UDP sockets (`listeners/datagrams.rs`), bound to the same port. They are closed while connections are
-//! turned away: the kernel then tells clients at once that nobody is there, where a socket that nobody reads would let them wait.
+//! With HTTP/3 there are as many UDP sockets (`listeners/datagrams.rs`), bound to the same port.
+//! They are closed while connections are turned away: the kernel then rejects clients at once,
+//! whereas an unread socket would let them wait.
 //!
-//! They can be handed to a successor (`listeners/handed.rs`).
+//! They can be passed to a successor (`listeners/handed.rs`).
 //!
-//! States of each: *bound* → `listen` → *listening* → `refuse` → *bound*. While refusing, connections are turned away
-//! instead of waiting for a worker that an operator has stopped.
+//! States of each: *bound* → `listen` → *listening* → `refuse` → *bound*. While refusing,
+//! connections are turned away instead of waiting for a worker that an operator has stopped.
 
 mod datagrams;
 mod handed;
@@ -20,6 +22,7 @@ pub use handed::{HandedListener, check as check_handed};
 
 use crate::arguments::listen::{DEFAULT_ADDRESS, ListenAddress, ListenArgument, parse};
 use crate::arguments::{ArgumentError, reason};
+use crate::port_holder;
 use crate::socket_file::{self, SocketFile};
 use crate::systemd::PassedSocket;
 use serde::{Deserialize, Serialize};
@@ -30,9 +33,9 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How often to retry an address that somebody is about to release.
+/// Interval between attempts to bind an address that another process is about to release.
 const ADDRESS_RETRY: Duration = Duration::from_millis(10);
-/// How many ports the kernel may choose until one is free for UDP as well.
+/// Number of ports that the kernel may choose until one is free for UDP as well.
 const FREE_PORT_ATTEMPTS: usize = 16;
 
 /// One listening address.
@@ -44,8 +47,10 @@ pub struct Listener {
     pub endpoint: String,
     /// PROXY protocol expected.
     pub proxy: bool,
-    /// TLS is spoken.
+    /// TLS is enabled.
     pub tls: bool,
+    /// The https port that plain requests are redirected to.
+    pub redirect_port: Option<u16>,
     http3: bool,
     place: Place,
     /// The file of a Unix-domain socket; dropped before its socket.
@@ -64,12 +69,12 @@ enum Place {
         group: Option<u32>,
         mode: Option<u32>,
     },
-    /// Opened by whoever started us; with the path when it is a Unix-domain socket.
+    /// Opened by our starter; with the path if it is a Unix-domain socket.
     Passed(Option<PathBuf>),
 }
 
 impl Place {
-    /// Whether a socket is bound to this place.
+    /// True if a socket is bound to this place.
     fn is_of(&self, socket: &Socket) -> bool {
         let Ok(bound) = socket.local_addr() else { return false };
         match self {
@@ -80,13 +85,14 @@ impl Place {
     }
 }
 
-/// Opens and binds the sockets of every `-a`, `loops` for each TCP address; sockets that were already passed to us are
-/// used instead. Without any `-a` all passed sockets are served, or else [`DEFAULT_ADDRESS`]. An address in use is
-/// retried for as long as `patience`, which is zero unless somebody is known to be releasing it.
+/// Opens and binds the sockets of every `-a`, `loops` for each TCP address; sockets that were
+/// already passed to us are used instead. Without any `-a` all passed sockets are served, or else
+/// [`DEFAULT_ADDRESS`]. An address in use is retried until `patience` is over, which is zero unless
+/// a dying process is known to hold it.
 ///
 /// # Errors
-/// The message for the operator. A passed socket that no `-a` names is a mistake too: systemd would go on accepting
-/// connections on it, and nobody would ever answer them.
+/// The message for the operator. A passed socket that no `-a` names is a mistake too: systemd would
+/// continue to accept connections on it, and no process would ever answer them.
 pub fn open(
     arguments: &[ListenArgument],
     loops: usize,
@@ -125,9 +131,10 @@ pub fn open(
                 given.endpoint.clone_from(&argument.endpoint);
                 given.proxy = argument.proxy;
                 given.tls = argument.tls;
+                given.redirect_port = argument.redirect_port;
                 given.http3 = argument.http3;
                 if let Err(error) = given.resize(loops) {
-                    return Err(format!("Could not get socket {}: {}", argument.endpoint, reason(&error)).into());
+                    return Err(no_socket(argument, &place, &error));
                 }
                 all.push(given);
                 continue;
@@ -138,7 +145,7 @@ pub fn open(
                 Err(error) if several && error.raw_os_error() == Some(nix::libc::EAFNOSUPPORT) => {}
                 Err(error) if several && error.kind() == io::ErrorKind::AddrNotAvailable => {}
                 Err(error) => {
-                    return Err(format!("Could not get socket {}: {}", argument.endpoint, reason(&error)).into());
+                    return Err(no_socket(argument, &place, &error));
                 }
             }
         }
@@ -156,6 +163,18 @@ pub fn open(
             .into())
         }
     }
+}
+
+fn no_socket(argument: &ListenArgument, place: &Place, error: &io::Error) -> ArgumentError {
+    let detail = match (place, error.kind()) {
+        (Place::Tcp(address), io::ErrorKind::AddrInUse) => port_holder::of(*address).map(|name| format!("by {name}")),
+        (Place::Tcp(address), io::ErrorKind::PermissionDenied) if address.port() < 1024 => {
+            Some("ports below 1024 need root or CAP_NET_BIND_SERVICE".to_owned())
+        }
+        _ => None,
+    };
+    let text = format!("Could not get socket {}: {}", argument.endpoint, reason(error));
+    ArgumentError::of_system(text).with_detail(detail)
 }
 
 /// The message when sockets are passed to a daemon in the background.
@@ -185,7 +204,7 @@ fn of_both_families(socket: &Socket) -> Option<SocketAddr> {
     is_both.then(|| SocketAddr::from((std::net::Ipv4Addr::UNSPECIFIED, address.port())))
 }
 
-/// Takes a socket that somebody else opened; it listens whether or not a worker runs.
+/// Takes a socket that another process opened; it listens even if no worker runs.
 fn adopt(passed: PassedSocket) -> Listener {
     let address = passed.socket.local_addr().ok();
     let path = address.as_ref().and_then(|address| address.as_pathname().map(Path::to_owned));
@@ -199,6 +218,7 @@ fn adopt(passed: PassedSocket) -> Listener {
         endpoint,
         proxy: false,
         tls: false,
+        redirect_port: None,
         http3: false,
         place: Place::Passed(path),
         file: None,
@@ -234,7 +254,8 @@ fn open_one(argument: &ListenArgument, place: Place, loops: usize) -> io::Result
 fn open_at(argument: &ListenArgument, mut place: Place, loops: usize) -> io::Result<Listener> {
     let mut kept = None;
     if let Place::Tcp(address) = &mut place {
-        // Without SO_REUSEPORT, so that a port that another program serves is an error rather than shared with it.
+        // Without SO_REUSEPORT, so that a port that another program serves is an error rather than
+        // shared with it.
         let probe = tcp_socket(*address, false)?;
         if let Some(bound) = probe.local_addr()?.as_socket() {
             address.set_port(bound.port());
@@ -250,6 +271,7 @@ fn open_at(argument: &ListenArgument, mut place: Place, loops: usize) -> io::Res
         endpoint: argument.endpoint.clone(),
         proxy: argument.proxy,
         tls: argument.tls,
+        redirect_port: argument.redirect_port,
         http3: argument.http3,
         place,
         file: None,
@@ -277,7 +299,7 @@ impl Listener {
         &self.sockets
     }
 
-    /// The UDP sockets of HTTP/3: one for each event loop; none if it is not spoken here.
+    /// The UDP sockets of HTTP/3: one for each event loop; none if HTTP/3 is not enabled here.
     #[must_use]
     pub fn datagram_sockets(&self) -> &[Socket] {
         &self.datagram_sockets
@@ -293,7 +315,7 @@ impl Listener {
         }
     }
 
-    /// The file of a Unix-domain socket that was handed over is ours from now on.
+    /// From now on the file of a passed Unix-domain socket is ours.
     pub fn own(&self) {
         self.file.iter().for_each(SocketFile::own);
     }
@@ -301,7 +323,7 @@ impl Listener {
     /// Adapts the number of sockets to the number of event loops.
     ///
     /// # Errors
-    /// Whatever the system reports.
+    /// Errors of the system.
     pub fn resize(&mut self, loops: usize) -> io::Result<()> {
         let wanted = match self.place {
             Place::Tcp(_) => loops,
@@ -339,22 +361,23 @@ impl Listener {
     /// Makes the kernel accept connections, with up to `depth` of them waiting.
     ///
     /// # Errors
-    /// Whatever the system reports.
+    /// Errors of the system.
     pub fn listen(&self, depth: u64) -> io::Result<()> {
         let depth = i32::try_from(depth).unwrap_or(i32::MAX);
         self.sockets.iter().try_for_each(|socket| socket.listen(depth))
     }
 
-    /// Lets returning clients send their request with the first packet; at most `depth` of them wait.
+    /// Lets returning clients send their request with the first packet; at most `depth` of them
+    /// wait.
     ///
     /// # Errors
-    /// Whatever the system reports.
+    /// Errors of the system.
     pub fn enable_fast_open(&self, depth: u64) -> io::Result<()> {
         let depth = i32::try_from(depth).unwrap_or(i32::MAX);
         match self.place {
             Place::Unix { .. } => Ok(()),
             Place::Tcp(_) | Place::Passed(_) => {
-                self.sockets.iter().try_for_each(|socket| net::options::enable_fast_open(socket.as_fd(), depth))
+                self.sockets.iter().try_for_each(|socket| control::listening::enable_fast_open(socket.as_fd(), depth))
             }
         }
     }
@@ -369,7 +392,7 @@ impl Listener {
                 self.file = None;
                 self.sockets.clear();
             }
-            // Its opener wants it to accept connections; they wait for the next worker.
+            // Its opener expects it to accept connections; they wait for the next worker.
             Place::Passed(_) => {}
         }
     }
@@ -395,6 +418,8 @@ mod tests {
     use std::os::fd::OwnedFd;
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::net::UnixStream;
+    use surface::limits::TEST_HANG_SECONDS;
+    use surface::program::Called;
 
     fn open_text(text: &str, loops: usize) -> Result<Vec<Listener>, ArgumentError> {
         open(&[parse(text, &mut 0).unwrap()], loops, Vec::new(), Duration::ZERO)
@@ -472,15 +497,22 @@ mod tests {
 
     #[test]
     fn a_udp_port_of_another_program_is_not_shared() {
-        let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        // Below the ports that the system hands out, so that no connection of another test takes
+        // the one of TCP.
+        let first = 12_000 + (std::process::id() % 8_000) as u16;
+        let bind = |port: u16| {
+            let taken = std::net::UdpSocket::bind(("127.0.0.1", port)).ok()?;
+            std::net::TcpListener::bind(("127.0.0.1", port)).ok().map(|_| taken)
+        };
+        let taken = (first..20_000).chain(12_000..first).find_map(bind).unwrap();
         let address = taken.local_addr().unwrap();
-        let expected = ArgumentError::new(format!("Could not get socket {address}: Address already in use"));
-        assert_eq!(open_text(&format!("{address},https,h3"), 1).unwrap_err(), expected);
+        let refused = open_text(&format!("{address},https,h3"), 1).unwrap_err();
+        assert_eq!(refused.text, format!(" Could not get socket {address}: Address already in use"));
         assert_eq!(open_text(&format!("{address},https"), 1).map(|all| all.len()), Ok(1));
     }
 
     #[test]
-    fn passed_socket_gets_udp_sockets_beside_it() {
+    fn passed_socket_gets_matching_udp_sockets() {
         let (socket, address) = passed();
         let arguments = [parse(&format!("{address},https,h3"), &mut 0).unwrap()];
         let listeners = open(&arguments, 2, vec![socket], Duration::ZERO).unwrap();
@@ -489,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn address_that_somebody_lets_go_of_is_had_in_time_and_any_other_refused_at_once() {
+    fn busy_address_is_retried_and_an_unusable_one_refused_at_once() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("s");
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -504,7 +536,7 @@ mod tests {
             let (let_go, told) = std::sync::mpsc::channel();
             let dying = std::thread::spawn(move || told.recv().map(|()| drop(holder)));
             let_go.send(()).unwrap();
-            assert!(open(&arguments, 1, Vec::new(), Duration::from_secs(20)).is_ok());
+            assert!(open(&arguments, 1, Vec::new(), Duration::from_secs(TEST_HANG_SECONDS)).is_ok());
             dying.join().unwrap().unwrap();
         }
     }
@@ -541,11 +573,13 @@ mod tests {
     fn an_address_in_use_or_not_ours_is_named() {
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let text = taken.local_addr().unwrap().to_string();
-        let expected = ArgumentError::new(format!("Could not get socket {text}: Address already in use"));
-        assert_eq!(open_text(&text, 1).unwrap_err(), expected);
-        let expected = ArgumentError::new("Could not get socket 192.0.2.1:0: Cannot assign requested address");
-        assert_eq!(open_text("192.0.2.1:0", 1).unwrap_err(), expected);
-        let expected = ArgumentError::new("Could not get socket /nonexistent/s: No such file or directory");
-        assert_eq!(open_text("/nonexistent/s", 1).unwrap_err(), expected);
+        let refused = open_text(&text, 1).unwrap_err();
+        let stock = format!(" Could not get socket {text}: Address already in use\n(-? gives usage)");
+        assert_eq!(refused.shown(Called::Stock), stock);
+        let (process, shown) = (std::process::id(), refused.shown(Called::Copal));
+        assert!(shown.ends_with(&format!(", process {process}")) && !shown.contains("usage"), "{shown}");
+        let refused = |address: &str| open_text(address, 1).unwrap_err().text;
+        assert_eq!(refused("192.0.2.1:0"), " Could not get socket 192.0.2.1:0: Cannot assign requested address");
+        assert_eq!(refused("/nonexistent/s"), " Could not get socket /nonexistent/s: No such file or directory");
     }
 }

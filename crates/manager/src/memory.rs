@@ -1,23 +1,26 @@
-//! How much memory this process may use (that of the machine, or what its control groups leave of it), how much of that it
-//! is going to hold, and how many processes of its group the kernel has killed for lack of memory.
+//! Memory available to this process (that of the machine, or the rest within its control groups),
+//! the amount that it is going to hold, and the number of processes of its group that the kernel
+//! has killed for lack of memory.
 //!
-//! The memory is held by the storages, whose limits bound objects, metadata and index; by the log, if its directory is
-//! in memory; by requests; and by the two processes themselves. A control group counts all of them, so a storage without
-//! a given size gets what the others leave. Source: Linux cgroup-v2 ("memory.max", "memory.events") and cgroup-v1
-//! ("memory.limit_in_bytes", "memory.oom_control").
+//! The memory is held by the storages, whose limits bound objects, metadata and index; by the log,
+//! if its directory is in memory; by requests; and by the two processes themselves. A control group
+//! counts all of them, so a storage without a given size gets the rest. Source: Linux cgroup-v2
+//! ("memory.max", "memory.events") and cgroup-v1 ("memory.limit_in_bytes", "memory.oom_control").
 
 use crate::arguments::storage::Size as StorageSize;
 use nix::sys::statfs::{TMPFS_MAGIC, statfs};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A storage without a given limit has at least one part in this many of the memory, however much the others were given.
+/// A storage without a given limit has at least one part in this many of the memory, regardless of
+/// the other limits.
 const STORAGE_SHARE_MIN: u64 = 16;
 /// Manager and worker with an empty cache, including stacks and page tables.
 const PROCESSES_BYTES: u64 = 40 << 20;
 /// Reserved for requests, their connections and fetches.
 const REQUESTS_BYTES: u64 = 32 << 20;
-/// A storage may become so many times as large as it is at first: each gibibyte of an arena costs 32 KiB to administer, used or not.
+/// Factor by which a storage may grow beyond its first size: each gibibyte of an arena costs 32 KiB
+/// to administer, used or not.
 const GROWTH: u64 = 16;
 /// A storage may exceed its limit by one part in this many: pages that are partly free.
 const STORAGE_SLACK: u64 = 32;
@@ -31,7 +34,7 @@ pub struct Kernel {
     groups: PathBuf,
 }
 
-/// How much memory there is, and whether a control group limits it.
+/// Amount of memory, and its source: a control group or the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usable {
     /// Bytes.
@@ -40,10 +43,10 @@ pub struct Usable {
     pub is_of_group: bool,
 }
 
-/// What is held besides the storages, in bytes.
+/// Memory held besides the storages, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overhead {
-    /// The log; 0 if it lies on a disk, since the kernel writes it there when memory runs short.
+    /// The log; 0 if it is on a disk, since the kernel writes it there when memory runs short.
     pub log_bytes: u64,
 }
 
@@ -51,30 +54,37 @@ impl Overhead {
     /// The overhead with a log of that size in that work directory.
     #[must_use]
     pub fn of(work_directory: &Path, log_bytes: u64) -> Overhead {
-        let kind = statfs(work_directory).map(|found| found.filesystem_type());
-        let in_memory = kind.is_ok_and(|kind| kind == TMPFS_MAGIC);
-        Overhead { log_bytes: if in_memory { log_bytes } else { 0 } }
+        let Some(found) = statfs(work_directory).ok().filter(|found| found.filesystem_type() == TMPFS_MAGIC) else {
+            return Overhead { log_bytes: 0 };
+        };
+        // The worker makes the log as small as necessary. Without a limit, a tmpfs has no blocks.
+        let most = match found.blocks() {
+            0 => u64::MAX,
+            blocks => blocks.saturating_mul(found.block_size() as u64),
+        };
+        Overhead { log_bytes: log_bytes.min(most) }
     }
 
     fn bytes(self) -> u64 {
         self.log_bytes.saturating_add(PROCESSES_BYTES + REQUESTS_BYTES)
     }
 
-    /// How large all storages together may be so that everything fits.
+    /// Largest total size of the storages such that everything fits.
     #[must_use]
     pub fn leaves(self, usable: Usable) -> u64 {
         usable.bytes.saturating_sub(self.bytes()) / (STORAGE_SLACK + 1) * STORAGE_SLACK
     }
 
-    /// How large they may be after a worker has run out of memory. What is reserved for requests and processes is a
-    /// conservative estimate: if it leaves nothing, a quarter of what the log leaves is tried.
+    /// Largest total size of the storages after a worker has run out of memory. The reserve for
+    /// requests and processes is a conservative estimate: if it leaves nothing, a quarter of the
+    /// memory without the log is tried.
     #[must_use]
     pub fn leaves_at_least(self, usable: Usable) -> u64 {
         self.leaves(usable).max(usable.bytes.saturating_sub(self.log_bytes) / 4)
     }
 
-    /// One line when storages with these limits and everything else don't fit: what is needed, what there is, what to
-    /// do.
+    /// One line if storages with these limits and everything else do not fit: the need, the
+    /// available memory, the remedy.
     #[must_use]
     pub fn complaint(self, limits: &[u64], usable: Usable) -> Option<String> {
         let storages = limits.iter().fold(0u64, |sum, limit| sum.saturating_add(*limit));
@@ -112,8 +122,8 @@ impl std::fmt::Display for Size {
     }
 }
 
-/// The limit of each storage, in bytes: the given one, else an equal share of what the others leave of three quarters of
-/// the memory, or of what the log and everything else leave if that is less.
+/// The limit of each storage, in bytes: the given one, else an equal share of the rest of three
+/// quarters of the memory, or of the memory without the log and everything else if that is less.
 #[must_use]
 pub fn storage_limits(given: &[Option<u64>], usable: Usable, overhead: Overhead) -> Vec<u64> {
     let unlimited = given.iter().filter(|limit| limit.is_none()).count().max(1) as u64;
@@ -123,7 +133,7 @@ pub fn storage_limits(given: &[Option<u64>], usable: Usable, overhead: Overhead)
     given.iter().map(|limit| limit.unwrap_or(share)).collect()
 }
 
-/// How large the limit of a storage may become without a new arena, in bytes.
+/// Largest limit of a storage that needs no new arena, in bytes.
 #[must_use]
 pub fn grows_to(size: StorageSize, limit_bytes: u64, machine_bytes: u64) -> u64 {
     match size {
@@ -151,7 +161,7 @@ impl Kernel {
         }
     }
 
-    /// The memory of the machine, whatever of it we may use.
+    /// The memory of the machine, even if we may use less.
     #[must_use]
     pub fn machine_bytes(&self) -> u64 {
         let meminfo = fs::read_to_string(self.proc.join("meminfo")).unwrap_or_default();
@@ -162,7 +172,8 @@ impl Kernel {
     #[must_use]
     pub fn usable(&self) -> Usable {
         let machine = self.machine_bytes();
-        // Beyond "memory.high" a group is slowed down until it is useless. Version 1 has nothing of the kind.
+        // Beyond "memory.high" a group is slowed down until it is useless. Version 1 has no such
+        // limit.
         let limits = self.group_files(("memory.max", "memory.limit_in_bytes"));
         let slow = self.group_files(("memory.high", "memory.limit_in_bytes"));
         let limits =
@@ -173,7 +184,8 @@ impl Kernel {
         }
     }
 
-    /// How many processes of our own group were killed for lack of memory; `None` if the kernel doesn't say.
+    /// Number of processes of our own group that were killed for lack of memory; `None` if the
+    /// kernel does not report it.
     #[must_use]
     pub fn kills(&self) -> Option<u64> {
         let files = self.group_files(("memory.events", "memory.oom_control"));
@@ -183,8 +195,8 @@ impl Kernel {
         })
     }
 
-    /// The paths of a file, by its names in version 2 and in version 1, in every group that this process is in: its own
-    /// group first, then those above it.
+    /// The paths of a file, by its names in version 2 and in version 1, in every group that this
+    /// process is in: its own group first, then those above it.
     fn group_files(&self, (name, old_name): (&str, &str)) -> Vec<PathBuf> {
         let groups = fs::read_to_string(self.proc.join("self/cgroup")).unwrap_or_default();
         let mut files = Vec::new();
@@ -198,7 +210,8 @@ impl Kernel {
                 _ if controllers.split(',').any(|name| name == "memory") => (self.groups.join("memory"), old_name),
                 _ => continue,
             };
-            // Inside a container this may be a path of the host; the group's own files are then at the root.
+            // Inside a container this may be a path of the host; the group's own files are then at
+            // the root.
             for above in Path::new(path.trim_start_matches('/')).ancestors() {
                 files.push(root.join(above).join(name));
             }
@@ -239,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_slows_a_group_down_and_what_an_operator_sets_are_limits_too() {
+    fn memory_high_and_the_operator_limit_count_as_limits() {
         let files = [("a/memory.max", "400000000\n"), ("a/memory.high", "209715200\n")];
         let (_folder, kernel) = kernel("0::/a\n", &files);
         assert_eq!(kernel.usable(), group(200));
@@ -306,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_said_in_one_line() {
+    fn memory_shortage_is_reported_in_one_line() {
         let overhead = Overhead { log_bytes: 80 << 20 };
         let expected = "Memory can run out: up to 306M are needed (storages 150M, log 80M, requests 32M, processes 40M), \
                         the control group allows 200M; give -s 46M in all, or less with a larger -l, or give it more";
@@ -339,7 +352,7 @@ mod tests {
     fn a_log_on_a_disk_is_not_counted() {
         assert_eq!(Overhead::of(Path::new("/proc"), 80 << 20), Overhead { log_bytes: 0 });
         if statfs("/dev/shm").is_ok_and(|found| found.filesystem_type() == TMPFS_MAGIC) {
-            assert_eq!(Overhead::of(Path::new("/dev/shm"), 80 << 20), Overhead { log_bytes: 80 << 20 });
+            assert_eq!(Overhead::of(Path::new("/dev/shm"), 1 << 20), Overhead { log_bytes: 1 << 20 });
         }
     }
 }

@@ -1,10 +1,11 @@
-//! The memory files that outlive a worker: the arena of each storage, the journal of bans, the panic text, and the file that
-//! the worker locks as long as it uses them. With them go the files of storages on disks (`storage_files.rs`); the journal is one
-//! of those then.
+//! The memory files that outlive a worker: the arena of each storage, the journal of bans, the
+//! panic text, and the file that the worker locks as long as it uses them. With them go the files
+//! of storages on disks (`storage_files.rs`); the journal is one of those then.
 //!
-//! The manager only keeps them open. What is in the arenas and the journal concerns only the worker. They outlive the manager
-//! too, if it hands them to the next one (`handover.rs`) or to systemd (`fd_store.rs`); what comes back is checked here: each
-//! is a memory file with the right name, or a regular file with its lock, and none is there twice.
+//! The manager only keeps them open. Only the worker reads and writes the arenas and the journal.
+//! They outlive the manager too, if it passes them to the next one (`handover.rs`) or to systemd
+//! (`fd_store.rs`); files that come back are checked here: each is a memory file with the right
+//! name, or a regular file with its lock, and no file occurs twice.
 
 use crate::storage_files::{FileWanted, LockedFile, StorageFiles, journal_path};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -21,24 +22,24 @@ pub const PANIC_BYTES: u64 = 64 << 10;
 
 /// The name of an arena, as a memory file.
 pub const ARENA: &CStr = c"copal-arena";
-/// That of the journal of bans.
+/// Name of the journal of bans.
 pub const JOURNAL: &CStr = c"copal-journal";
-/// That of the panic text.
+/// Name of the panic text.
 pub const PANIC: &CStr = c"copal-panic";
-/// That of the file that a worker locks.
-pub const SEAT: &CStr = c"copal-seat";
+/// Name of the file that a worker locks.
+pub const DIRECTORY_LOCK: &CStr = c"copal-seat";
 
-/// How many handles there are before those of the arenas: journal, panic text, seat.
+/// Number of handles before those of the arenas: journal, panic text, work directory lock.
 pub const FIXED: usize = 3;
 
 /// The files, open for the life of the manager.
 #[derive(Debug)]
 pub struct MemoryFiles {
     arenas: Vec<OwnedFd>,
-    /// The journal in memory; without a use when the one on a disk is there.
+    /// The journal in memory; unused if there is one on a disk.
     journal: OwnedFd,
     panic: File,
-    seat: OwnedFd,
+    directory_lock: OwnedFd,
     files: StorageFiles,
 }
 
@@ -46,12 +47,12 @@ impl MemoryFiles {
     /// Creates empty files for `storages` storages in memory.
     ///
     /// # Errors
-    /// Whatever the system reports.
+    /// Errors of the system.
     pub fn create(storages: usize) -> io::Result<MemoryFiles> {
         let panic = File::from(empty(PANIC)?);
         panic.set_len(PANIC_BYTES)?;
         let (arenas, files) = (empty_arenas(storages)?, StorageFiles::none(storages));
-        Ok(MemoryFiles { arenas, journal: empty(JOURNAL)?, panic, seat: empty(SEAT)?, files })
+        Ok(MemoryFiles { arenas, journal: empty(JOURNAL)?, panic, directory_lock: empty(DIRECTORY_LOCK)?, files })
     }
 
     /// The same, with files for those that are on disks.
@@ -66,16 +67,17 @@ impl MemoryFiles {
         &self.files
     }
 
-    /// How many handles there are for these storages.
+    /// Number of handles for these storages.
     #[must_use]
     pub fn handle_count(wanted: &[Option<FileWanted>]) -> usize {
         FIXED + wanted.len() + wanted.iter().flatten().count()
     }
 
-    /// The files that [`MemoryFiles::handles`] gave to somebody, who gives them back; for these storages.
+    /// Takes over the files that [`MemoryFiles::handles`] gave to another process, which returns
+    /// them; for these storages.
     ///
     /// # Errors
-    /// Why they cannot be used.
+    /// The reason why they cannot be used.
     pub fn take_over(handles: Vec<OwnedFd>, wanted: &[Option<FileWanted>]) -> Result<MemoryFiles, String> {
         let count = MemoryFiles::handle_count(wanted);
         if handles.len() != count {
@@ -102,7 +104,7 @@ impl MemoryFiles {
                 empty(JOURNAL).map_err(|error| error.to_string())?
             }
         };
-        let (panic, seat) = (File::from(next(Some(PANIC))?), next(Some(SEAT))?);
+        let (panic, directory_lock) = (File::from(next(Some(PANIC))?), next(Some(DIRECTORY_LOCK))?);
         let arenas = wanted.iter().map(|_| next(Some(ARENA))).collect::<Result<_, _>>()?;
         for (file, wanted) in files.of_storages.iter_mut().zip(wanted) {
             let Some(wanted) = wanted else { continue };
@@ -111,29 +113,31 @@ impl MemoryFiles {
             *file = Some(adopted);
         }
         panic.set_len(PANIC_BYTES).map_err(|error| format!("the memory file of the panic text: {error}"))?;
-        Ok(MemoryFiles { arenas, journal, panic, seat, files })
+        Ok(MemoryFiles { arenas, journal, panic, directory_lock, files })
     }
 
-    /// Discards the cache: the next worker gets empty arenas and files, and with them an empty journal.
+    /// Discards the cache: the next worker gets empty arenas and files, and with them an empty
+    /// journal.
     ///
     /// # Errors
-    /// Whatever the system reports.
+    /// Errors of the system.
     pub fn renew_storage(&mut self) -> io::Result<()> {
         self.arenas = empty_arenas(self.arenas.len())?;
         self.journal = empty(JOURNAL)?;
-        // The bans go last: without them nothing else may be there.
+        // The bans are emptied last: without them nothing else may remain.
         self.files.of_storages.iter().flatten().try_for_each(LockedFile::erase)?;
         self.files.journal.iter().try_for_each(LockedFile::clear)
     }
 
-    /// Gives the next worker an empty arena for the storage at that index, and if it has a file nothing in that. The bans stay:
-    /// the other arenas need them, and they do no harm to an empty one.
+    /// Gives the next worker an empty arena for the storage at that index, and if it has a file
+    /// nothing in that. The bans stay: the other arenas need them, and they do no harm to an empty
+    /// one.
     ///
     /// # Errors
-    /// Whatever the system reports.
+    /// Errors of the system.
     pub fn renew_arena(&mut self, place: usize) -> io::Result<()> {
         let Some(arena) = self.arenas.get_mut(place) else {
-            // A worker that names a storage that does not exist can't be believed in anything.
+            // A worker that names a storage that does not exist cannot be trusted at all.
             return self.renew_storage();
         };
         *arena = empty(ARENA)?;
@@ -143,10 +147,11 @@ impl MemoryFiles {
         }
     }
 
-    /// Makes the next worker read what is stored in the file of the storage at that index from the file alone.
+    /// Makes the next worker read the stored content of the storage at that index from its file
+    /// alone.
     ///
     /// # Errors
-    /// Whatever the system reports.
+    /// Errors of the system.
     pub fn renew_metadata(&mut self, place: usize) -> io::Result<()> {
         match self.arenas.get_mut(place) {
             Some(arena) => *arena = empty(ARENA)?,
@@ -155,20 +160,20 @@ impl MemoryFiles {
         Ok(())
     }
 
-    /// How much memory the kernel holds for the arena of each storage, in bytes.
+    /// Memory that the kernel holds for the arena of each storage, in bytes.
     #[must_use]
     pub fn held_bytes(&self) -> Vec<u64> {
         self.arenas.iter().map(|arena| fstat(arena).map_or(0, |found| found.st_blocks.max(0) as u64 * 512)).collect()
     }
 
-    /// Handles for a worker or for a successor: journal, panic text, seat, the arena of each storage, and the file of each that has
-    /// one.
+    /// Handles for a worker or for a successor: journal, panic text, work directory lock, the arena
+    /// of each storage, and the file of each that has one.
     ///
     /// # Errors
-    /// Whatever the system reports.
+    /// Errors of the system.
     pub fn handles(&self) -> io::Result<Vec<OwnedFd>> {
         let journal = self.files.journal.as_ref().map_or_else(|| self.journal.try_clone(), LockedFile::handle)?;
-        let mut handles = vec![journal, self.panic.try_clone()?.into(), self.seat.try_clone()?];
+        let mut handles = vec![journal, self.panic.try_clone()?.into(), self.directory_lock.try_clone()?];
         for arena in &self.arenas {
             handles.push(arena.try_clone()?);
         }
@@ -195,10 +200,10 @@ impl MemoryFiles {
     }
 }
 
-/// Checks that a descriptor is a memory file of that name; returns what tells it from others.
+/// Checks that a descriptor is a memory file of that name; returns its device and inode.
 ///
 /// # Errors
-/// It is not.
+/// It is another kind of descriptor.
 pub fn check(handle: &OwnedFd, name: &CStr) -> Result<(u64, u64), String> {
     let name = name.to_string_lossy();
     let number = number(handle).map_err(|error| format!("the memory file {name}: {error}"))?;
@@ -209,7 +214,7 @@ pub fn check(handle: &OwnedFd, name: &CStr) -> Result<(u64, u64), String> {
     Ok(number)
 }
 
-/// Device and number of a file.
+/// Device and inode of a file.
 fn number(handle: &OwnedFd) -> Result<(u64, u64), String> {
     let found = fstat(handle).map_err(|error| error.to_string())?;
     Ok((found.st_dev, found.st_ino))

@@ -1,23 +1,27 @@
-//! The limits of storages without a size in bytes: a share of the memory that there is, followed when that changes.
+//! Limits of storages without a size in bytes: a share of the available memory, which follows its
+//! changes.
 //!
-//! Control groups can be changed while processes run in them, and orchestrators do. So the kernel's files are read again now and then
-//! ([`follow`]): a storage that has become too large evicts and gives its memory back at once, without a new worker, and one that may become
-//! larger does, as far as its arena's file is long. A file is sparse, so it is made for more than its first limit (`memory::grows_to`).
+//! Control groups can be changed while processes run in them, and orchestrators do. So the kernel's
+//! files are read at intervals ([`follow`]): a storage that has become too large evicts and gives
+//! its memory back at once, without a new worker, and one that may become larger does, as far as
+//! its arena's file is long. A file is sparse, so it is made for more than its first limit
+//! (`memory::grows_to`).
 
 use crate::arguments::Arguments;
 use crate::life;
 use crate::memory::{Kernel, Overhead, Size as Shown, storage_limits};
 use crate::report::Level;
 use crate::state::Manager;
+use control::messages::Request;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
-use worker::control::Request;
 
-/// How often the kernel's files are read.
+/// Interval between reads of the kernel's files.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// The limit of each storage's memory, in bytes; `file_bytes` = how long the file of each is, as `StorageFiles::bytes` says.
+/// The limit of each storage's memory, in bytes; `file_bytes` = the length of each one's file
+/// (`StorageFiles::bytes`).
 #[must_use]
 pub fn of(arguments: &Arguments, file_bytes: &[u64], work_directory: &Path, kernel: &Kernel) -> Vec<u64> {
     let usable = kernel.usable_within(arguments.memory_bytes);
@@ -26,10 +30,10 @@ pub fn of(arguments: &Arguments, file_bytes: &[u64], work_directory: &Path, kern
     storage_limits(&given, usable, Overhead::of(work_directory, arguments.parameters.vsl_space))
 }
 
-/// Follows the memory that there is, for ever.
+/// Follows the available memory, without end.
 pub async fn follow(manager: Rc<Manager>) {
     let kernel = Kernel::here();
-    // With sizes in bytes nothing can follow from it.
+    // Sizes in bytes do not depend on it.
     if manager.arguments.storages.cache.iter().all(|storage| storage.size.given_bytes().is_some()) {
         return;
     }
@@ -48,7 +52,8 @@ pub async fn follow(manager: Rc<Manager>) {
 async fn change(manager: &Rc<Manager>, next: Vec<u64>, kernel: &Kernel) {
     let _changes = manager.changes.lock().await;
     let before: u64 = manager.limits_now_bytes.borrow().iter().sum();
-    // What was shrunk because memory ran out may grow again: there is another amount of it.
+    // Storages that were shrunk for lack of memory may grow again: the amount of memory has
+    // changed.
     manager.storage_limits_bytes.borrow_mut().clone_from(&next);
     manager.limits_now_bytes.borrow_mut().clone_from(&next);
     let mut now = next.clone();

@@ -1,4 +1,4 @@
-//! How `param.show` lays out parameters: the short list, the long form and JSON.
+//! Layouts of `param.show`: the short list, the long form and JSON.
 
 use cli_proto::json;
 use surface::parameter::value::{alias, format, is_available, is_default, maximum, minimum};
@@ -87,6 +87,7 @@ fn bits(kind: ParameterKind) -> Option<&'static [BitRow]> {
         | ParameterKind::EvictionPolicy
         | ParameterKind::NameSource
         | ParameterKind::Placement
+        | ParameterKind::Addresses
         | ParameterKind::Text => None,
     }
 }
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_lists_its_bits_and_says_which_do_nothing() {
+    fn bit_set_lists_its_bits_and_marks_those_without_effect() {
         let parameters = Parameters::default();
         for row in PARAMETERS.iter().filter(|row| bits(row.kind).is_some()) {
             let text = long(&parameters, &Parameters::default(), row, row.name);
@@ -238,7 +239,7 @@ mod tests {
     fn the_json_of_all_parameters_fits_the_limit_of_replies() {
         let defaults = Parameters::default();
         let bytes: usize = PARAMETERS.iter().map(|row| json(&defaults, &defaults, row, row.name).len() + 8).sum();
-        // Values of one's own take some, too, and what is cut is no JSON.
+        // Values that were set take space, too, and truncated JSON is invalid.
         assert!(bytes + (8 << 10) < defaults.cli_limit as usize, "{bytes}");
     }
 

@@ -1,8 +1,11 @@
-//! How this daemon was started, so that an upgrade can start whatever program is there now in the same way.
+//! Command line of this daemon, so that an upgrade can start the present program file in the same
+//! way.
 //!
-//! The program is looked for anew where it was found: at the path that the first argument is, or along `PATH`. So a replaced file is run,
-//! and a link that leads elsewhere is followed. Where the first argument does not lead to the running program (`exec -a`), the path of its
-//! file counts. Relative names are meant from where the daemon was started, though it has long gone into its work directory.
+//! The program is searched again where it was found: at the path in the first argument, or along
+//! `PATH`. So a replaced file is run, and a changed link is followed. If the first argument does
+//! not lead to the running program (`exec -a`), the path of its file is used. Relative names are
+//! relative to the directory in which the daemon was started, though it has changed to its work
+//! directory.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -12,11 +15,11 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The way in which this process was started.
+/// Command line of this process.
 #[derive(Clone, Debug)]
 pub struct Program {
     path: PathBuf,
-    /// What comes before the options: the name, and which part of the program it is.
+    /// The arguments before the options: the name, and the part of the program to run.
     name: OsString,
     part: Vec<OsString>,
     options: Vec<OsString>,
@@ -24,7 +27,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// This process; `options` are its last arguments. `marks` stand before them, from us.
+    /// This process; `options` are its last arguments. `marks` of our own precede them.
     #[must_use]
     pub fn of_process(marks: usize, options: &[OsString]) -> Program {
         let all: Vec<OsString> = std::env::args_os().collect();
@@ -40,13 +43,13 @@ impl Program {
         }
     }
 
-    /// The program's file, as it will be run.
+    /// Path of the program's file for the next start.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A command that starts the program that is there now, with the same arguments behind `marks`.
+    /// A command that starts the present program file, with the same arguments after `marks`.
     #[must_use]
     pub fn command(&self, marks: &[&str]) -> Command {
         let mut command = Command::new(&self.path);
@@ -58,7 +61,8 @@ impl Program {
     }
 }
 
-/// The path that leads to the running program: that of its name, or along `search`, else that of its file.
+/// The path that leads to the running program: that of its name, or along `search`, else that of
+/// its file.
 fn find(name: &OsStr, search: &OsStr, running: &Path) -> PathBuf {
     let of_file = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
     let runs = of_file(running);

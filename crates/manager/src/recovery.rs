@@ -1,15 +1,16 @@
-//! What happens to storages that no worker can take over: the memory outlives the worker that damaged it, so without a
-//! limit one start after the other would fail on it.
+//! Handling of storages that no worker can take over: the memory outlives the worker that damaged
+//! it, so without a limit one start after the other would fail on it.
 //!
-//! Counted are consecutive failures at a step in which a worker reads what an earlier one left (the worker reports its
-//! steps, see `worker::control::Step`). A worker that was killed from outside, or failed at anything else, is not held
-//! against a storage: a VCL that fails in vcl_init does not cost the cache. A storage with a file is first read anew from
-//! that file, and begins empty if that fails too. Compat: none, Varnish keeps nothing when its worker dies.
+//! Counted are consecutive failures at a step in which a worker reads data of an earlier one (the
+//! worker reports its steps, see `control::messages::Step`). A worker that was killed from outside,
+//! or failed at anything else, is not held against a storage: a VCL that fails in vcl_init does not
+//! cost the cache. A storage with a file is first read anew from that file, and begins empty if
+//! that fails too. Compat: none, Varnish keeps nothing when its worker dies.
 
 use crate::memory_files::MemoryFiles;
+use control::messages::Step;
 use std::io;
 use surface::limits::RECOVERY_FAILURES_MAX;
-use worker::control::Step;
 
 /// Failures so far.
 #[derive(Debug, Default)]
@@ -19,26 +20,26 @@ pub struct Failures {
     renewed: Vec<usize>,
 }
 
-/// What has to start empty.
+/// Storage that has to start empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetAside {
-    /// What lies in memory of the storage with a file at that index.
+    /// The memory of the storage with a file at that index.
     Metadata(usize),
     /// The storage at that index.
     Storage(usize),
-    /// All storages and the bans: either nobody knows which of them is the cause, or it is the bans, and without those
-    /// nobody knows what must no longer be served.
+    /// All storages and the bans: either the cause is unknown, or it is the bans, and without those
+    /// it is unknown which objects must no longer be served.
     All,
 }
 
 impl Failures {
-    /// Forgets the failures, since every step succeeded.
+    /// Resets the failures, since every step succeeded.
     pub fn forget(&mut self) {
         *self = Failures::default();
     }
 
-    /// Counts a failure at that step; returns what has to start empty when there were too many. `has_file` says of a storage
-    /// whether it has a file.
+    /// Counts a failure at that step; returns what has to start empty if there were too many.
+    /// `has_file` is true for a storage that has a file.
     pub fn count(&mut self, step: Step, has_file: impl Fn(usize) -> bool) -> Option<SetAside> {
         let set_aside = match step {
             Step::Surroundings | Step::Draining => return None,
@@ -64,10 +65,11 @@ impl Failures {
 }
 
 impl SetAside {
-    /// Gives the next worker empty memory in place of what is set aside; the old memory goes with its last descriptor.
+    /// Gives the next worker empty memory for the storages that start empty; the old memory is
+    /// freed with its last descriptor.
     ///
     /// # Errors
-    /// Whatever the system reports.
+    /// Errors of the system.
     pub fn carry_out(self, memory: &mut MemoryFiles) -> io::Result<()> {
         match self {
             SetAside::Metadata(place) => memory.renew_metadata(place),

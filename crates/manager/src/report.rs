@@ -1,10 +1,10 @@
-//! What the manager tells its operator: standard error in the foreground, else syslog.
+//! Messages of the manager for its operator: standard error in the foreground, else syslog.
 //!
-//! In the background the messages of the start go to standard error too, until the start is over. On standard error each
-//! line begins with the time (UTC), or is one JSON object; the time is omitted if the journal of systemd or a test
-//! script reads, since these add their own. Syslog adds its own time. *Invariant:* messages contain no control
-//! characters except tabs and the end of each line (in JSON none), since a worker's output may quote what came from
-//! outside.
+//! In the background the messages of the start go to standard error too, until the start is over.
+//! On standard error each line begins with the time (UTC), or is one JSON object; the time is
+//! omitted if the journal of systemd or a test script reads, since these add their own. Syslog adds
+//! its own time. *Invariant:* messages contain no control characters except tabs and the end of
+//! each line (in JSON none), since a worker's output may quote untrusted bytes.
 
 use cli_proto::json;
 use nix::sys::stat::fstat;
@@ -14,12 +14,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use surface::legible;
 use surface::option::LOG_FORMATS;
+use surface::program::Called;
 use syslog::{Facility, Formatter3164, Logger, LoggerBackend};
 
-/// How often to look for a syslog that is away.
+/// Interval between attempts to connect to a syslog that is not running.
 const SYSLOG_RETRY: Duration = Duration::from_secs(1);
 
-/// How serious it is.
+/// Severity of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// Something is broken.
@@ -34,7 +35,7 @@ pub enum Level {
     Cli,
 }
 
-/// How messages are written on standard error (`--log-format`).
+/// Format of messages on standard error (`--log-format`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
     /// The time, the level, the text.
@@ -54,8 +55,9 @@ impl LogFormat {
         [LogFormat::Text, LogFormat::Plain, LogFormat::Json].get(at).copied()
     }
 
-    /// The same format, without our own times if the reader of standard error has them (the journal, which is detected
-    /// here) or wants none: a test script, or somebody who waits for a start in the background.
+    /// The same format, without our own times if the reader of standard error adds them (the
+    /// journal, which is detected here) or needs none: a test script, or a starter that waits for a
+    /// daemon in the background.
     #[must_use]
     pub fn for_reader(self, wants_none: bool) -> LogFormat {
         let reader = std::env::var("JOURNAL_STREAM").unwrap_or_default();
@@ -104,19 +106,20 @@ impl Level {
     }
 }
 
-/// Where messages go.
+/// Destination of messages.
 pub struct Reporter {
     to_stderr: Cell<Stderr>,
     format: LogFormat,
     syslog: RefCell<Syslog>,
-    /// Where syslog listens; `None` = where it does on this system.
+    /// Path of the syslog socket; `None` = the system's default.
     syslog_path: Option<PathBuf>,
+    called: Called,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stderr {
     All,
-    /// Errors, warnings and plain lines, while somebody watches the start of a background daemon.
+    /// Errors, warnings and plain lines, while the starter of a background daemon waits.
     Errors,
     None,
 }
@@ -131,10 +134,10 @@ enum Syslog {
 impl Reporter {
     /// A reporter for the foreground (standard error only) or the background (syslog).
     #[must_use]
-    pub fn new(foreground: bool, format: LogFormat) -> Reporter {
+    pub fn new(called: Called, foreground: bool, format: LogFormat) -> Reporter {
         let (stderr, syslog) =
             if foreground { (Stderr::All, Syslog::Off) } else { (Stderr::Errors, Syslog::Unconnected(None)) };
-        Reporter { to_stderr: Cell::new(stderr), format, syslog: RefCell::new(syslog), syslog_path: None }
+        Reporter { to_stderr: Cell::new(stderr), format, syslog: RefCell::new(syslog), syslog_path: None, called }
     }
 
     /// Stops using syslog.
@@ -170,14 +173,15 @@ impl Reporter {
     }
 
     fn write(&self, level: Level, prefix: &str, text: &str) {
-        // Written in one piece, so that the output of others does not get in between.
+        // Written in one piece, so that other output does not mix in.
         let line = self.format.line(crate::clock::now(), level, prefix, text);
         let _ = std::io::stderr().lock().write_all(line.as_bytes());
     }
 
     fn to_syslog(&self, level: Level, text: &str) {
         let mut slot = self.syslog.borrow_mut();
-        // One that was connected before may have ended and begun anew: it gets the message that showed this.
+        // A syslog that was connected before may have restarted: the message that showed this is
+        // sent again.
         for _ in 0..2 {
             if let Syslog::Unconnected(not_before) = &*slot
                 && not_before.is_none_or(|not_before| Instant::now() >= not_before)
@@ -199,12 +203,12 @@ impl Reporter {
         }
     }
 
-    /// Syslog if it is there. If it is not, nobody hears of that with every message.
+    /// Connects to syslog. While it is not running, this is not reported with every message.
     fn connected(&self) -> Syslog {
         let formatter = Formatter3164 {
             facility: Facility::LOG_LOCAL0,
             hostname: None,
-            process: "varnishd".to_owned(),
+            process: self.called.daemon().to_owned(),
             pid: std::process::id(),
         };
         let logger = match &self.syslog_path {
@@ -266,19 +270,19 @@ mod tests {
             let mut room = [0; 512];
             socket.recv(&mut room).map(|length| String::from_utf8_lossy(&room[..length]).into_owned())
         };
-        let mut reporter = Reporter::new(false, LogFormat::Plain);
+        let mut reporter = Reporter::new(Called::Stock, false, LogFormat::Plain);
         reporter.detach();
         reporter.syslog_path = Some(path.clone());
         let socket = listen();
         reporter.say(Level::Info, "one");
         assert!(heard(&socket).unwrap().ends_with("one"));
-        // It was started anew between two messages.
+        // It was restarted between two messages.
         drop(socket);
         std::fs::remove_file(&path).unwrap();
         let socket = listen();
         reporter.say(Level::Info, "two");
         assert!(heard(&socket).unwrap().ends_with("two"));
-        // It is away for some.
+        // It is down for some messages.
         drop(socket);
         std::fs::remove_file(&path).unwrap();
         (0..3).for_each(|_| reporter.say(Level::Info, "lost"));

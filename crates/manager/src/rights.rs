@@ -1,13 +1,17 @@
-//! Reads with the rights of the jail's user, since root's would reveal too much.
+//! File access with the rights of the jail's user, since root's would reveal too much.
 //!
-//! Those who may load VCL must not be able to read root's files through it: not as VCL, not as an include, not in a line
-//! that a message quotes, not by the difference between "no such file" and "permission denied". So everything that
-//! follows a name given in VCL or on the CLI runs in [`with`].
+//! Users who may load VCL must not be able to read root's files through it: not as VCL, not as an
+//! include, not in a line that a message quotes, not by the difference between "no such file" and
+//! "permission denied". So all code that follows a name given in VCL or on the CLI runs in
+//! [`with`].
 //!
-//! The kernel keeps rights for each thread (the C library hides this by changing all of them at once): a separate thread
-//! takes the user's rights and ends with them, while the others stay root. Only the effective ids are changed, so that
-//! only root may signal or trace it. Compat: Varnish reads `-f`, `vcl.load` and includes in this way; `-I` and `-S` are
-//! read as root.
+//! The kernel keeps rights for each thread (the C library hides this by changing all of them at
+//! once): a separate thread takes the user's rights and ends with them, while the others stay root.
+//! Only the effective ids are changed, so that only root may signal or trace it. Compat: Varnish
+//! reads `-f`, `vcl.load` and includes in this way; `-I` and `-S` are read as root.
+//!
+//! *Invariant:* files named in VCL or on the CLI are read with the rights of the jail's user, on a
+//! separate thread.
 
 use crate::arguments::jail::Reader;
 use rustix::process::{Gid, Uid};
@@ -20,10 +24,10 @@ use std::thread::Builder;
 /// Stack of the thread, in bytes: the size of a main thread's, since the compiler runs there.
 const STACK_BYTES: usize = 8 << 20;
 
-/// Runs `work` with the rights of `reader`; with our own when there is none.
+/// Runs `work` with the rights of `reader`; with our own if there is none.
 ///
 /// # Errors
-/// When the rights could not be changed; then nothing was done.
+/// The rights could not be changed; then nothing was done.
 pub fn with<T: Send>(reader: Option<&Reader>, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     let Some(reader) = reader else { return Ok(work()) };
     std::thread::scope(|scope| {
@@ -33,11 +37,11 @@ pub fn with<T: Send>(reader: Option<&Reader>, work: impl FnOnce() -> T + Send) -
     })
 }
 
-/// Starts a thread with the rights of `reader`, or with our own when there is none; nobody waits for it. Threads that it starts have
-/// its rights. When the rights cannot be changed, `work` is dropped.
+/// Starts a detached thread with the rights of `reader`, or with our own if it is `None`. Threads
+/// that it starts have its rights. If the rights cannot be changed, `work` is dropped.
 ///
 /// # Errors
-/// There is no thread.
+/// The thread could not be started.
 pub fn spawn(reader: Option<Reader>, name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let limited = move || match reader.as_ref().map(take) {
         None | Some(Ok(())) => work(),
@@ -46,20 +50,22 @@ pub fn spawn(reader: Option<Reader>, name: &str, work: impl FnOnce() + Send + 's
     Builder::new().name(name.to_owned()).spawn(limited).map(drop)
 }
 
-/// Whether a user may read a file.
+/// True if a user may read a file.
 #[must_use]
 pub fn may_read(reader: &Reader, path: &Path) -> bool {
     with(Some(reader), || File::open(path).is_ok()).unwrap_or(false)
 }
 
-/// Gives this thread the rights of a user. The order matters: once it is no longer root it may not change the rest.
+/// Gives this thread the rights of a user. The order matters: once it is not root any more it may
+/// not change the rest.
 fn take(reader: &Reader) -> io::Result<()> {
     let groups: Vec<Gid> = reader.groups.iter().copied().map(Gid::from_raw).collect();
     thread::set_thread_groups(&groups)?;
     thread::set_thread_res_gid(None::<Gid>, Gid::from_raw(reader.group), None::<Gid>)?;
     thread::set_thread_res_uid(None::<Uid>, Uid::from_raw(reader.user), None::<Uid>)?;
     if reader.user != 0 {
-        // Capabilities go with the user's id, unless whoever started us keeps them (securebits of a unit).
+        // Capabilities are dropped with the user's id, unless our starter keeps them (securebits of
+        // a unit).
         let sets = thread::capabilities(None)?;
         thread::set_capabilities(None, CapabilitySets { effective: CapabilitySet::empty(), ..sets })?;
     }
@@ -74,7 +80,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     #[test]
-    fn files_of_root_are_closed_to_the_reader_and_open_to_everybody_else_meanwhile() {
+    fn files_of_root_are_closed_to_the_reader_thread_only() {
         if !nix::unistd::geteuid().is_root() {
             println!("skipped: needs root");
             return;
@@ -95,7 +101,7 @@ mod tests {
         let other = std::thread::spawn(move || asked.recv().map(|()| answer.send(fs::read(of_root))));
         let (theirs, shared, status, ours) = with(Some(&reader), move || {
             let status = fs::read_to_string("/proc/thread-self/status").unwrap();
-            // Shows what another thread of the process may do, while this one has other rights.
+            // Shows the rights of another thread of the process, while this one has other rights.
             ask.send(()).unwrap();
             (fs::read(private), fs::read(public), status, answered.recv().unwrap())
         })
@@ -111,7 +117,8 @@ mod tests {
         assert_eq!(line("CapEff:"), ["0000000000000000"]);
         assert_eq!(line("Groups:"), ["65533"]);
         assert_eq!((line("Uid:")[1].as_str(), line("Uid:")[3].as_str()), ("65534", "65534"));
-        // Real and saved ids are root's, so that no process of that user may signal or trace the thread.
+        // Real and saved ids are root's, so that no process of that user may signal or trace the
+        // thread.
         assert_eq!((line("Uid:")[0].as_str(), line("Uid:")[2].as_str()), ("0", "0"));
     }
 

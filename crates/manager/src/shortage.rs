@@ -1,26 +1,28 @@
-//! Workers that die because memory runs out: how to recognise this, and by how much to shrink the storages for the next
+//! Workers that die because memory runs out: detection, and the smaller storage limits for the next
 //! one.
 //!
-//! The arenas outlive the worker: if it died because they are too large, the next one would die for the same reason. So
-//! the next worker gets smaller limits, and while it takes over the arenas it gives memory back before it does anything
-//! else. The storages stay small until an operator stops the worker, and so can change what is wrong.
+//! The arenas outlive the worker: if it died because they are too large, the next one would die for
+//! the same reason. So the next worker gets smaller limits, and while it takes over the arenas it
+//! gives memory back before it does anything else. The storages stay small until an operator stops
+//! the worker, and so has the opportunity to fix the cause.
 //!
-//! Recognised is a death by SIGKILL that the control group counts as its own (`memory::Kernel::kills`), and also several
-//! such deaths in a short time, since kills by programs in user space (earlyoom, systemd-oomd) are counted nowhere.
+//! Evidence is a death by SIGKILL that the control group counts as its own
+//! (`memory::Kernel::kills`), or several such deaths in a short time, since kills by programs in
+//! user space (earlyoom, systemd-oomd) are counted nowhere.
 
 use std::time::Instant;
 use surface::limits::{SIGKILLS_MAX, SIGKILLS_SECONDS};
 
-/// A storage shrinks to this many quarters of what it holds,
+/// Quarters of its present size to which a storage shrinks,
 const KEPT_OF_4: u64 = 3;
-/// but not below one part in this many of what it was given,
+/// but not below its configured size divided by this.
 const FLOOR: u64 = 8;
 /// or one part in this many of the room for all storages, if that is less.
 const FLOOR_OF_ROOM: u64 = 4;
 /// No storage shrinks below this size.
 const STORAGE_BYTES_MIN: u64 = 64 << 10;
 
-/// Why a death is attributed to a lack of memory.
+/// Evidence that a death is due to a lack of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
     /// The kernel has counted it.
@@ -31,18 +33,18 @@ pub enum Sign {
 
 /// The deaths seen so far.
 #[derive(Debug, Default)]
-pub struct Deaths {
+pub struct DeathHistory {
     counted: Option<u64>,
     sigkills: Vec<Instant>,
 }
 
-impl Deaths {
-    /// Notes that a worker is about to start; `counted` is the kernel's present count of kills.
+impl DeathHistory {
+    /// Records that a worker is about to start; `counted` is the kernel's present count of kills.
     pub fn begin(&mut self, counted: Option<u64>) {
         self.counted = counted;
     }
 
-    /// Notes that a worker died of a SIGKILL that was not ours.
+    /// Records that a worker died of a SIGKILL that was not ours.
     pub fn killed(&mut self, now: Instant, counted: Option<u64>) -> Option<Sign> {
         let before = std::mem::replace(&mut self.counted, counted);
         self.sigkills.retain(|death| now.duration_since(*death).as_secs() < SIGKILLS_SECONDS);
@@ -58,14 +60,14 @@ impl Deaths {
     }
 }
 
-/// What a storage was given, may have now, and holds, in bytes.
+/// Sizes of a storage, in bytes: configured, allowed now, held.
 #[derive(Clone, Copy, Debug)]
 pub struct Holding {
     /// From the command line.
     pub given: u64,
     /// Its limit so far.
     pub limit: u64,
-    /// What the kernel holds for it.
+    /// Memory that the kernel holds for it.
     pub held: u64,
 }
 
@@ -83,7 +85,7 @@ pub fn shrunk(storages: &[Holding], room: u64) -> Vec<u64> {
             *limit = u64::try_from(u128::from(*limit) * u128::from(room) / all).unwrap_or(*limit);
         }
     }
-    // Never more than its previous limit, however small that was.
+    // Never more than its previous limit, even if that was small.
     limits.iter().zip(storages).map(|(limit, one)| (*limit).max(STORAGE_BYTES_MIN).min(one.limit)).collect()
 }
 
@@ -95,24 +97,24 @@ mod tests {
     #[test]
     fn a_death_that_the_kernel_counts_is_known_at_once() {
         let now = Instant::now();
-        let mut deaths = Deaths::default();
+        let mut deaths = DeathHistory::default();
         deaths.begin(Some(4));
         assert_eq!(deaths.killed(now, Some(5)), Some(Sign::Counted));
         deaths.begin(Some(5));
         assert_eq!(deaths.killed(now, Some(5)), None, "an operator's kill -9");
         deaths.begin(None);
-        assert_eq!(Deaths::default().killed(now, None), None);
+        assert_eq!(DeathHistory::default().killed(now, None), None);
     }
 
     #[test]
     fn several_kills_in_a_short_time_are_taken_for_it() {
         let now = Instant::now();
-        let mut deaths = Deaths::default();
+        let mut deaths = DeathHistory::default();
         for _ in 1..SIGKILLS_MAX {
             assert_eq!(deaths.killed(now, None), None);
         }
         assert_eq!(deaths.killed(now + Duration::from_secs(SIGKILLS_SECONDS - 1), None), Some(Sign::Repeated));
-        let mut seldom = Deaths::default();
+        let mut seldom = DeathHistory::default();
         let at = |number: u64| now + Duration::from_secs(number * SIGKILLS_SECONDS);
         assert!((0..100).all(|number| seldom.killed(at(number), Some(0)).is_none()));
     }
@@ -127,7 +129,7 @@ mod tests {
             storages[0].held = storages[0].limit;
         }
         assert_eq!(storages[0].limit, (150 << 20) / 8, "what else fills the memory is not its fault");
-        // What fits according to the estimate may still be too much.
+        // A size that fits according to the estimate may still be too much.
         let mut tight = [Holding { given: 150 << 20, limit: 150 << 20, held: 100 << 20 }];
         let mut limits = Vec::new();
         for _ in 0..20 {

@@ -1,10 +1,11 @@
 //! The file of a Unix-domain socket: created by binding, removed when its owner is dropped.
 //!
-//! A path may belong to somebody else: to a program that listens there, to one that took the place while we served, or
-//! to a file that is not a socket. None of these is removed, neither to bind nor at the end; only a socket that nobody
-//! answers is replaced. Varnish 7.1 removes whatever is there, except for a folder. *Invariant:* what is removed at the
-//! end is what was created here, or by a predecessor that is gone ([`SocketFile::own`]). As long as the socket is open no other file can have its inode number, so a
-//! [`SocketFile`] is dropped before its socket.
+//! A path may belong to another program: to one that listens there, to one that took the place
+//! while we served, or to a file that is not a socket. None of these is removed, neither to bind
+//! nor at the end; only an unanswered socket is replaced. Varnish 7.1 removes any file there,
+//! except for a folder. *Invariant:* a file that is removed at the end was created here, or by a
+//! predecessor that is gone ([`SocketFile::own`]). As long as the socket is open no other file can
+//! have its inode number, so a [`SocketFile`] is dropped before its socket.
 
 use crate::arguments::listen::owner;
 use nix::unistd::chown;
@@ -15,7 +16,8 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The file that a socket is bound to; removed when this is dropped, unless something else has taken its place.
+/// The file that a socket is bound to; removed when this is dropped, unless something else has
+/// taken its place.
 #[derive(Debug)]
 pub struct SocketFile {
     path: PathBuf,
@@ -25,16 +27,17 @@ pub struct SocketFile {
 }
 
 impl SocketFile {
-    /// Where it is.
+    /// Path of the socket.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The file that is at a path, whose socket was handed to us. Another process removes it until it is told to be ours.
+    /// The file at a path, whose socket was passed to us. Another process removes it until
+    /// [`SocketFile::own`] is called.
     ///
     /// # Errors
-    /// There is no socket.
+    /// The path has no socket.
     pub fn of(path: &Path) -> io::Result<SocketFile> {
         let found = fs::symlink_metadata(path)?;
         if !found.file_type().is_socket() {
@@ -43,7 +46,7 @@ impl SocketFile {
         Ok(SocketFile { path: path.to_owned(), device: found.dev(), number: found.ino(), is_ours: Cell::new(false) })
     }
 
-    /// From now on the file is removed with this value.
+    /// From now on the file is removed when this value is dropped.
     pub fn own(&self) {
         self.is_ours.set(true);
     }
@@ -60,10 +63,11 @@ impl Drop for SocketFile {
     }
 }
 
-/// Binds a socket, with owner, group and permission bits if given. A socket that a dead daemon left behind is removed.
+/// Binds a socket, with owner, group and permission bits if given. A socket that a dead daemon left
+/// behind is removed.
 ///
 /// # Errors
-/// `AddrInUse` when somebody has the path, saying what is there; else whatever the system reports.
+/// `AddrInUse` if the path is taken, with the kind of file there; else the error of the system.
 pub(crate) fn bind(
     path: &Path,
     user: Option<u32>,
@@ -96,14 +100,14 @@ pub(crate) fn bind(
     Ok((file, socket))
 }
 
-/// What is at the path; `None` when it is a socket that nobody answers, left behind by a dead daemon.
+/// Kind of file at the path; `None` for an unanswered socket that a dead daemon left behind.
 fn occupant(path: &Path, address: &SockAddr) -> Option<&'static str> {
-    // If it has gone meanwhile, nobody has it.
+    // If it has disappeared meanwhile, the path is free.
     let kind = fs::symlink_metadata(path).ok()?.file_type();
     if kind.is_socket() {
         return is_answered(address).then_some("another program listens there");
     }
-    // Nobody answers at these either, but they belong to somebody.
+    // These do not answer either, but they are not leftovers.
     Some(match (kind.is_symlink(), kind.is_dir()) {
         (true, _) => "a symbolic link is there",
         (_, true) => "a folder is there",
@@ -111,7 +115,8 @@ fn occupant(path: &Path, address: &SockAddr) -> Option<&'static str> {
     })
 }
 
-/// Whether somebody has the socket open. A refusal because too many connections are waiting counts as an answer.
+/// True if a process has the socket open. A refusal because too many connections are waiting counts
+/// as an answer.
 fn is_answered(address: &SockAddr) -> bool {
     let Ok(probe) = Socket::new(Domain::UNIX, Type::STREAM, None) else { return true };
     let _ = probe.set_nonblocking(true);

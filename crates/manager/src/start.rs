@@ -1,13 +1,14 @@
 //! The start of the daemon, its one loop, and its end.
 //!
-//! Order of the start: options → (second process) → work directory and pid files → sockets → shared memory → VCLs of the
-//! command line → CLI → `-I` file → worker → ready. Any failure before the worker runs gives one message and status 2.
-//! A successor (`handover.rs`) has most of that from its predecessor, and is seen only when its worker serves.
+//! Order of the start: options → (second process) → work directory and pid files → sockets → shared
+//! memory → VCLs of the command line → CLI → `-I` file → worker → ready. Any failure before the
+//! worker runs gives one message and status 2. A successor (`handover.rs`) receives most of that
+//! from its predecessor, and is visible only once its worker serves.
 
 use crate::acme::keeper;
 use crate::acme::table::Acme;
-use crate::arguments::jail::Reader;
-use crate::arguments::{self, ArgumentError, Arguments, Mode, Parsed, Role, SecretArgument, reason};
+use crate::arguments::jail::{self, Reader};
+use crate::arguments::{self, ArgumentError, Arguments, Mode, Parsed, SecretArgument, reason};
 use crate::background;
 use crate::cli_connections::{self, CliListener};
 use crate::cli_server;
@@ -24,16 +25,19 @@ use crate::listeners::{self, Listener};
 use crate::memory::{Kernel, Overhead};
 use crate::memory_files::MemoryFiles;
 use crate::memory_limits;
+use crate::metrics_sockets::{self, MetricsSocket};
+use crate::observer;
 use crate::program::Program;
 use crate::report::{Level, LogFormat, Reporter};
 use crate::rights;
+use crate::start_report;
 use crate::state::{ChildState, Manager, Parts, event_loops};
 use crate::storage_files;
 use crate::systemd::{self, Passed};
 use crate::tls;
 use crate::tls::registry::Registry;
 use crate::tls::tickets::ROTATION;
-use net::inheritance::close_unclaimed;
+use control::inheritance::close_unclaimed;
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{Signal as KillSignal, kill};
@@ -45,44 +49,47 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 use surface::parameter::debug;
+use surface::program::Called;
 use surface::version::VARNISH_BANNER;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{LocalSet, spawn_local};
 
 /// Exit status for a start that failed.
 const FAILED: i32 = 2;
-/// How long the end waits for a change under way.
+/// Time limit of the end for a change under way.
 const CHANGE_PATIENCE: Duration = Duration::from_secs(5);
-/// How long the worker of a killed daemon may take to release the listening sockets: it dies with its manager, but frees
-/// its memory before its sockets.
+/// Time limit for the worker of a killed daemon to release the listening sockets: it dies with its
+/// manager, but frees its memory before its sockets.
 const PREDECESSOR_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs the daemon with its arguments (without the program's name). Returns the exit status.
 #[must_use]
-pub fn daemon(role: Role, arguments: &[OsString]) -> i32 {
+pub fn daemon(called: Called, arguments: &[OsString]) -> i32 {
     let (is_successor, rest) = marked(arguments, handover::MARK);
     let (in_background, options) = marked(rest, background::MARK);
     let successor = match is_successor.then(Successor::claim).transpose() {
         Ok(successor) => successor,
-        Err(error) => return fail(&ArgumentError::of_start(format!("only a daemon starts its successor: {error}"))),
+        Err(error) => {
+            return fail(called, &ArgumentError::of_start(format!("only a daemon starts its successor: {error}")));
+        }
     };
     let program = Program::of_process(arguments.len() - options.len(), options);
     let parse = if is_successor { arguments::parse_as_successor } else { arguments::parse };
-    let parsed = match parse(role, options) {
+    let parsed = match parse(called, options) {
         Ok(Parsed::Run(parsed)) => *parsed,
         Ok(Parsed::Print { text, status }) => {
             print(&text);
             return status;
         }
-        Err(error) => return give_up(successor.as_ref(), &error),
+        Err(error) => return give_up(called, successor.as_ref(), &error),
     };
     match parsed.mode {
         Mode::Compile => return compile_and_print(&parsed),
         Mode::Background if !in_background => {
-            // The passed sockets are meant for this process, which does not serve: without a message their clients would
-            // wait for ever.
+            // The passed sockets are meant for this process, which does not serve: without a
+            // message their clients would wait for ever.
             if let Some(passed) = systemd::passed().sockets.first() {
-                return fail(&ArgumentError::new(listeners::only_in_foreground(passed)));
+                return fail(called, &ArgumentError::new(listeners::only_in_foreground(passed)));
             }
             return background::start_again(&program);
         }
@@ -91,14 +98,17 @@ pub fn daemon(role: Role, arguments: &[OsString]) -> i32 {
     }
     let passed = if in_background || is_successor { Passed::default() } else { systemd::passed() };
     raise_descriptor_limit();
-    // Neither we nor a worker should hold what our starter left open.
+    // Descriptors that our starter left open must not stay open in us or in a worker.
     close_unclaimed();
-    let _ = prctl::set_name(c"varnishd");
+    let _ = match called {
+        Called::Stock => prctl::set_name(c"varnishd"),
+        Called::Copal => prctl::set_name(c"copal"),
+    };
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             let error = ArgumentError::of_start(format!("no event loop: {error}"));
-            return give_up(successor.as_ref(), &error);
+            return give_up(called, successor.as_ref(), &error);
         }
     };
     let format = log_format(&parsed);
@@ -106,15 +116,15 @@ pub fn daemon(role: Role, arguments: &[OsString]) -> i32 {
         None => LocalSet::new().block_on(&runtime, run(parsed, passed, program)),
         Some(successor) => LocalSet::new().block_on(&runtime, run_as_successor(parsed, program, successor)),
     };
-    // A compilation under way must not hold us up.
+    // A compilation under way must not delay us.
     runtime.shutdown_background();
     match status {
         Ok(status) => status,
-        Err(error) => fail_as(format, &error),
+        Err(error) => fail_as(called, format, &error),
     }
 }
 
-/// Whether the first argument is that mark, and the arguments behind it.
+/// True if the first argument is that mark; and the arguments after it.
 fn marked<'a>(arguments: &'a [OsString], mark: &str) -> (bool, &'a [OsString]) {
     match arguments.split_first() {
         Some((first, rest)) if first == mark => (true, rest),
@@ -122,9 +132,9 @@ fn marked<'a>(arguments: &'a [OsString], mark: &str) -> (bool, &'a [OsString]) {
     }
 }
 
-/// A start that failed before anything was begun; the predecessor hears of it too.
-fn give_up(successor: Option<&Successor>, error: &ArgumentError) -> i32 {
-    let status = fail(error);
+/// A start that failed before anything was begun; this is reported to the predecessor too.
+fn give_up(called: Called, successor: Option<&Successor>, error: &ArgumentError) -> i32 {
+    let status = fail(called, error);
     match successor {
         Some(successor) => successor.give_up(&error.text),
         None => status,
@@ -137,16 +147,16 @@ fn log_format(arguments: &Arguments) -> LogFormat {
 }
 
 /// Reports a failed start: in JSON if that format is used, otherwise in the form of varnishd.
-fn fail_as(format: LogFormat, error: &ArgumentError) -> i32 {
+fn fail_as(called: Called, format: LogFormat, error: &ArgumentError) -> i32 {
     if format == LogFormat::Json {
         eprint!("{}", format.line(crate::clock::now(), Level::Error, "", error.text.trim()));
         return FAILED;
     }
-    fail(error)
+    fail(called, error)
 }
 
-fn fail(error: &ArgumentError) -> i32 {
-    eprintln!("Error:{}", surface::legible::lines(error.text.as_bytes()));
+fn fail(called: Called, error: &ArgumentError) -> i32 {
+    eprintln!("Error:{}", surface::legible::lines(error.shown(called).as_bytes()));
     FAILED
 }
 
@@ -158,20 +168,21 @@ fn print(text: &str) {
 /// `-C`: prints the programs in readable form.
 fn compile_and_print(arguments: &Arguments) -> i32 {
     for vcl in &arguments.vcls {
-        let job = Job::of_parameters(&arguments.parameters, &arguments.jail, vcl.source_name.clone(), vcl.text.clone());
-        match job.with_storages(arguments.storages.names()).run(true) {
+        let job = Job::of_parameters(&arguments.parameters, arguments, vcl.source_name.clone(), vcl.text.clone());
+        match job.run(true) {
             Ok(done) => {
                 eprint!("{}", done.warnings);
                 print(&done.listing);
             }
-            Err(report) => return fail(&ArgumentError::of_part(report)),
+            Err(report) => return fail(arguments.called, &ArgumentError::of_part(report)),
         }
     }
     0
 }
 
-/// Raises the limit of file descriptors to the maximum allowed, so that connections do not fail because of a limit that
-/// nobody chose: the soft limit is 1024 almost everywhere, for programs that use select(2). The worker inherits it.
+/// Raises the limit of file descriptors to the maximum allowed, so that connections do not fail
+/// because of an arbitrary limit: the soft limit is 1024 almost everywhere, for programs that use
+/// select(2). The worker inherits it.
 fn raise_descriptor_limit() {
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
         && soft < hard
@@ -196,9 +207,10 @@ async fn run(arguments: Arguments, passed: Passed, program: Program) -> Result<i
     result.map(|()| manager.exit_status.get())
 }
 
-/// The same with what a predecessor hands over. Until a worker serves, every failure ends this process without a trace.
+/// Runs a manager with the resources of a predecessor. Until a worker serves, every failure ends
+/// this process without a trace.
 async fn run_as_successor(arguments: Arguments, program: Program, successor: Successor) -> Result<i32, ArgumentError> {
-    let reporter = Reporter::new(arguments.mode != Mode::Background, log_format(&arguments));
+    let reporter = Reporter::new(arguments.called, arguments.mode != Mode::Background, log_format(&arguments));
     let refused = |why: &str| -> ! {
         eprintln!("Error: {}", surface::legible::lines(why.as_bytes()));
         successor.give_up(why)
@@ -231,7 +243,7 @@ async fn run_as_successor(arguments: Arguments, program: Program, successor: Suc
     }
 }
 
-/// Builds a manager of what was handed over, starts its worker, and lets everybody see it.
+/// Builds a manager from the received resources, starts its worker, and makes it visible.
 async fn succeed(
     arguments: Arguments,
     reporter: Reporter,
@@ -239,11 +251,16 @@ async fn succeed(
     inheritance: Inheritance,
     signals: Signals,
 ) -> Result<Rc<Manager>, String> {
-    let Inheritance { mut directory, memory, limits_bytes, listeners, cli_sockets, vcls, tls, .. } = inheritance;
-    let built =
-        assemble(arguments, reporter, &mut directory, Existing { listeners, memory, tls, program, cli_sockets });
+    let Inheritance { mut directory, memory, limits_bytes, listeners, cli_sockets, metrics, vcls, tls, .. } =
+        inheritance;
+    let built = assemble(
+        arguments,
+        reporter,
+        &mut directory,
+        Existing { listeners, memory, tls, program, cli_sockets, metrics },
+    );
     let (manager, cli_sockets) = built.map_err(|error| error.text.trim().to_owned())?;
-    // Those of the command line stay, so that a later upgrade hands over the difference again.
+    // Those of the command line stay, so that a later upgrade passes the difference again.
     *manager.parameters.borrow_mut() = inheritance.parameters;
     *manager.vcls.borrow_mut() = vcls;
     *manager.panic.borrow_mut() = inheritance.panic;
@@ -273,7 +290,9 @@ async fn succeed(
     manager.directory.borrow_mut().come_forward().map_err(|error| format!("the work directory: {error}"))?;
     manager.listeners.borrow().iter().for_each(Listener::own);
     cli_sockets.iter().for_each(CliListener::own);
+    manager.metrics.iter().for_each(MetricsSocket::own);
     converse(&manager, cli_sockets);
+    observer::begin(&manager);
     manager.reporter.detach();
     Ok(manager)
 }
@@ -293,9 +312,12 @@ async fn lead(manager: &Rc<Manager>, cli_sockets: Vec<CliListener>) -> Result<()
     for vcl in &manager.arguments.vcls {
         commands::load_at_start(manager, &vcl.name, &vcl.source_name, &vcl.text).map_err(ArgumentError::of_part)?;
     }
-    manager.say(Level::Debug, format!("Version: {VARNISH_BANNER}"));
-    manager.say(Level::Debug, format!("Platform: {}", manager.identification));
-    manager.say(Level::Debug, format!("Work directory: {}", manager.directory.borrow().path().display()));
+    if manager.arguments.called == Called::Stock {
+        // Copal reports what it serves once it does.
+        manager.say(Level::Debug, format!("Version: {VARNISH_BANNER}"));
+        manager.say(Level::Debug, format!("Platform: {}", manager.identification));
+        manager.say(Level::Debug, format!("Work directory: {}", manager.directory.borrow().path().display()));
+    }
     converse(manager, cli_sockets);
     spawn_local(tick(manager.clone()));
     spawn_local(memory_limits::follow(manager.clone()));
@@ -308,8 +330,12 @@ async fn lead(manager: &Rc<Manager>, cli_sockets: Vec<CliListener>) -> Result<()
     if let Some(acme) = &manager.acme {
         acme.wake.notify_one();
     }
+    observer::begin(manager);
+    let report = start_report::of(manager);
     if manager.arguments.mode == Mode::Background {
-        background::report_ready();
+        background::report_ready(report.as_deref());
+    } else if let Some(report) = &report {
+        manager.reporter.say_plain(report);
     }
     manager.reporter.detach();
     announce(manager);
@@ -322,7 +348,7 @@ fn prepare(
     passed: Passed,
     program: Program,
 ) -> Result<(Rc<Manager>, Vec<CliListener>), ArgumentError> {
-    let reporter = Reporter::new(arguments.mode != Mode::Background, log_format(&arguments));
+    let reporter = Reporter::new(arguments.called, arguments.mode != Mode::Background, log_format(&arguments));
     if arguments.parameters.debug & debug::VTC_MODE != 0 {
         reporter.disable_syslog();
     }
@@ -332,12 +358,13 @@ fn prepare(
     built.inspect_err(|_| directory.clean(false))
 }
 
-/// What a manager opens before it is one, or has from its predecessor.
+/// Resources that exist before the manager: opened at the start, or received from the predecessor.
 struct Existing {
     listeners: Vec<Listener>,
     memory: MemoryFiles,
     tls: Registry,
     cli_sockets: Vec<CliListener>,
+    metrics: Vec<MetricsSocket>,
     program: Program,
 }
 
@@ -353,11 +380,13 @@ fn open(
     let listeners =
         listeners::open(&arguments.listeners, event_loops(&arguments.parameters), passed.sockets, patience)?;
     let cli_sockets = cli_connections::listen(&arguments.cli_listeners, arguments.jail.administrators())?;
+    let metrics = metrics_sockets::listen(&arguments.metrics, &arguments.jail)?;
     let memory = memory(arguments, reporter, directory, passed.kept, patience)?;
-    Ok(Existing { listeners, memory, tls, cli_sockets, program })
+    Ok(Existing { listeners, memory, tls, cli_sockets, metrics, program })
 }
 
-/// The memory files that systemd kept, and new ones for the others; and the files of storages on disks.
+/// The memory files that systemd kept, and new ones for the others; and the files of storages on
+/// disks.
 fn memory(
     arguments: &Arguments,
     reporter: &Reporter,
@@ -366,6 +395,9 @@ fn memory(
     patience: Duration,
 ) -> Result<MemoryFiles, ArgumentError> {
     let storages = &arguments.storages;
+    if let Some(remark) = storages.remark() {
+        reporter.say(Level::Warning, remark);
+    }
     let back = fd_store::take_back(kept, storages, |files, wanted| {
         files.open(wanted, &arguments.jail, patience, &mut |text| reporter.say(Level::Warning, &text))?;
         Ok(memory_limits::of(arguments, &files.bytes(), directory.path(), &Kernel::here()))
@@ -377,7 +409,7 @@ fn memory(
     if back.storages > 0 {
         reporter.say(Level::Info, &format!("systemd kept {} storages, which are taken over", back.storages));
     }
-    // What is kept comes back to a daemon in the foreground only.
+    // Only a daemon in the foreground gets kept files back.
     let is_kept = arguments.mode == Mode::Foreground;
     if let Some(Err(error)) = is_kept.then(|| back.settle(storages)) {
         reporter.say(Level::Warning, &format!("systemd does not keep the storages: {error}"));
@@ -395,7 +427,10 @@ fn assemble(
     directory: &mut WorkDirectory,
     existing: Existing,
 ) -> Result<(Rc<Manager>, Vec<CliListener>), ArgumentError> {
-    let Existing { listeners, memory, tls, cli_sockets, program } = existing;
+    let Existing { listeners, memory, tls, cli_sockets, metrics, program } = existing;
+    if let Some(remark) = jail::remark(&arguments.jail) {
+        reporter.say(Level::Warning, &remark);
+    }
     let secret = match &arguments.secret {
         SecretArgument::Generated => Some(directory.secret()?),
         SecretArgument::File(path) => {
@@ -434,6 +469,7 @@ fn assemble(
         storage_limits_bytes,
         memory,
         cli_sockets: held,
+        metrics,
         program,
     };
     let manager = Manager::new(arguments, reporter, parts).map_err(|error| no_memory(&error))?;
@@ -457,7 +493,8 @@ async fn first_start(manager: &Rc<Manager>) -> Result<(), ArgumentError> {
     let started = tokio::select! {
         started = &mut start => started,
         () = manager.end.notified() => {
-            // A worker that is nearly ready is stopped in an orderly way; one that hangs is not waited for.
+            // A worker that is nearly ready is stopped in an orderly way; one that hangs is not
+            // waited for.
             manager.end.notify_one();
             tokio::time::timeout(CHANGE_PATIENCE, start).await.unwrap_or(Ok(()))
         }
@@ -465,12 +502,13 @@ async fn first_start(manager: &Rc<Manager>) -> Result<(), ArgumentError> {
     started.map_err(ArgumentError::of_start)
 }
 
-/// Tells systemd, if it started us, that we are ready; and, if it wants to know, from then on that we are alive.
+/// Notifies systemd, if it started us, that we are ready; and, if the watchdog is on, from then on
+/// that we are alive.
 fn announce(manager: &Rc<Manager>) {
     manager.is_awaited.set(false);
     match manager.running_worker() {
         Some(_) => systemd::ready(),
-        // A daemon that waits for an operator's commands won't get any readier by itself.
+        // A daemon that waits for an operator's commands is as ready as it can be.
         None => {
             systemd::ready();
             systemd::waiting("no worker: load a VCL and start it");
@@ -487,7 +525,7 @@ fn announce(manager: &Rc<Manager>) {
     }
 }
 
-/// Serves until somebody ends us.
+/// Serves until a signal or command ends us.
 async fn serve(manager: &Rc<Manager>) {
     if manager.is_debug_mode() {
         tokio::select! {
@@ -510,7 +548,8 @@ async fn hang_up(manager: Rc<Manager>) {
     }
 }
 
-/// SIGTERM and SIGINT end us, a second one at once; SIGHUP, which may come from a closing terminal, doesn't. SIGUSR2 begins an upgrade.
+/// SIGTERM and SIGINT end us, a second one at once; SIGHUP, which may come from a closing terminal,
+/// doesn't. SIGUSR2 begins an upgrade.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -519,7 +558,8 @@ struct Signals {
 }
 
 impl Signals {
-    /// Must come before anything visible to others, since whoever sees it may send a signal.
+    /// Installs the signal handlers. Must come before anything visible to other processes, since
+    /// those may send a signal.
     fn listen() -> std::io::Result<Signals> {
         Ok(Signals {
             terminate: signal(SignalKind::terminate())?,
@@ -535,21 +575,24 @@ impl Signals {
                 _ = self.terminate.recv() => "SIGTERM",
                 _ = self.interrupt.recv() => "SIGINT",
                 _ = self.hangup.recv() => {
-                    // Not here: an end must not wait for it.
+                    // Not here: the end must not wait for it.
                     spawn_local(hang_up(manager.clone()));
                     continue;
                 }
                 _ = self.upgrade.recv() => {
-                    // What comes of it is in the log.
+                    // The result is in the log.
                     drop(predecessor::begin(&manager));
                     continue;
                 }
             };
+            // Compat: to varnishd the regular end is an error.
+            let level = |own| if manager.arguments.called == Called::Copal { own } else { Level::Error };
             if manager.ending.replace(true) {
-                manager.say(Level::Error, format!("Manager got {name} again: requests in flight are cut"));
+                let text = format!("Manager got {name} again: requests in flight are cut");
+                manager.say(level(Level::Warning), text);
                 manager.hurry.notify_one();
             } else {
-                manager.say(Level::Error, format!("Manager got {name}"));
+                manager.say(level(Level::Info), format!("Manager got {name}"));
                 manager.end.notify_one();
             }
         }
@@ -563,13 +606,16 @@ async fn tick(manager: Rc<Manager>) {
     loop {
         ticks.tick().await;
         manager.count_uptime();
+        if manager.published.follow(&manager.vcls.borrow(), manager.tls.borrow().active()) {
+            manager.directory.borrow().share_manager_files();
+        }
         if let Some(worker) = manager.running_worker() {
             life::report_panic(&manager, worker.pid);
         }
     }
 }
 
-/// Stops the worker and removes what was created.
+/// Stops the worker and removes the created files.
 async fn end(manager: &Rc<Manager>) {
     // A worker with files on disks writes them out.
     let has_files = manager.memory.borrow().files().journal.is_some();
@@ -577,11 +623,11 @@ async fn end(manager: &Rc<Manager>) {
     systemd::stopping(manager.drain() + CHANGE_PATIENCE * 2 + writing);
     manager.ending.set(true);
     if let Some(successor) = manager.successor.get().and_then(|pid| i32::try_from(pid).ok()) {
-        // It would take our death for its turn.
+        // It would take our death as its signal to go.
         let _ = kill(Pid::from_raw(successor), KillSignal::SIGKILL);
     }
-    // Somebody may be in the middle of a change; a worker that doesn't answer must not keep us for long. A worker that
-    // an operator is already stopping keeps the time it was given.
+    // A change may be under way; a worker that does not answer must not delay us for long. A worker
+    // that an operator is already stopping keeps the time it was given.
     let is_stopping = manager.state.get() == ChildState::Stopping;
     let patience = if is_stopping { manager.drain() + CHANGE_PATIENCE } else { CHANGE_PATIENCE };
     let changes = tokio::time::timeout(patience, manager.changes.lock()).await;

@@ -1,20 +1,22 @@
 //! The state of the manager: one value, shared by all tasks of its single thread.
 //!
-//! No borrow of a cell is held across an `.await`. Whatever changes the worker or the set of VCLs holds `changes`
-//! meanwhile, so that a start, a load and a stop come one after the other; everything else (ping, status, param.show)
-//! waits for nobody.
+//! No borrow of a cell is held across an `.await`. Every change of the worker or of the set of VCLs
+//! holds `changes`, so that a start, a load and a stop come one after the other; everything else
+//! (ping, status, param.show) never waits.
 
 use crate::acme::table::Acme;
 use crate::arguments::{Arguments, Mode};
 use crate::cli_connections::{Connections, HeldCliListener};
-use crate::directory::{WorkDirectory, aside_text};
+use crate::directory::{WorkDirectory, quarantine_text};
 use crate::link::Link;
 use crate::listeners::Listener;
 use crate::memory_files::MemoryFiles;
+use crate::metrics_sockets::MetricsSocket;
 use crate::program::Program;
+use crate::published_state::PublishedState;
 use crate::recovery::Failures;
 use crate::report::{Level, Reporter};
-use crate::shortage::Deaths;
+use crate::shortage::DeathHistory;
 use crate::tls::registry::Registry;
 use crate::vcl_table::VclTable;
 use shm::vsc::{CounterBlock, Publisher};
@@ -23,7 +25,7 @@ use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
-use surface::counter::MGT;
+use surface::counter::{MGT, Mgt};
 use surface::parameter::{Parameters, debug};
 use tokio::sync::{Mutex, Notify, watch};
 
@@ -33,13 +35,13 @@ const DOCUMENT_ID_BASE: u64 = 1 << 40;
 /// The state of the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChildState {
-    /// There is none, and none is wanted.
+    /// No worker runs, and none should.
     Stopped,
     /// It is being set up.
     Starting,
     /// It serves.
     Running,
-    /// It was told to end.
+    /// The worker was ordered to end.
     Stopping,
     /// It died; the next one will follow.
     Died,
@@ -66,23 +68,10 @@ pub struct Worker {
     pub pid: u32,
     /// The control connection.
     pub link: Link,
-    /// When it was started.
+    /// Start time of the worker.
     pub since: Instant,
     /// Becomes true when the process is gone and its end has been reported.
     pub gone: watch::Receiver<bool>,
-}
-
-/// The manager's own counters, by their position in section MGT.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum Count {
-    Uptime = 0,
-    ChildStart = 1,
-    ChildExit = 2,
-    ChildStop = 3,
-    ChildDied = 4,
-    ChildDump = 5,
-    ChildPanic = 6,
 }
 
 /// Everything.
@@ -101,18 +90,18 @@ pub struct Manager {
     pub vcls: RefCell<VclTable>,
     /// Listening sockets.
     pub listeners: RefCell<Vec<Listener>>,
-    /// Certificates and what else TLS needs. It is changed by `tls::apply` only.
+    /// Certificates and other TLS state. Only `tls::apply` changes it.
     pub tls: RefCell<Registry>,
     /// Certificates that are ordered, if any are.
     pub acme: Option<Acme>,
     /// Memory that outlives workers.
     pub memory: RefCell<MemoryFiles>,
-    /// Limit of each storage in bytes, as the command line and the memory that there is would have it.
+    /// Limit of each storage in bytes, from the command line and the available memory.
     pub storage_limits_bytes: RefCell<Vec<u64>>,
     /// The limits for the next worker: smaller after one that ran out of memory.
     pub limits_now_bytes: RefCell<Vec<u64>>,
     /// Workers that were killed.
-    pub deaths: RefCell<Deaths>,
+    pub deaths: RefCell<DeathHistory>,
     /// The last worker died because memory ran out.
     pub memory_ran_out: Cell<bool>,
     /// We are sending the worker its SIGKILL.
@@ -127,13 +116,13 @@ pub struct Manager {
     pub state: Cell<ChildState>,
     /// The worker, while there is one.
     pub worker: RefCell<Option<Worker>>,
-    /// Held by whatever changes the worker or the VCLs.
+    /// Held by every task that changes the worker or the VCLs.
     pub changes: Mutex<()>,
-    /// How the last worker ended.
+    /// Exit status of the last worker.
     pub last_end: Cell<Option<ExitStatus>>,
     /// Starts that failed because of the stored content.
     pub failures: RefCell<Failures>,
-    /// How many workers in a row died young.
+    /// Number of consecutive workers that died young.
     pub short_lives: Cell<u32>,
     /// A worker was stopped before, so the next start is not the first.
     pub was_stopped: Cell<bool>,
@@ -141,7 +130,7 @@ pub struct Manager {
     pub exit_status: Cell<i32>,
     /// Triggers the end of the manager.
     pub end: Notify,
-    /// The end is wanted at once, regardless of what is in flight.
+    /// An immediate end was requested, regardless of requests in flight.
     pub hurry: Notify,
     /// The manager is ending: no more workers are started.
     pub ending: Cell<bool>,
@@ -151,7 +140,9 @@ pub struct Manager {
     pub connections: Connections,
     /// The sockets of `-T`, for a successor.
     pub cli_sockets: Vec<HeldCliListener>,
-    /// How we were started.
+    /// The sockets of `-o metrics`.
+    pub metrics: Vec<MetricsSocket>,
+    /// Our command line.
     pub program: Program,
     /// The process of a successor that does not serve yet.
     pub successor: Cell<Option<u32>>,
@@ -159,17 +150,19 @@ pub struct Manager {
     pub upgrade_answered: Notify,
     index: VsmWriter,
     counters: CounterBlock,
-    counts: RefCell<[u64; 7]>,
+    /// VCLs, certificates and loads as counters.
+    pub published: PublishedState,
+    counts: RefCell<Box<[u64]>>,
     begun: Instant,
 }
 
-/// What is created before the manager itself.
+/// Resources that are created before the manager itself.
 pub struct Parts {
     /// The work directory, locked.
     pub directory: WorkDirectory,
     /// Sockets, bound.
     pub listeners: Vec<Listener>,
-    /// What TLS is served with.
+    /// TLS state.
     pub tls: Registry,
     /// Certificates that are ordered.
     pub acme: Option<Acme>,
@@ -181,7 +174,9 @@ pub struct Parts {
     pub memory: MemoryFiles,
     /// The sockets of `-T`.
     pub cli_sockets: Vec<HeldCliListener>,
-    /// How we were started.
+    /// The sockets of `-o metrics`.
+    pub metrics: Vec<MetricsSocket>,
+    /// Our command line.
     pub program: Program,
 }
 
@@ -193,8 +188,8 @@ impl Manager {
     pub fn new(arguments: Arguments, reporter: Reporter, parts: Parts) -> std::io::Result<Manager> {
         let identification = crate::platform::identification(&arguments);
         let identity = arguments.identity.clone().unwrap_or_else(crate::platform::host_name);
-        if let Some(aside) = parts.directory.forget_worker()? {
-            reporter.say(Level::Error, &aside_text(&aside));
+        if let Some(quarantined) = parts.directory.forget_worker()? {
+            reporter.say(Level::Error, &quarantine_text(&quarantined));
         }
         let index = VsmWriter::create(&parts.directory.make_manager_directory()?)?;
         index.add_text("Arg", "-i", &identity)?;
@@ -233,17 +228,20 @@ impl Manager {
             is_awaited: Cell::new(false),
             connections: Connections::default(),
             cli_sockets: parts.cli_sockets,
+            metrics: parts.metrics,
             program: parts.program,
             successor: Cell::new(None),
             upgrade_answered: Notify::new(),
             index,
             counters,
-            counts: RefCell::new([0; 7]),
+            published: PublishedState::new(publisher)?,
+            counts: RefCell::new(vec![0; MGT.counters.len()].into()),
             begun: Instant::now(),
         })
     }
 
-    /// Publishes where the CLI listens (`address port`, `path -`) and where its secret is, for varnishadm.
+    /// Publishes where the CLI listens (`address port`, `path -`) and where its secret is, for
+    /// varnishadm.
     ///
     /// # Errors
     /// The shared memory can't be written.
@@ -264,21 +262,21 @@ impl Manager {
     }
 
     /// Adds one to a counter.
-    pub fn count(&self, count: Count) {
+    pub fn count(&self, count: Mgt) {
         let mut counts = self.counts.borrow_mut();
         counts[count as usize] += 1;
         self.counters.set(count as usize, counts[count as usize]);
     }
 
     /// Sets a counter to zero.
-    pub fn clear_count(&self, count: Count) {
+    pub fn clear_count(&self, count: Mgt) {
         self.counts.borrow_mut()[count as usize] = 0;
         self.counters.set(count as usize, 0);
     }
 
-    /// Publishes how long the manager runs.
+    /// Publishes the uptime of the manager.
     pub fn count_uptime(&self) {
-        self.counters.set(Count::Uptime as usize, self.begun.elapsed().as_secs());
+        self.counters.set(Mgt::Uptime as usize, self.begun.elapsed().as_secs());
     }
 
     /// The worker and its connection, when it runs or is being set up.
@@ -293,45 +291,46 @@ impl Manager {
         (self.state.get() == ChildState::Running).then(|| self.worker()).flatten()
     }
 
-    /// How long a stop waits for requests in flight.
+    /// Time that a stop waits for requests in flight.
     #[must_use]
     pub fn drain(&self) -> Duration {
         Duration::try_from_secs_f64(self.parameters.borrow().drain_timeout).unwrap_or_default()
     }
 
-    /// How long the worker may take for a reply.
+    /// Time limit for a reply of the worker.
     #[must_use]
     pub fn reply_timeout(&self) -> Duration {
         Duration::try_from_secs_f64(self.parameters.borrow().cli_timeout.max(0.1)).unwrap_or(Duration::from_secs(60))
     }
 
-    /// Whether a debug bit is set.
+    /// True if a debug bit is set.
     #[must_use]
     pub fn debug(&self, bit: u64) -> bool {
         self.parameters.borrow().debug & bit != 0
     }
 
-    /// Whether the shared memory of a worker stays readable after its end.
+    /// True if the shared memory of a worker stays readable after its end.
     #[must_use]
     pub fn keeps_memory(&self) -> bool {
         self.debug(debug::VTC_MODE | debug::VSM_KEEP)
     }
 
-    /// How many event loops a worker gets.
+    /// Number of event loops of a worker.
     #[must_use]
     pub fn event_loops(&self) -> usize {
         event_loops(&self.parameters.borrow())
     }
 
-    /// Whether standard input is the CLI.
+    /// True if standard input is the CLI.
     #[must_use]
     pub fn is_debug_mode(&self) -> bool {
         self.arguments.mode == Mode::Debug
     }
 }
 
-/// The parameter `event_loops`; 0 means one for each core that we may use. A test script's server answers one connection
-/// at a time, and each loop keeps its own connections to origins: so under debug bit `vtc_mode` 0 means a single loop.
+/// The parameter `event_loops`; 0 means one for each core that we may use. A test script's server
+/// answers one connection at a time, and each loop keeps its own connections to origins: so under
+/// debug bit `vtc_mode` 0 means a single loop.
 #[must_use]
 pub fn event_loops(parameters: &Parameters) -> usize {
     match usize::try_from(parameters.event_loops) {

@@ -1,11 +1,15 @@
-//! The files that outlive a reboot: one for each storage that was given a file, and the journal of bans beside the first of them.
+//! The files that outlive a reboot: one for each storage that was given a file, and the journal of
+//! bans next to the first of them.
 //!
-//! They are opened, sized and locked here, and handed to each worker; what is in them concerns only the worker. The lock belongs to
-//! the open file, so it goes over with the descriptor: to a successor, to systemd, and to a worker, which holds it until it is dead.
-//! *Invariant:* no two storages have one file, nor two daemons: the second one is refused. *Invariant:* a path is followed with the
-//! rights of the jail's user or of the worker, so that whoever writes in a directory of theirs leads root nowhere; only in a directory
-//! that nobody but root may write is a file made by root, and given away. Compat: `STV_GetFile` and `STV_FileSize` of Varnish 7.1, whose
-//! messages these are as far as it has them. Next files: `storage_files/locked.rs`, `opening.rs`, `length.rs`, `watching.rs`.
+//! They are opened, sized and locked here, and passed to each worker; only the worker reads and
+//! writes them. The lock belongs to the open file, so it goes over with the descriptor: to a
+//! successor, to systemd, and to a worker, which holds it until it is dead. *Invariant:* no two
+//! storages have one file, nor two daemons: the second one is refused. *Invariant:* a path is
+//! followed with the rights of the jail's user or of the worker, so that a user who may write in
+//! the directory cannot redirect root; only in a directory that is writable for root alone is a
+//! file made by root, and given away. Compat: `STV_GetFile` and `STV_FileSize` of Varnish 7.1,
+//! whose messages these are as far as it has them. Next files: `storage_files/locked.rs`,
+//! `opening.rs`, `length.rs`, `watching.rs`.
 
 mod length;
 mod locked;
@@ -24,18 +28,18 @@ use crate::arguments::storage::file::FileArgument;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The file that a storage is meant to have.
+/// Configured file of a storage.
 #[derive(Clone, Debug)]
 pub struct FileWanted {
     /// The storage's name.
     pub storage: String,
-    /// The file itself, also where a directory was given.
+    /// The file itself, also if a directory was given.
     pub path: PathBuf,
-    /// What the command line says.
+    /// Arguments of `-s file`.
     pub argument: FileArgument,
 }
 
-/// The files that the storages of the command line are meant to have, in their order.
+/// The configured files of the command line's storages, in their order.
 #[must_use]
 pub fn wanted(storages: &Storages) -> Vec<Option<FileWanted>> {
     let of = |storage: &crate::arguments::storage::StorageArgument| {
@@ -48,7 +52,7 @@ pub fn wanted(storages: &Storages) -> Vec<Option<FileWanted>> {
     storages.cache.iter().map(of).collect()
 }
 
-/// Where the journal of bans lies: beside the first file, if there is any.
+/// Path of the journal of bans: next to the first file, if there is any.
 #[must_use]
 pub fn journal_path(wanted: &[Option<FileWanted>]) -> Option<PathBuf> {
     let mut path = wanted.iter().flatten().next()?.path.clone().into_os_string();
@@ -59,21 +63,22 @@ pub fn journal_path(wanted: &[Option<FileWanted>]) -> Option<PathBuf> {
 /// All of them.
 #[derive(Debug)]
 pub struct StorageFiles {
-    /// One place for each storage.
+    /// One slot for each storage.
     pub of_storages: Vec<Option<LockedFile>>,
     /// The journal of bans, if any storage has a file.
     pub journal: Option<LockedFile>,
 }
 
 impl StorageFiles {
-    /// None, for so many storages in memory.
+    /// No files, for `storages` storages in memory.
     #[must_use]
     pub fn none(storages: usize) -> StorageFiles {
         StorageFiles { of_storages: (0..storages).map(|_| None).collect(), journal: None }
     }
 
-    /// Opens the files that are `wanted`, except those that are there already. What an operator should know goes to `remark`. A lock
-    /// that another process holds is waited for as long as `patience`. If it fails, no file is left that was not there before.
+    /// Opens the files that are `wanted`, except those that are there already. Remarks for the
+    /// operator go to `remark`. Waits at most `patience` for a lock that another process holds. If
+    /// it fails, no file is left that was not there before.
     ///
     /// # Errors
     /// The message for the operator.
@@ -116,29 +121,30 @@ impl StorageFiles {
         Ok(())
     }
 
-    /// The length that each file was given, in bytes; 0 where there is none.
+    /// The length that each file was given, in bytes; 0 without a file.
     #[must_use]
     pub fn bytes(&self) -> Vec<u64> {
         self.of_storages.iter().map(|file| file.as_ref().map_or(0, LockedFile::bytes)).collect()
     }
 
-    /// The files that somebody has made shorter although they are in use.
+    /// The files that were truncated although they are in use.
     #[must_use]
     pub fn cut(&self) -> Vec<CutFile> {
         self.of_storages.iter().flatten().filter_map(LockedFile::cut).collect()
     }
 
-    /// Whether the storage at that index has a file.
+    /// True if the storage at that index has a file.
     #[must_use]
     pub fn has(&self, place: usize) -> bool {
         self.of_storages.get(place).is_some_and(Option::is_some)
     }
 }
 
-/// Device and number of a file, and the storage that has it.
+/// Device and inode of a file, and the storage that has it.
 type Owner<'a> = ((u64, u64), &'a str);
 
-/// The file of a slot, which is opened unless it is there; `taken` makes the message if one of the owners has it.
+/// The file of a slot, which is opened if necessary; `taken` makes the message if one of the owners
+/// has it.
 fn own<'a, 'b>(
     slot: &'a mut Option<LockedFile>,
     path: &Path,

@@ -1,11 +1,13 @@
-//! Interaction with systemd: sockets and memory files passed at the start, readiness, the watchdog, what it keeps for us.
+//! Interaction with systemd: sockets and memory files passed at the start, readiness, the watchdog,
+//! the file descriptor store.
 //!
-//! Only a daemon in the foreground (`-F`, as units start it) accepts sockets: they are meant for one process id. Each
-//! belongs to the `-a` with its address, and a socket that no `-a` names is a mistake; without any `-a` only the passed
-//! ones are listened on. Source: sd_listen_fds(3), sd_notify(3), sd_watchdog_enabled(3).
+//! Only a daemon in the foreground (`-F`, as units start it) accepts sockets: they are meant for
+//! one process id. Each belongs to the `-a` with its address, and a socket that no `-a` names is a
+//! mistake; without any `-a` only the passed ones are listened on. Source: sd_listen_fds(3),
+//! sd_notify(3), sd_watchdog_enabled(3).
 
 use crate::handover::passing::send_group;
-use net::inheritance::{inherited, take_over};
+use control::inheritance::{inherited, take_over};
 use nix::libc;
 use nix::sys::stat::fstat;
 use sd_notify::NotifyState;
@@ -17,7 +19,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// What the names begin with under which systemd keeps something for us.
+/// Prefix of the names under which systemd keeps our files.
 pub const KEPT_PREFIX: &str = "copal-";
 
 /// A socket that systemd opened for us.
@@ -29,16 +31,17 @@ pub struct PassedSocket {
     pub socket: Socket,
 }
 
-/// What was passed to this process.
+/// Descriptors that were passed to this process.
 #[derive(Debug, Default)]
 pub struct Passed {
     /// Sockets of a socket unit.
     pub sockets: Vec<PassedSocket>,
-    /// What it kept for us, with the names that we gave.
+    /// Stored descriptors, with the names that we gave.
     pub kept: Vec<(String, OwnedFd)>,
 }
 
-/// What was passed to this process; call it once, before anything else opens or closes descriptors.
+/// The descriptors that were passed to this process; call it once, before anything else opens or
+/// closes descriptors.
 #[must_use]
 pub fn passed() -> Passed {
     // Before the library sets `FD_CLOEXEC` on them.
@@ -60,7 +63,8 @@ pub fn passed() -> Passed {
     passed
 }
 
-/// Has systemd keep a descriptor, which it passes to the next process of this unit. Without systemd this function and those below do nothing.
+/// Makes systemd keep a descriptor, which it passes to the next process of this unit. Without
+/// systemd this function and those below do nothing.
 ///
 /// # Errors
 /// systemd cannot be reached.
@@ -69,7 +73,7 @@ pub fn keep(name: &str, descriptor: BorrowedFd<'_>) -> io::Result<()> {
     send_group(&socket, format!("FDSTORE=1\nFDNAME={name}\n").as_bytes(), &[descriptor])
 }
 
-/// Has systemd forget what it keeps under that name.
+/// Makes systemd drop the descriptors that it keeps under that name.
 ///
 /// # Errors
 /// systemd cannot be reached.
@@ -78,7 +82,7 @@ pub fn forget(name: &str) -> io::Result<()> {
     socket.send(format!("FDSTOREREMOVE=1\nFDNAME={name}\n").as_bytes()).map(drop)
 }
 
-/// The socket on which systemd listens; the library that sends all else cannot send descriptors.
+/// The socket on which systemd listens; the library for the other messages cannot send descriptors.
 fn connected() -> io::Result<Option<UnixDatagram>> {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return Ok(None) };
     let socket = UnixDatagram::unbound()?;
@@ -89,13 +93,14 @@ fn connected() -> io::Result<Option<UnixDatagram>> {
     Ok(Some(socket))
 }
 
-/// Tells systemd that clients are served.
+/// Notifies systemd that clients are served.
 pub fn ready() {
     let pid = NotifyState::MainPid(std::process::id());
     let _ = sd_notify::notify(&[NotifyState::Ready, pid, NotifyState::Status("serving")]);
 }
 
-/// Tells systemd that the daemon is about to be followed by another; [`ready`] or [`succeeded_by`] ends that.
+/// Notifies systemd that the daemon is about to be replaced; [`ready`] or [`succeeded_by`] ends
+/// that.
 pub fn reloading() {
     let status = NotifyState::Status("upgrading");
     let _ = match NotifyState::monotonic_usec_now() {
@@ -104,23 +109,25 @@ pub fn reloading() {
     };
 }
 
-/// Tells systemd which process is the daemon from now on. It believes the present one only (`NotifyAccess=main`).
+/// Notifies systemd of the daemon's next main process. It accepts this from the present one only
+/// (`NotifyAccess=main`).
 pub fn succeeded_by(process: u32) {
     let _ = sd_notify::notify(&[NotifyState::MainPid(process), NotifyState::Ready, NotifyState::Status("serving")]);
 }
 
-/// Tells systemd that the start goes on, and how long it may be until the next such message or [`ready`]. It comes to an end
-/// also if it takes longer than `TimeoutStartSec=`.
+/// Notifies systemd that the start continues, and of the longest time until the next such message
+/// or [`ready`]. The start may then take longer than `TimeoutStartSec=`.
 pub fn starting(at_most: Duration) {
     let _ = sd_notify::notify(&[NotifyState::ExtendTimeoutUsec(microseconds(at_most))]);
 }
 
-/// Tells systemd that no worker is serving, and why.
+/// Notifies systemd that no worker is serving, with the reason.
 pub fn waiting(why: &str) {
     let _ = sd_notify::notify(&[NotifyState::Status(why)]);
 }
 
-/// Tells systemd that the end has begun, and how long it may take, which may be longer than systemd's own timeout.
+/// Notifies systemd that the end has begun, and of its longest time, which may exceed systemd's own
+/// timeout.
 pub fn stopping(at_most: Duration) {
     let status = NotifyState::Status("stopping: requests in flight come to their end");
     let _ = sd_notify::notify(&[NotifyState::Stopping, NotifyState::ExtendTimeoutUsec(microseconds(at_most)), status]);
@@ -130,7 +137,8 @@ fn microseconds(time: Duration) -> u32 {
     u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
 }
 
-/// How often the watchdog needs a sign of life: half of its timeout. `None` = there is no watchdog.
+/// Interval between signs of life for the watchdog: half of its timeout. `None` = there is no
+/// watchdog.
 #[must_use]
 pub fn watchdog_interval() -> Option<Duration> {
     Some(sd_notify::watchdog_enabled()? / 2)

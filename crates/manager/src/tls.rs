@@ -1,8 +1,10 @@
 //! The manager's side of TLS: certificates and keys, which outlive every worker.
 //!
-//! [`registry::Registry`] is the state: what is active, what is staged, tickets' keys. Whoever changes what is active does so through
-//! [`apply::change`], which checks the result and tells the worker before it counts. Files are read by [`files`], with the manager's own
-//! rights; [`reload`] reads them again and looks whether they changed. The commands are in `commands/tls.rs`, `-A` is in `arguments/tls_file.rs`.
+//! [`registry::Registry`] is the state: active and staged certificates, ticket keys. All changes of
+//! the active state go through [`apply::change`], which checks the result and sends it to the
+//! worker before it takes effect. Files are read by [`files`], with the manager's own rights;
+//! [`reload`] reads them again and detects changes. The commands are in `commands/tls.rs`, `-A` is
+//! in `arguments/tls_file.rs`.
 //!
 //! Next files: `tls/registry.rs`, `tls/apply.rs`.
 
@@ -17,3 +19,4 @@ pub mod open;
 pub mod apply;
 
 pub mod reload;
+mod self_signed;

@@ -1,7 +1,9 @@
-//! The files that a VCL was compiled from: what a successor compiles it from again, whatever has become of them meanwhile.
+//! Source files of a compiled VCL: a successor compiles it from them again, even if they have
+//! changed on disk.
 //!
-//! [`Recorder`] reads for the compiler and keeps what it reads; [`VclFiles`] is what was kept, and comes before the file system when it is given to a recorder. Files that are
-//! not sources, such as certificates towards origins, are not kept: they are read where they lie, each time.
+//! [`Recorder`] reads for the compiler and keeps the sources; [`VclFiles`] holds them, and has
+//! precedence over the file system when it is given to a recorder. Files that are not sources, such
+//! as certificates towards origins, are not kept: they are read from their path each time.
 
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -10,10 +12,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use vcl::{FileKind, ReadFile, SystemFiles};
 
-/// Sources by their paths, and what patterns of includes matched.
+/// Sources by path, and the matches of include patterns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VclFiles {
-    /// The main source; it may have been on no file.
+    /// The main source; it may not be in a file.
     pub main: Octets,
     included: BTreeMap<PathBuf, Octets>,
     matches: BTreeMap<String, Vec<PathBuf>>,
@@ -22,9 +24,9 @@ pub struct VclFiles {
 /// A text, which is nearly always UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Octets {
-    /// It is.
+    /// Valid UTF-8.
     Text(String),
-    /// It is not.
+    /// Other bytes.
     Bytes(Vec<u8>),
 }
 
@@ -51,7 +53,7 @@ impl Octets {
     }
 }
 
-/// Reads for the compiler, and keeps it.
+/// Reads for the compiler, and keeps the text.
 #[derive(Debug)]
 pub struct Recorder<'a> {
     before: &'a VclFiles,
@@ -66,7 +68,7 @@ impl Recorder<'_> {
         Recorder { before, read: RefCell::default(), matches: RefCell::default() }
     }
 
-    /// What was read: the main source, and the files with those names.
+    /// The files that were read: the main source, and those with these names.
     #[must_use]
     pub fn finish<'n>(self, main: &[u8], names: impl Iterator<Item = &'n str>) -> VclFiles {
         let names: Vec<&str> = names.collect();
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_source_is_not_kept() {
+    fn files_that_are_not_sources_are_not_recorded() {
         let before = VclFiles::default();
         let recorder = Recorder::new(&before);
         recorder.read(Path::new("/proc/self/status")).unwrap();

@@ -1,13 +1,14 @@
-//! The loaded VCLs and labels, which of them is active, and which depend on which.
+//! Table of the loaded VCLs and labels, the active one, and their dependencies.
 //!
-//! Pure data: the rules of `vcl.use`, `vcl.state`, `vcl.label` and `vcl.discard` with their refusals; nothing is sent to
-//! a worker here. First check (`check_…`), then tell the worker, then change the table (the other functions).
+//! Pure data: the rules of `vcl.use`, `vcl.state`, `vcl.label` and `vcl.discard` with their
+//! refusals; nothing is sent to a worker here. First check (`check_…`), then send the change to the
+//! worker, then change the table (the other functions).
 
 use crate::vcl_files::VclFiles;
 use cli_proto::response::{Response, status};
 use std::rc::Rc;
+use surface::closed_set::VclState;
 use vcl_run::program::Source;
-use worker::control::VclState;
 
 /// Most names listed in a refusal.
 const DEPENDANTS_SHOWN_MAX: usize = 5;
@@ -19,13 +20,13 @@ pub struct Loaded {
     pub program: Vec<u8>,
     /// Its sources, the main one first.
     pub sources: Vec<Source>,
-    /// What it was compiled from, to compile it again.
+    /// Its sources, to compile it again.
     pub files: VclFiles,
     /// Labels that its `return(vcl(…))` name.
     pub labels: Vec<String>,
 }
 
-/// What an entry is.
+/// Kind of an entry.
 #[derive(Clone, Debug)]
 pub enum Kind {
     /// A VCL.
@@ -39,14 +40,14 @@ pub enum Kind {
 pub struct Entry {
     /// Name.
     pub name: String,
-    /// The state that the operator wants; always warm for labels.
+    /// The state that the operator has set; always warm for labels.
     pub state: VclState,
     /// VCL or label.
     pub kind: Kind,
 }
 
 impl Entry {
-    /// Whether this is a label.
+    /// True if this is a label.
     #[must_use]
     pub fn is_label(&self) -> bool {
         matches!(self.kind, Kind::Label(_))
@@ -117,7 +118,7 @@ impl VclTable {
         self.entries.iter().filter(|entry| entry.needs().iter().any(|need| need == name)).collect()
     }
 
-    /// Whether a new VCL may be called `name`.
+    /// Checks that a new VCL may be called `name`.
     ///
     /// # Errors
     /// The reply, when the name has an invalid letter or is taken.
@@ -137,7 +138,7 @@ impl VclTable {
         self.entries.push(Entry { name: name.to_owned(), state, kind: Kind::Program(Rc::new(loaded)) });
     }
 
-    /// Whether everything that some entry needs is there.
+    /// Checks that the dependencies of every entry exist.
     ///
     /// # Errors
     /// A name that is missing.
@@ -151,7 +152,7 @@ impl VclTable {
         self.get(name).ok_or_else(|| refuse(status::PARAMETER, format!("No VCL named {name} known\n")))
     }
 
-    /// Whether there is an entry `name`.
+    /// Checks that there is an entry `name`.
     ///
     /// # Errors
     /// The reply, when it is invalid or unknown.
@@ -175,10 +176,10 @@ impl VclTable {
         Ok(())
     }
 
-    /// Whether `name` can become active; `false` when it is already.
+    /// Checks that `name` can become active; `false` if it is already.
     ///
     /// # Errors
-    /// The reply, when it is unknown or cold.
+    /// The reply, if it is unknown or cold.
     pub fn check_use(&self, name: &str) -> Checked<bool> {
         let entry = self.known(name)?;
         if self.active.as_deref() == Some(name) {
@@ -193,10 +194,10 @@ impl VclTable {
         self.active = Some(name.to_owned());
     }
 
-    /// Whether the state of `name` can become `state`; `false` when it already is.
+    /// Checks that the state of `name` can become `state`; `false` if it is already.
     ///
     /// # Errors
-    /// The reply, when it is unknown, a label, or must not be cold.
+    /// The reply, if it is unknown, a label, or must not be cold.
     pub fn check_state(&self, name: &str, state: VclState) -> Checked<bool> {
         let entry = self.known(name)?;
         if entry.is_label() {
@@ -220,7 +221,7 @@ impl VclTable {
         }
     }
 
-    /// Whether `label` can point at `target`.
+    /// Checks that `label` can point at `target`.
     ///
     /// # Errors
     /// The reply: an invalid name for a label, not a VCL, a cold VCL, a label, or a loop.
@@ -240,7 +241,7 @@ impl VclTable {
         self.check_not_cold(entry)
     }
 
-    /// How `from` leads to the label `label`, one line per step; `None` when it does not.
+    /// The path from `from` to the label `label`, one line per step; `None` if there is none.
     fn chain(&self, from: &str, label: &str, depth: usize) -> Option<String> {
         let entry = self.get(from)?;
         if depth > self.entries.len() {
@@ -271,7 +272,8 @@ impl VclTable {
         }
     }
 
-    /// What `vcl.discard` with these patterns removes, in an order in which nothing is removed while it is still needed.
+    /// The entries that `vcl.discard` with these patterns removes, in an order that removes none
+    /// while another needs it.
     ///
     /// # Errors
     /// The reply: a pattern without a match, the active VCL, or something that others need.
@@ -367,12 +369,8 @@ fn check_name(name: &str) -> Checked<()> {
 /// # Errors
 /// The reply, when the word is not a state.
 pub fn state_word(word: &str) -> Checked<VclState> {
-    match word {
-        "auto" => Ok(VclState::Auto),
-        "cold" => Ok(VclState::Cold),
-        "warm" => Ok(VclState::Warm),
-        _ => Err(refuse(status::PARAMETER, "State must be one of auto, cold or warm.")),
-    }
+    let unknown = || refuse(status::PARAMETER, "State must be one of auto, cold or warm.");
+    VclState::from_word(word).ok_or_else(unknown)
 }
 
 #[cfg(test)]

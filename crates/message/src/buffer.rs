@@ -1,5 +1,5 @@
-//! Bytes that are put one behind the other. Most pieces are short, and are copied here rather than by a call of memcpy, which
-//! costs as much as copying them.
+//! Byte buffer for appending. Most pieces are short, and are copied here rather than by a call of
+//! memcpy, which costs as much as copying them.
 //!
 //! *Invariant:* the room is always initialised; `room[..used]` are the bytes.
 
@@ -13,7 +13,7 @@ pub(crate) struct Buffer {
 }
 
 impl Clone for Buffer {
-    /// Without the room that is not used.
+    /// Without the unused room.
     fn clone(&self) -> Buffer {
         Buffer { room: self.to_vec(), used: self.used }
     }
@@ -51,13 +51,13 @@ impl Buffer {
         self.room.resize(self.room.capacity(), 0);
     }
 
-    /// All the room there is, behind the bytes too; see [`Buffer::fill_to`].
+    /// All allocated room, including that after the bytes; see [`Buffer::fill_to`].
     #[inline]
     pub(crate) fn room_mut(&mut self) -> &mut [u8] {
         &mut self.room
     }
 
-    /// What was written into the room up to there are bytes from now on.
+    /// Extends the buffer to `len`: the bytes up to there were written into the room.
     #[inline]
     pub(crate) fn fill_to(&mut self, len: usize) {
         self.used = len.min(self.room.len());
@@ -93,7 +93,7 @@ fn copy(to: &mut [u8], from: &[u8]) {
             *end = *last;
         }
     }
-    // In this order a short piece passes few tests.
+    // In this order a short piece needs few comparisons.
     match from.len() {
         33.. => to.copy_from_slice(from),
         16.. => ends::<16>(to, from),

@@ -1,6 +1,6 @@
-//! The days of the Gregorian calendar, and the one form in which HTTP dates are written.
+//! Days of the Gregorian calendar, and the one format in which HTTP dates are written.
 //!
-//! Reading all forms that there are is the business of `semantics`. Source: RFC 9110 §5.6.7.
+//! Parsing all formats is in `semantics`. Source: RFC 9110 §5.6.7.
 
 /// Length of a date, e.g. `Sun, 06 Nov 1994 08:49:37 GMT`.
 pub const DATE_BYTES: usize = 29;
@@ -10,8 +10,8 @@ const WEEKDAYS: [[u8; 3]; 7] = [*b"Sun", *b"Mon", *b"Tue", *b"Wed", *b"Thu", *b"
 const MONTHS: [[u8; 3]; 12] =
     [*b"Jan", *b"Feb", *b"Mar", *b"Apr", *b"May", *b"Jun", *b"Jul", *b"Aug", *b"Sep", *b"Oct", *b"Nov", *b"Dec"];
 
-/// Days since 1970 of a date. Years are counted from March, so that the leap day comes last, in eras of 400 years or 146,097
-/// days.
+/// Days since 1970 of a date. Years are counted from March, so that the leap day comes last, in
+/// eras of 400 years or 146,097 days.
 #[must_use]
 pub fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
@@ -66,8 +66,9 @@ pub(crate) const PACKED_BYTES: usize = 5;
 /// The first year that is packed; there are 128.
 const FIRST_YEAR: u64 = 1970;
 
-/// A date in its parts, so that it is written out without a division: second (6), minute (6), hour (5), day (5), month (4), year
-/// since 1970 (7), day of the week (3). `None` for whatever [`unpacked`] would not write in exactly these bytes.
+/// A date in its parts, so that it is written out without a division: second (6), minute (6), hour
+/// (5), day (5), month (4), year since 1970 (7), day of the week (3). `None` for a text that
+/// [`unpacked`] would not reproduce exactly.
 pub(crate) fn packed(text: &[u8]) -> Option<[u8; PACKED_BYTES]> {
     let text: &[u8; DATE_BYTES] = text.try_into().ok()?;
     let number = |at: usize| u64::from(text[at].wrapping_sub(b'0')) * 10 + u64::from(text[at + 1].wrapping_sub(b'0'));
@@ -88,7 +89,7 @@ pub(crate) fn packed(text: &[u8]) -> Option<[u8; PACKED_BYTES]> {
     (unpacked(packed) == Some(*text)).then_some(packed)
 }
 
-/// The date that [`packed`] packed; `None` if there is no such month or day of the week.
+/// The date that [`packed`] packed; `None` if the month or the day of the week is invalid.
 #[inline]
 pub(crate) fn unpacked([a, b, c, d, e]: [u8; PACKED_BYTES]) -> Option<[u8; DATE_BYTES]> {
     let word = u64::from_le_bytes([a, b, c, d, e, 0, 0, 0]);

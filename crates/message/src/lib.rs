@@ -1,12 +1,14 @@
-//! One HTTP message head over one buffer: start line and header lines in order, case and duplicates kept.
+//! One HTTP message head over one buffer: start line and header lines in order, case and duplicates
+//! kept.
 //!
-//! A [`Message`] owns a byte buffer and a table of spans into it. Once the buffer has grown, parsing, copying and
-//! serialising never allocate; `clear` keeps the capacity, so a connection reuses its messages. What a header means
-//! is the business of `semantics`; how the bytes arrive is that of `http1`.
+//! A [`Message`] owns a byte buffer and a table of spans into it. Once the buffer has grown,
+//! parsing, copying and serialising never allocate; `clear` keeps the capacity, so a connection
+//! reuses its messages. The meaning of headers is in `semantics`; receiving the bytes is in
+//! `http1`.
 //!
-//! Invariants: every span lies inside the buffer; a header line is stored as `Name: value`, exactly as it is logged
-//! and sent. How a head lies in an arena is in `stored`.
-//! Source: RFC 9110 §5 (fields), §6 (messages).
+//! Invariants: every span lies inside the buffer; a header line is stored as `Name: value`, exactly
+//! as it is logged and sent. The form of a head in an arena is in `stored`. Source: RFC 9110 §5
+//! (fields), §6 (messages).
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -42,13 +44,13 @@ struct Field {
     line: Span,
     name_len: u16,
     value_start: u16,
-    /// The [`name_bit`] of the name, as its number: two names with different ones need not be compared.
+    /// The number of the name's [`name_bit`]: names with different bits need not be compared.
     bit: u8,
     is_hop: bool,
 }
 
-/// One of 64 bits, chosen by the length and the first and last letters of a header name, ignoring case. Most of the
-/// names that a hit looks for in vain have a bit of their own.
+/// One of 64 bits, chosen by the length and the first and last letters of a header name, ignoring
+/// case. Most of the absent names that a hit looks up have a bit of their own.
 #[inline]
 fn name_bit(name: &[u8]) -> u64 {
     1 << name_bit_number(name)
@@ -71,7 +73,7 @@ pub struct HeaderLine<'a> {
 }
 
 impl<'a> HeaderLine<'a> {
-    /// The whole line, `Name: value`, without the line end: this is what is logged and sent.
+    /// The whole line, `Name: value`, without the line end, as it is logged and sent.
     #[must_use]
     pub fn line(&self) -> &'a [u8] {
         self.line
@@ -89,21 +91,23 @@ impl<'a> HeaderLine<'a> {
         &self.line[self.value_start..]
     }
 
-    /// Whether the header is for one hop only: the message was received with a Connection header that names it.
+    /// True if the header is for one hop only: the message was received with a Connection header
+    /// that names it.
     #[must_use]
     pub fn is_hop(&self) -> bool {
         self.is_hop
     }
 
-    /// Whether this header has that name, ignoring case.
+    /// True if this header has that name, ignoring case.
     #[must_use]
     pub fn is(&self, name: &str) -> bool {
         is_same_name(self.name(), name.as_bytes())
     }
 }
 
-/// Whether two header names are the same, ignoring case. Names are short: the standard library's comparison, made for long
-/// strings, is not inlined; one that goes byte by byte costs a hit several hundred instructions more.
+/// Compares two header names, ignoring case. Names are short: the standard library's comparison,
+/// made for long strings, is not inlined; one that compares byte by byte costs a hit several
+/// hundred instructions more.
 #[inline]
 fn is_same_name(one: &[u8], other: &[u8]) -> bool {
     if one.len() != other.len() {
@@ -128,7 +132,7 @@ fn is_same_name(one: &[u8], other: &[u8]) -> bool {
     one.iter().zip(other).all(|(one, other)| one.eq_ignore_ascii_case(other))
 }
 
-/// Whether eight bytes are the same, ignoring case.
+/// Compares eight bytes, ignoring case.
 #[inline]
 fn are_same_letters(one: &[u8; 8], other: &[u8; 8]) -> bool {
     const EACH: u64 = u64::from_le_bytes([1; 8]);
@@ -137,7 +141,8 @@ fn are_same_letters(one: &[u8; 8], other: &[u8; 8]) -> bool {
     if differing & !(EACH * 0x20) != 0 {
         return false;
     }
-    // Bytes that differ in the bit of the case must be letters. In each byte: bit 7 of a sum says whether the limit is reached.
+    // Bytes that differ in the bit of the case must be letters. In each byte: bit 7 of a sum is set
+    // if the limit is reached.
     let lower = one | (EACH * 0x20);
     let seven_bits = lower & (EACH * 0x7f);
     let from_a = seven_bits + EACH * u64::from(0x80 - b'a');
@@ -146,8 +151,8 @@ fn are_same_letters(one: &[u8; 8], other: &[u8; 8]) -> bool {
     (differing << 2) & !letters == 0
 }
 
-/// A request or response head. The start line of a request consists of method, target and protocol; that of a
-/// response of protocol, status (a number) and reason.
+/// A request or response head. The start line of a request consists of method, target and protocol;
+/// that of a response of protocol, status (a number) and reason.
 #[derive(Clone, Debug, Default)]
 pub struct Message {
     buffer: Buffer,
@@ -158,7 +163,8 @@ pub struct Message {
     status: u16,
     /// The [`name_bit`] of every header. Removing a header does not clear its bit.
     names: u64,
-    /// Outside of the message: one that is empty, as most of those that a waiting request has, is to be small.
+    /// Outside of the message: an empty one must be small, and most of those of a waiting request
+    /// are empty.
     fields: Vec<Field>,
 }
 
@@ -192,7 +198,7 @@ impl Message {
         }
     }
 
-    /// Makes room for what will be added, so that adding it does not allocate.
+    /// Makes room for later additions, so that they do not allocate.
     pub fn reserve(&mut self, bytes: usize, headers: usize) {
         self.buffer.reserve(bytes);
         self.fields.reserve(headers);
@@ -219,7 +225,7 @@ impl Message {
         self.status = other.status;
     }
 
-    /// Bytes in use, including those of removed headers: what `request_memory_max` bounds.
+    /// Bytes in use, including those of removed headers; `request_memory_max` limits them.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.buffer.len() + self.fields.len() * size_of::<Field>()
@@ -237,8 +243,8 @@ impl Message {
         Span::at(start..start + bytes.len())
     }
 
-    /// Begins a message whose head was received: all of it is copied at once, and what is added by
-    /// [`Message::set_request_line`] and [`Message::append_received`] are parts of it.
+    /// Begins a message whose head was received: all of it is copied at once, and
+    /// [`Message::set_request_line`] and [`Message::append_received`] add parts of it.
     pub fn begin_received(&mut self, head: &[u8]) {
         // Most lines are longer; VCL adds some.
         const LINE_BYTES: usize = 24;
@@ -247,25 +253,27 @@ impl Message {
         self.buffer.put(head);
     }
 
-    /// Drops what follows the first `len` bytes given to [`Message::begin_received`]: it was no part of the head. Call it before
-    /// anything else is added than parts of them.
+    /// Drops the bytes after the first `len` given to [`Message::begin_received`]: they were not
+    /// part of the head. Call it before anything other than parts of the head is added.
     pub fn cut_received(&mut self, len: usize) {
         self.buffer.truncate(len);
     }
 
-    /// Names the parts of the start line of a request, as ranges of the bytes given to [`Message::begin_received`].
+    /// Names the parts of the start line of a request, as ranges of the bytes given to
+    /// [`Message::begin_received`].
     ///
     /// # Panics
-    /// When a range lies outside.
+    /// A range is outside of the head.
     pub fn set_request_line(&mut self, method: Range<usize>, target: Range<usize>, protocol: Range<usize>) {
         assert!([&method, &target, &protocol].iter().all(|range| self.buffer.get((*range).clone()).is_some()));
         (self.method, self.target, self.protocol) = (Span::at(method), Span::at(target), Span::at(protocol));
     }
 
-    /// Like [`Message::append_raw`], for a line that is a range of the bytes given to [`Message::begin_received`].
+    /// Like [`Message::append_raw`], for a line that is a range of the bytes given to
+    /// [`Message::begin_received`].
     ///
     /// # Panics
-    /// When an offset lies outside.
+    /// An offset is outside of the head.
     pub fn append_received(&mut self, line: Range<usize>, name_len: usize, value_start: usize) {
         let text = &self.buffer[line.clone()];
         assert!(name_len < text.len() && value_start <= text.len() && value_start > name_len);
@@ -291,7 +299,7 @@ impl Message {
         self.protocol.of(&self.buffer)
     }
 
-    /// The response status as VCL sees it (may be 1000 and above; the wire shows it modulo 1000); 0 in a request.
+    /// The response status in VCL (may be 1000 and above; it is sent modulo 1000); 0 in a request.
     #[must_use]
     pub fn status(&self) -> u16 {
         self.status
@@ -343,13 +351,13 @@ impl Message {
         self.fields.iter().map(|field| self.borrow(*field))
     }
 
-    /// How many header lines there are.
+    /// Number of header lines.
     #[must_use]
     pub fn header_count(&self) -> usize {
         self.fields.len()
     }
 
-    /// The value of the first header of this name; `None` when there is none.
+    /// The value of the first header of this name; `None` if there is none.
     #[must_use]
     #[inline]
     pub fn get(&self, name: &str) -> Option<&[u8]> {
@@ -379,25 +387,26 @@ impl Message {
             .map(|header| header.value())
     }
 
-    /// False only when there is no header of this name. Tests one bit, for the many headers that most messages lack.
+    /// False only if there is no header of this name. Tests one bit, for the many headers that most
+    /// messages lack.
     #[inline]
     #[must_use]
     pub fn may_have(&self, name: &str) -> bool {
         self.names & name_bit(name.as_bytes()) != 0
     }
 
-    /// Whether a header of this name exists.
+    /// True if a header of this name exists.
     #[inline]
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// Adds a header line at the end, written `Name: value`. Leading blanks of the value are sent and logged, but
-    /// [`Message::get`] leaves them out, as if the line had been received.
+    /// Adds a header line at the end, written `Name: value`. Leading blanks of the value are sent
+    /// and logged, but [`Message::get`] leaves them out, as if the line had been received.
     ///
     /// # Panics
-    /// When the name is longer than 65,530 bytes; parsers bound names long before.
+    /// The name is longer than 65,530 bytes; parsers bound names long before.
     pub fn append(&mut self, name: &[u8], value: &[u8]) {
         self.append_parts(name, &[value]);
     }
@@ -428,11 +437,12 @@ impl Message {
         line
     }
 
-    /// Adds a line as received (`Name:value` with any blanks after the colon). `name_len` is the offset of the colon,
-    /// `value_start` that of the first byte of the value; the line must not end in blanks.
+    /// Adds a line as received (`Name:value` with any blanks after the colon). `name_len` is the
+    /// offset of the colon, `value_start` that of the first byte of the value; the line must not
+    /// end in blanks.
     ///
     /// # Panics
-    /// When an offset lies outside the line.
+    /// An offset is outside of the line.
     pub fn append_raw(&mut self, line: &[u8], name_len: usize, value_start: usize) {
         assert!(name_len < line.len() && value_start <= line.len() && value_start > name_len);
         let span = self.push(line);
@@ -452,7 +462,7 @@ impl Message {
         self.append(name.as_bytes(), value);
     }
 
-    /// Removes every header of this name; returns how many there were.
+    /// Removes every header of this name; returns their number.
     pub fn unset(&mut self, name: &str) -> usize {
         if !self.may_have(name) {
             return 0;
@@ -466,8 +476,8 @@ impl Message {
         before - self.fields.len()
     }
 
-    /// Joins all headers of this name into one, in the place of the first, with their values separated by `, `.
-    /// Returns whether there was anything to join. Source: RFC 9110 §5.3.
+    /// Joins all headers of this name into one, at the position of the first, with their values
+    /// separated by `, `. Returns true if there was more than one. Source: RFC 9110 §5.3.
     pub fn join(&mut self, name: &str) -> bool {
         if !self.may_have(name) {
             return false;
@@ -487,7 +497,7 @@ impl Message {
     /// Replaces the header line at that index, counted from 0.
     ///
     /// # Panics
-    /// As for [`Message::append`], and when there is no line at that index.
+    /// As for [`Message::append`], and there is no line at that index.
     pub fn replace(&mut self, index: usize, name: &[u8], value: &[u8]) {
         self.append(name, value);
         self.fields.swap_remove(index);
@@ -496,7 +506,7 @@ impl Message {
     /// Removes the header line at that index, counted from 0.
     ///
     /// # Panics
-    /// When there is no line at that index.
+    /// There is no line at that index.
     pub fn remove(&mut self, index: usize) {
         self.fields.remove(index);
     }
@@ -514,8 +524,8 @@ impl Message {
         });
     }
 
-    /// Marks the headers whose names the test accepts as meant for one hop only, see [`HeaderLine::is_hop`]. Headers
-    /// added later are not marked, even under the same name.
+    /// Marks the headers whose names the test accepts as meant for one hop only, see
+    /// [`HeaderLine::is_hop`]. Headers added later are not marked, even under the same name.
     pub fn mark_hops(&mut self, mut is_hop: impl FnMut(&[u8]) -> bool) {
         let buffer = &self.buffer;
         for field in &mut self.fields {

@@ -1,20 +1,23 @@
-//! A response head as it lies in an arena or a file: short, and quick to be written out as lines.
+//! Stored form of a response head in an arena: short, and quick to be expanded into lines.
 //!
 //! ```text
 //! start    status (12) | HTTP/1.1 (1) | reason "OK" (1) | status follows (1) | one (1)
-//!          [status (16)] if it is longer, [length, protocol] unless it is HTTP/1.1, [length, reason] unless it is OK, number of fields
+//!          [status (16)] if it is longer, [length, protocol] unless it is HTTP/1.1,
+//!          [length, reason] unless it is OK, number of fields
 //! field    0     length of the name, name, value           a name that the vocabulary lacks
 //!          1     length, name's length, value's start, line  one that is not written `Name: value`
-//!          2 + n value                                      the name at place n of the vocabulary
-//! value    0 to 127: so many bytes follow | 128 + n: the value at place n of the vocabulary | 253: a date in five bytes (`date.rs`)
-//!          | 254: length (16), bytes | 255: length (32), bytes
+//!          2 + n value                                      name n of the vocabulary
+//! value    0 to 127: that many bytes follow | 128 + n: the value with index n of the
+//!          vocabulary | 253: a date in five bytes (`date.rs`) | 254: length (16), bytes
+//!          | 255: length (32), bytes
 //! length   0 to 253 | 254: length (16) | 255: length (32)
 //! notes    17 bytes each, the first one a blank
 //! ```
 //!
-//! All numbers are little-endian. Releases before 0.2 wrote the plain form, which is still read: status (16, below 32,768), number of
-//! fields (16), protocol, reason (length (16), bytes each), and of each field length (32), name's length, value's start (16 each), line.
-//! *Invariants:* what is read is what was written, byte by byte; what lies in shared memory is an allegation. Next file:
+//! All numbers are little-endian. Releases before 0.2 wrote the plain form, which is still read:
+//! status (16, below 32,768), number of fields (16), protocol, reason (length (16), bytes each),
+//! and of each field length (32), name's length, value's start (16 each), line. *Invariants:*
+//! reading returns the written bytes exactly; the content of shared memory is untrusted. Next file:
 //! `vocabulary.rs`.
 
 use crate::date::{DATE_BYTES, PACKED_BYTES, packed, unpacked};
@@ -22,24 +25,24 @@ use crate::vocabulary::{LINE_BYTES, OPENINGS, VALUE_BYTES, VALUES, place_of_name
 use crate::{HeaderLine, Message, Span, is_same_name, name_bit_number};
 use std::borrow::Cow;
 
-/// Of the start: this is not the plain form.
+/// Flag in the start: compact form.
 const COMPACT: u16 = 1 << 15;
 const IS_HTTP_1_1: u16 = 1 << 12;
 const IS_OK: u16 = 1 << 13;
 const STATUS_FOLLOWS: u16 = 1 << 14;
 const STATUS_MAX: u16 = (1 << 12) - 1;
-/// The two texts, as a message that has both begins.
+/// Protocol and reason at the beginning of a message with the usual ones.
 const USUAL: &[u8; 10] = b"HTTP/1.1OK";
 const PROTOCOL_BYTES: usize = 8;
 
 const OTHER_NAME: u8 = 0;
 const AS_IT_IS: u8 = 1;
-/// The place of the first name.
+/// The byte of the first name.
 const FIRST_NAME: usize = 2;
 const FIRST_NAME_BYTE: u8 = FIRST_NAME as u8;
 
 const SHORT_MAX: usize = 127;
-/// The place of the first value.
+/// The byte of the first value.
 const FIRST_VALUE: usize = SHORT_MAX + 1;
 const DATE: u8 = 253;
 const IN_16_BITS: u8 = 254;
@@ -66,7 +69,7 @@ enum StoredField<'a> {
     AsItIs(HeaderLine<'a>),
 }
 
-/// A header line of a stored head, which does not lie there in one piece.
+/// A header line of a stored head, which is not contiguous there.
 #[derive(Clone, Copy)]
 pub struct StoredHeader<'a> {
     name: &'a [u8],
@@ -80,7 +83,7 @@ impl<'a> StoredHeader<'a> {
         self.name
     }
 
-    /// Whether this header has that name, ignoring case.
+    /// True if this header has that name, ignoring case.
     #[must_use]
     pub fn is(&self, name: &str) -> bool {
         is_same_name(self.name, name.as_bytes())
@@ -95,7 +98,7 @@ impl<'a> StoredHeader<'a> {
         }
     }
 
-    /// The value where it lies; `None` only for the dates in `Date`, `Expires` and `Last-Modified`.
+    /// The value in place; `None` only for the dates in `Date`, `Expires` and `Last-Modified`.
     #[must_use]
     pub fn text(&self) -> Option<&'a [u8]> {
         match self.value {
@@ -114,7 +117,8 @@ impl Message {
         }
     }
 
-    /// The same without a look at names and values: longer, and quicker written. For a head that is soon read and not kept.
+    /// Writes the message without a search for known names and values: longer, but faster. For a
+    /// head that is soon read and not kept.
     pub fn encode_as_it_is(&self, out: &mut Vec<u8>) {
         self.encode_start(out);
         for field in &self.fields {
@@ -143,8 +147,9 @@ impl Message {
         put_length(out, self.fields.len());
     }
 
-    /// Reads into this message a response that [`Message::encode`] wrote. `None` when the bytes are no such message:
-    /// they come from shared memory and must not be trusted. Notes behind it are left out.
+    /// Reads into this message a response that [`Message::encode`] wrote. `None` if the bytes are
+    /// not such a message: they come from shared memory and must not be trusted. Notes after it are
+    /// left out.
     #[must_use]
     pub fn decode(&mut self, bytes: &[u8]) -> Option<()> {
         self.clear();
@@ -173,7 +178,7 @@ impl Message {
         are_notes(rest).then_some(())
     }
 
-    /// Reads what is not as usual about the first line.
+    /// Reads the unusual parts of the first line.
     #[cold]
     fn decode_start(&mut self, start: u16, rest: &mut &[u8]) -> Option<()> {
         if start & STATUS_FOLLOWS != 0 {
@@ -190,8 +195,9 @@ impl Message {
         Some(())
     }
 
-    /// Reads the fields; returns what follows them. This is the path of a hit: names, values of the vocabulary and short texts are
-    /// copied in pieces of fixed length, which need no calls, and what a piece has too much is overwritten by the next one.
+    /// Reads the fields; returns the bytes after them. This is the path of a hit: names, values of
+    /// the vocabulary and short texts are copied in pieces of fixed length, which need no calls,
+    /// and the excess of a piece is overwritten by the next one.
     fn decode_fields<'a>(&mut self, count: usize, mut rest: &'a [u8]) -> Option<&'a [u8]> {
         // A field has at least two bytes.
         if count > rest.len() / 2 {
@@ -242,7 +248,7 @@ impl Message {
         Some(rest)
     }
 
-    /// Reads a field that is not of the usual kind, to where `at` says; returns what follows it.
+    /// Reads a field that is not of the usual kind, to position `at`; returns the bytes after it.
     #[cold]
     fn decode_rare<'a>(&mut self, at: &mut usize, mut rest: &'a [u8]) -> Option<&'a [u8]> {
         let date;
@@ -359,25 +365,27 @@ fn put_long(out: &mut Vec<u8>, length: usize) {
     }
 }
 
-/// Bytes of a note behind a stored head, see [`encode_note`].
+/// Bytes of a note after a stored head, see [`encode_note`].
 pub const NOTE_BYTES: usize = 17;
-/// First byte of each note. No word in a list of words begins with it, so none can be taken for a note.
+/// First byte of each note. No word in a list of words begins with it, so no such list can be
+/// mistaken for a note.
 const NOTE_MARK: u8 = b' ';
 
-/// Adds a note behind a head in the form of [`Message::encode`]. Notes are for the cache alone: they are no header lines, so no
-/// [`Message`] ever holds them, and nobody who reads or sends one can show them.
+/// Adds a note after a head in the form of [`Message::encode`]. Notes are for the cache alone: they
+/// are not header lines, so no [`Message`] ever contains them, and they can never be sent or shown.
 pub fn encode_note(out: &mut Vec<u8>, note: &[u8; NOTE_BYTES - 1]) {
     out.push(NOTE_MARK);
     out.extend_from_slice(note);
 }
 
-/// The notes behind a stored head, each of [`NOTE_BYTES`] with its mark. None where the bytes are malformed.
+/// The notes after a stored head, each of [`NOTE_BYTES`] with its mark. None if the bytes are
+/// malformed.
 pub fn stored_notes(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     visit_stored_names(bytes, |_| {})
 }
 
-/// Shows the names of all headers of a message in the form of [`Message::encode`]; returns the notes behind them. Quicker than
-/// [`stored_headers`], which looks at values too.
+/// Passes the names of all headers of a message in the form of [`Message::encode`] to `visit`;
+/// returns the notes after them. Quicker than [`stored_headers`], which reads values too.
 pub fn visit_stored_names<'a, V: FnMut(&'a [u8])>(
     bytes: &'a [u8],
     mut visit: V,
@@ -394,8 +402,8 @@ fn are_notes(bytes: &[u8]) -> bool {
     bytes.len().is_multiple_of(NOTE_BYTES) && bytes.chunks_exact(NOTE_BYTES).all(|note| note[0] == NOTE_MARK)
 }
 
-/// The header lines of a message in the form of [`Message::encode`], without making a message of it. Stops where the bytes
-/// are malformed.
+/// The header lines of a message in the form of [`Message::encode`], without making a message of
+/// it. Stops at malformed bytes.
 pub fn stored_headers(bytes: &[u8]) -> impl Iterator<Item = StoredHeader<'_>> {
     Headers::of(bytes)
 }
@@ -511,7 +519,7 @@ fn take_name<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     };
     *rest = &rest[1..];
     match *rest.first()? {
-        // What is longer than a byte says, or may be damaged.
+        // A length that does not fit in a byte, or damage.
         first if usize::from(first) > SHORT_MAX => drop(take_value(rest)?),
         short => drop(take(rest, 1 + usize::from(short))?),
     }

@@ -1,4 +1,4 @@
-//! What is stored comes back, in both forms, and damage is noticed.
+//! Stored heads are read back, in both forms, and damage is detected.
 
 use super::*;
 
@@ -54,7 +54,7 @@ fn same(one: &Message, other: &Message) {
 }
 
 #[test]
-fn what_is_stored_comes_back_byte_by_byte_in_both_forms() {
+fn stored_messages_round_trip_in_both_encodings() {
     let message = sample();
     for bytes in [encoded(&message), plain(&message)] {
         let mut back = Message::new();

@@ -1,14 +1,15 @@
-//! Names and values that most stored heads have: in the arena one byte stands for each.
+//! Vocabulary of stored heads: frequent names and values, each stored as one byte.
 //!
-//! *Invariant:* the places in both lists are stored in arenas and in files. Nothing is moved or removed; what is added goes to the
-//! end (test `the_vocabulary_never_changes`).
+//! *Invariant:* the places in both lists are stored in arenas and in files. Nothing is moved or
+//! removed; additions are appended (test `the_vocabulary_never_changes`).
 
 use crate::name_bit_number;
 
-/// Room for a name and what separates it from its value: copied whole, since a copy of fixed length needs no call.
+/// Room for a name and the separator before its value: copied whole, since a copy of fixed length
+/// needs no call.
 pub(crate) const LINE_BYTES: usize = 40;
 
-/// A name as a line begins with it.
+/// A name in the form of a line's beginning.
 pub(crate) struct Opening {
     /// The name, `: `, zeros.
     pub(crate) text: [u8; LINE_BYTES],
@@ -38,7 +39,7 @@ impl Opening {
     }
 }
 
-/// Names as they are usually written.
+/// Names in their usual case.
 const NAMES: [&str; 88] = [
     "Accept-Ranges",
     "Access-Control-Allow-Credentials",
@@ -130,10 +131,10 @@ const NAMES: [&str; 88] = [
     "xkey",
 ];
 
-/// How many names there are.
+/// Number of names.
 const NAME_COUNT: usize = NAMES.len();
 
-/// Each name as it is usually written, and then in small letters, as HTTP/2 and many programs write it.
+/// Each name in its usual case, and then in lower case, as HTTP/2 and many programs write it.
 pub(crate) static OPENINGS: [Opening; NAME_COUNT * 2] = {
     let mut all = [Opening::EMPTY; NAME_COUNT * 2];
     let mut at = 0;
@@ -144,7 +145,7 @@ pub(crate) static OPENINGS: [Opening; NAME_COUNT * 2] = {
     all
 };
 
-/// Room for a value, which is copied whole likewise.
+/// Room for a value, which is copied whole, too.
 pub(crate) const VALUE_BYTES: usize = 48;
 
 /// A value.
@@ -162,7 +163,7 @@ impl KnownValue {
     }
 }
 
-/// [`VALUE_TEXTS`] in their rooms.
+/// [`VALUE_TEXTS`] in their fixed rooms.
 pub(crate) static VALUES: [KnownValue; VALUE_TEXTS.len()] = {
     let mut all = [KnownValue::EMPTY; VALUE_TEXTS.len()];
     let mut place = 0;
@@ -178,7 +179,7 @@ pub(crate) static VALUES: [KnownValue; VALUE_TEXTS.len()] = {
     all
 };
 
-/// Values that are the same in many heads.
+/// Values that are equal in many heads.
 const VALUE_TEXTS: [&[u8]; 81] = [
     b"0",
     b"1",
@@ -263,8 +264,8 @@ const VALUE_TEXTS: [&[u8]; 81] = [
     b"image/webp",
 ];
 
-/// The buckets of a list whose texts have their lengths in this field.
-macro_rules! filed {
+/// Buckets of a list whose texts have their lengths in this field.
+macro_rules! buckets {
     ($list:ident, $len:ident) => {{
         let mut buckets = Buckets([0; Buckets::COUNT]);
         let mut place = 0;
@@ -276,8 +277,9 @@ macro_rules! filed {
     }};
 }
 
-/// Where the search for a text of a list begins: a place plus one in each bucket, or 0; a full bucket overflows into the next. A search
-/// looks at one bucket for most texts, where a walk through the list would read all of it.
+/// Start of the search for a text of a list: an index plus one in each bucket, or 0; a full bucket
+/// overflows into the next. A search reads one bucket for most texts, where a walk through the list
+/// would read all of it.
 struct Buckets([u8; Buckets::COUNT]);
 
 impl Buckets {
@@ -291,7 +293,7 @@ impl Buckets {
         (len * 31 + first * 7 + middle * 13 + last * 3) % Buckets::COUNT
     }
 
-    /// Files the text in the first bytes of `room`. Of equal texts the one that comes first is found.
+    /// Adds the text in the first bytes of `room`. Of equal texts the first one is found.
     const fn file(&mut self, place: usize, room: &[u8], len: usize) {
         let mut at = Buckets::first(room, len);
         while self.0[at] != 0 {
@@ -312,18 +314,18 @@ impl Buckets {
     }
 }
 
-static NAME_BUCKETS: Buckets = filed!(OPENINGS, name_len);
-static VALUE_BUCKETS: Buckets = filed!(VALUES, len);
+static NAME_BUCKETS: Buckets = buckets!(OPENINGS, name_len);
+static VALUE_BUCKETS: Buckets = buckets!(VALUES, len);
 
-// A place and one more fit into a byte, and there is an empty bucket at which a search ends.
+// An index and one more fit into a byte, and there is an empty bucket at which a search ends.
 const _: () = assert!(NAME_COUNT * 2 < 255 && VALUE_TEXTS.len() < 255 && Buckets::COUNT > 255);
 
-/// The place of a name that is written in exactly these bytes.
+/// Index of a name that is written in exactly these bytes.
 pub(crate) fn place_of_name(name: &[u8]) -> Option<usize> {
     NAME_BUCKETS.find(name, |place| OPENINGS[place].name() == name)
 }
 
-/// The place of a value.
+/// Index of a value.
 pub(crate) fn place_of_value(value: &[u8]) -> Option<usize> {
     VALUE_BUCKETS.find(value, |place| VALUES[place].value() == value)
 }
@@ -335,7 +337,7 @@ mod tests {
     #[test]
     fn every_name_and_value_has_one_place() {
         for (place, opening) in OPENINGS.iter().enumerate() {
-            // A name in small letters anyway has two, of which the first counts.
+            // A name that is usually in lower case has two entries, of which the first is found.
             assert_eq!(OPENINGS[place_of_name(opening.name()).unwrap()].name(), opening.name(), "{place}");
             assert_eq!(opening.text[opening.name().len()..][..2], *b": ");
         }
@@ -357,7 +359,8 @@ mod tests {
         };
         let names = sum(&mut NAMES.iter().map(|name| name.as_bytes()));
         let values = sum(&mut VALUE_TEXTS.iter().copied());
-        // Other numbers: arenas and files of earlier builds are read wrongly. See `docs/store.md`, "Stored heads".
+        // With other numbers, arenas and files of earlier builds are misread. See
+        // `docs/internals/store.md`, "Stored heads".
         assert_eq!((names, values), (4_071_633_011_448_285_941, 2_079_645_553_351_555_979));
     }
 }

@@ -1,19 +1,21 @@
 //! Accepting clients on one event loop.
 //!
-//! Where descriptors run out, or all but those that are kept back for other uses, clients wait in the kernel, and connections that wait
-//! for nothing but a request are closed to make room ([`Acceptor::wait_for_room`]).
+//! If descriptors run out, or only those reserved for other uses are left, clients wait in the
+//! kernel, and idle connections are closed to make room ([`Acceptor::wait_for_room`]).
 //!
-//! Every loop has its own listening socket (SO_REUSEPORT) and keeps each connection it accepts; nothing is handed to
-//! another thread. The manager owns the descriptors: closing ours ends nothing, and connections wait in the kernel while
-//! no worker runs.
+//! Every loop has its own listening socket (SO_REUSEPORT) and keeps each connection it accepts;
+//! none moves to another thread. The manager owns the descriptors: closing ours ends nothing, and
+//! connections wait in the kernel while no worker runs.
+//!
+//! *Invariant:* a connection stays on the loop that accepted it, and no hit crosses threads.
 
 use crate::accepted::AcceptedOptions;
 use crate::descriptors::{Complaints, Reserve, is_lack};
-use crate::handshake::{Secured, Terms, TlsService, time_allowed};
+use crate::handshake::{HandshakeParameters, Secured, TlsService, time_allowed};
 use crate::options::{Connected, ConnectedSockets};
 use engine::context::Loop;
 use engine::peer::{Listener, Peer};
-use engine::transport::{OpeningSession, ProxyFacts, Speaks};
+use engine::transport::{FirstProtocol, OpeningSession, ProxyFacts};
 use proxy_protocol::Parsed;
 use shm::log::LogId;
 use std::future::{Future, poll_fn};
@@ -31,10 +33,10 @@ use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 
-/// How long the debug bit `slow_acceptor` makes clients wait after the worker has started.
+/// Time that the debug bit `slow_acceptor` makes clients wait after the worker has started.
 const SLOW_START: Duration = Duration::from_secs(2);
 
-/// Shortest pause of one who waits for a descriptor.
+/// Shortest pause of an acceptor that waits for a descriptor.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 
 /// The address shown for both ends of a Unix-domain socket.
@@ -57,7 +59,7 @@ impl ListenSocket {
     /// Registers a listening descriptor with the current event loop.
     ///
     /// # Errors
-    /// When the descriptor is not a listening socket.
+    /// The descriptor is not a listening socket.
     pub fn new(
         descriptor: OwnedFd,
         listener: Rc<Listener>,
@@ -87,8 +89,8 @@ impl Socket {
     }
 }
 
-/// Accepts until the task is dropped. Every connection becomes a task of this loop, and is in `sockets` while it is
-/// open.
+/// Accepts until the task is dropped. Every connection becomes a task of this loop, and is in
+/// `sockets` while it is open.
 pub async fn accept_loop(context: Rc<Loop>, listening: ListenSocket, sockets: Rc<ConnectedSockets>) {
     let mut options = AcceptedOptions::default();
     if let Socket::Tcp { socket, .. } = &listening.socket {
@@ -117,14 +119,14 @@ pub async fn accept_loop(context: Rc<Loop>, listening: ListenSocket, sockets: Rc
     }
 }
 
-/// What accepts from one socket.
+/// Acceptor of one socket.
 struct Acceptor {
     context: Rc<Loop>,
     listening: ListenSocket,
     sockets: Rc<ConnectedSockets>,
     options: AcceptedOptions,
     reserve: Reserve,
-    /// How long to wait after a failure, in seconds; longer with each that follows.
+    /// Pause after a failure, in seconds; longer with each that follows.
     pause: f64,
 }
 
@@ -139,13 +141,13 @@ impl Acceptor {
                 self.options.prepare(socket, &stream, &self.context.engine.parameters.load());
                 let descriptor = stream.as_raw_fd();
                 let stream = Connected::new(&self.sockets, stream);
-                spawn(&self.context, stream, ends(listener, remote, local, descriptor), tls);
+                spawn(&self.context, stream, Peer::direct(Rc::clone(listener), remote, local, descriptor), tls);
                 Ok(descriptor)
             }
             Socket::Unix(socket) => {
                 let (stream, _) = socket.accept().await?;
                 let descriptor = stream.as_raw_fd();
-                let mut peer = ends(listener, NO_ADDRESS, NO_ADDRESS, descriptor);
+                let mut peer = Peer::direct(Rc::clone(listener), NO_ADDRESS, NO_ADDRESS, descriptor);
                 peer.credentials = stream.peer_cred().ok().map(|peer| (peer.uid(), peer.gid()));
                 spawn(&self.context, Connected::new(&self.sockets, stream), peer, tls);
                 Ok(descriptor)
@@ -153,8 +155,8 @@ impl Acceptor {
         }
     }
 
-    /// Only the descriptors that are kept back are left: clients wait until there are others. It counts as a failure to accept while
-    /// there is nobody whose connection can be closed.
+    /// Only the reserved descriptors are left: clients wait until others are free. It counts as a
+    /// failure to accept if there is no connection that can be closed.
     async fn wait_for_room(&mut self) {
         let lack = io::Error::from_raw_os_error(nix::libc::EMFILE);
         while !self.reserve.has_room(self.listening.socket.descriptor()) {
@@ -167,8 +169,9 @@ impl Acceptor {
         }
     }
 
-    /// Closes connections of this loop that have no request, those in a handshake first. Returns how many. Sessions do not make room for
-    /// a crowd of handshakes that outnumbers them: those get old, too.
+    /// Closes connections of this loop that have no request, those in a handshake first. Returns
+    /// their number. Sessions are not closed for a burst of handshakes that outnumbers them:
+    /// handshakes get old, too.
     fn make_room(&self) -> usize {
         let now = tokio::time::Instant::now();
         let tls = &self.listening.tls;
@@ -180,7 +183,7 @@ impl Acceptor {
         }
     }
 
-    /// Counts and tells a failure to accept, and waits before the next attempt.
+    /// Counts and reports a failure to accept, and waits before the next attempt.
     async fn fail(&mut self, error: &io::Error) {
         count_failure(&self.context, &self.listening.listener, error);
         self.listening.complaints.hear(error, self.context.clock.now());
@@ -192,7 +195,7 @@ impl Acceptor {
     }
 }
 
-/// Accepts the next connection; notes when there is none in the queue.
+/// Accepts the next connection; records an empty queue.
 async fn accept(socket: &TcpListener, options: &mut AcceptedOptions) -> io::Result<(TcpStream, SocketAddr)> {
     poll_fn(|context| {
         let accepted = socket.poll_accept(context);
@@ -204,21 +207,6 @@ async fn accept(socket: &TcpListener, options: &mut AcceptedOptions) -> io::Resu
     .await
 }
 
-fn ends(listener: &Rc<Listener>, remote: SocketAddr, local: SocketAddr, descriptor: RawFd) -> Peer {
-    Peer {
-        client: remote,
-        server: local,
-        remote,
-        local,
-        listener: Rc::clone(listener),
-        descriptor,
-        credentials: None,
-        proxy_elements: None,
-        tls: None,
-        early: None,
-    }
-}
-
 fn spawn<S>(context: &Rc<Loop>, stream: S, peer: Peer, tls: &TlsService)
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
@@ -226,7 +214,8 @@ where
     context.count(Main::SessConn);
     let context = Rc::clone(context);
     if peer.listener.tls {
-        // In a box, and what follows in another: an idle session is not to have room for its handshake.
+        // In a box, and the session in another: an idle session must not reserve memory for its
+        // handshake.
         let opening = Box::pin(open_encrypted(context, stream, peer, tls.clone()));
         tokio::task::spawn_local(async move {
             if let Some(serving) = opening.await {
@@ -236,11 +225,12 @@ where
     } else if peer.listener.proxy {
         tokio::task::spawn_local(serve_proxied(context, stream, peer));
     } else {
-        tokio::task::spawn_local(engine::transport::serve(context, stream, peer, Vec::new(), Speaks::Either));
+        tokio::task::spawn_local(engine::transport::serve(context, stream, peer, Vec::new(), FirstProtocol::Either));
     }
 }
 
-/// Shakes hands, behind a PROXY header where there is to be one. Returns what serves the session, unless that is over.
+/// Performs the handshake, after a PROXY header if one is expected. Returns the future that serves
+/// the session, unless the session has ended.
 async fn open_encrypted<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     context: Rc<Loop>,
     mut stream: S,
@@ -249,9 +239,9 @@ async fn open_encrypted<S: AsyncRead + AsyncWrite + Unpin + 'static>(
 ) -> Option<Pin<Box<dyn Future<Output = ()>>>> {
     let listener = Rc::clone(&peer.listener);
     let mut session = OpeningSession::open(&context, peer, if listener.proxy { "PROXY" } else { "HTTP/1" });
-    let terms = {
+    let parameters = {
         let parameters = context.engine.parameters.load();
-        Terms {
+        HandshakeParameters {
             due: session.opened_at() + time_allowed(&parameters),
             now: context.clock.now(),
             http2: parameters.feature & feature::HTTP2 != 0,
@@ -271,7 +261,7 @@ async fn open_encrypted<S: AsyncRead + AsyncWrite + Unpin + 'static>(
             }
         }
     }
-    match tls.shake_hands(stream, received, &listener.name, terms).await {
+    match tls.shake_hands(stream, received, &listener.name, parameters).await {
         Ok(Secured { is_challenge: true, facts, .. }) => {
             session.hear_tls(&context, facts, None);
             session.end_with_handshake(&context);
@@ -281,7 +271,7 @@ async fn open_encrypted<S: AsyncRead + AsyncWrite + Unpin + 'static>(
             stream.count_ahead(context.sent_ahead());
             let is_http2 = facts.alpn.as_deref() == Some("h2");
             session.hear_tls(&context, facts, early);
-            let speaks = if is_http2 { Speaks::Http2 } else { Speaks::Either };
+            let speaks = if is_http2 { FirstProtocol::Http2 } else { FirstProtocol::Either };
             Some(session.serve(context, stream, Vec::new(), speaks))
         }
         Err(failure) => {
@@ -297,13 +287,14 @@ async fn serve_proxied<S: AsyncRead + AsyncWrite + Unpin + 'static>(context: Rc<
     match read_proxy(&context, &session, &mut stream).await {
         Ok((facts, received)) => {
             session.hear_proxy(&context, facts);
-            session.serve(context, stream, received, Speaks::Either).await;
+            session.serve(context, stream, received, FirstProtocol::Either).await;
         }
         Err((reason, garbage)) => session.refuse(&context, reason, &garbage),
     }
 }
 
-/// Reads the PROXY header. Returns it with the bytes that follow it, or why the session ends and what the log says of that.
+/// Reads the PROXY header. Returns it with the bytes that follow it, or the close reason with its
+/// text for the log.
 async fn read_proxy<S: AsyncRead + Unpin>(
     context: &Loop,
     session: &OpeningSession,

@@ -1,7 +1,9 @@
-//! Options that accepted TCP connections inherit from their listening socket, so that a connection costs no system call for them.
+//! Options that accepted TCP connections inherit from their listening socket, so that a connection
+//! costs no system call for them.
 //!
-//! Source: tcp(7) and Linux's behaviour: a new connection begins as a copy of the listening socket. *Invariant:* a connection that
-//! was in the queue before the options were set, or changed, gets them itself.
+//! Source: tcp(7) and Linux's behaviour: a new connection begins as a copy of the listening socket.
+//! *Invariant:* a connection that was in the queue before the options were set, or changed, gets
+//! them itself.
 
 use socket2::{SockRef, TcpKeepalive};
 use std::os::fd::AsFd;
@@ -11,9 +13,9 @@ use surface::parameter::Parameters;
 /// The options of one listening socket.
 #[derive(Default)]
 pub(crate) struct AcceptedOptions {
-    /// What the listening socket was given; `None` = nothing yet, or it could not be set.
+    /// Options that were set on the listening socket; `None` = none yet, or they could not be set.
     keepalive: Option<Keepalive>,
-    /// The queue was empty since then.
+    /// The queue was empty since these options were set.
     is_settled: bool,
 }
 
@@ -36,8 +38,8 @@ impl AcceptedOptions {
         self.is_settled = self.keepalive.is_some();
     }
 
-    /// Gives an accepted connection its options, if it may not have inherited them. Failures are ignored: the peer may already be
-    /// gone, and the first read will show that.
+    /// Gives an accepted connection its options, if it may not have inherited them. Failures are
+    /// ignored: the peer may already be gone, and the first read will show that.
     pub(crate) fn prepare(&mut self, listening: &impl AsFd, accepted: &impl AsFd, parameters: &Parameters) {
         self.set(listening, parameters);
         if !self.is_settled {
@@ -52,7 +54,7 @@ impl Keepalive {
         Keepalive(parameters.tcp_keepalive_time, parameters.tcp_keepalive_intvl, probes)
     }
 
-    /// Sets these, and that small segments do not wait.
+    /// Sets these options, and TCP_NODELAY.
     fn apply(self, socket: &impl AsFd) -> std::io::Result<()> {
         let socket = SockRef::from(socket);
         socket.set_tcp_nodelay(true)?;

@@ -1,7 +1,11 @@
-//! When file descriptors run out: [`Complaints`] tells the operator with one line now and then, instead of none or thousands, and
-//! [`Reserve`] keeps the last ones back from clients, so that their requests can still be answered.
+//! Exhaustion of file descriptors: [`Complaints`] logs one line at most once per interval, and
+//! [`Reserve`] keeps the last descriptors back from clients, so that their requests can still be
+//! answered.
 //!
-//! The complaints are shared by all event loops of a worker. The line goes to standard error, which the manager reports.
+//! The complaints are shared by all event loops of a worker. The line goes to standard error, which
+//! the manager reports.
+//!
+//! *Invariant:* clients never take the last descriptors.
 
 use nix::libc;
 use nix::sys::resource::{Resource, getrlimit};
@@ -10,12 +14,13 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use surface::limits::{DESCRIPTOR_WARNING_SECONDS, DESCRIPTORS_RESERVED_MAX, DESCRIPTORS_RESERVED_PART};
 
-/// When the last line was written, in seconds of the worker's clock; 0 = never.
+/// Time of the last line, in seconds of the worker's clock; 0 = never.
 #[derive(Debug, Default)]
 pub struct Complaints(AtomicU64);
 
 impl Complaints {
-    /// Reports a failure if its cause is a lack of descriptors and nothing was reported for a while.
+    /// Reports a failure if its cause is a lack of descriptors and nothing was reported for a
+    /// while.
     pub fn hear(&self, error: &io::Error, now: f64) {
         if let Some(line) = self.line(error, now) {
             eprintln!("{line}");
@@ -46,8 +51,9 @@ impl Complaints {
 
 /// The descriptors that clients do not get.
 ///
-/// The system gives the lowest number that is free. A connection with one of the last numbers therefore means that all lower ones
-/// are taken, and as long as no client is accepted with one of them, the last numbers are there for everybody else.
+/// The system gives the lowest free number. A connection with one of the last numbers therefore
+/// means that all lower ones are taken, and as long as no client is accepted with one of them, the
+/// last numbers remain for all other uses.
 #[derive(Debug)]
 pub(crate) struct Reserve {
     /// The lowest number kept back.
@@ -65,19 +71,19 @@ impl Reserve {
         self.first = first_reserved(limit());
     }
 
-    /// Whether a connection that has just got this number has all lower ones before it.
+    /// True if the number of a new connection implies that all lower ones are taken.
     pub(crate) fn is_reached(&self, newest: RawFd) -> bool {
         u64::try_from(newest).is_ok_and(|newest| newest >= self.first)
     }
 
-    /// Whether a client would get a number that is not kept back. Costs three system calls.
+    /// True if a client would get a number that is not reserved. Costs three system calls.
     pub(crate) fn has_room(&mut self, any: impl AsFd) -> bool {
         self.read_limit();
         any.as_fd().try_clone_to_owned().is_ok_and(|next| !self.is_reached(next.as_raw_fd()))
     }
 }
 
-/// Whether this failure means that descriptors have run out, here or in the whole system.
+/// True if this failure means that descriptors have run out, here or in the whole system.
 pub(crate) fn is_lack(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
@@ -105,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn want_of_descriptors_is_said_once_in_a_while_with_the_limit() {
+    fn descriptor_exhaustion_is_logged_at_most_once_per_interval() {
         let complaints = Complaints::default();
         let error = |number| io::Error::from_raw_os_error(number);
         assert_eq!(complaints.line(&error(libc::ECONNABORTED), 1000.0), None);

@@ -1,13 +1,13 @@
 //! Connections to origins over TCP and Unix-domain sockets.
 //!
-//! Addresses are tried in the order that `prefer_ipv6` requests, the second if the first fails, or does not answer within half
-//! of the time allowed. `TCP_NODELAY` is set, since requests are written whole. Over such a connection hands are shaken if the backend
-//! speaks TLS. Next file: `dial/secured.rs`.
+//! Addresses are tried in the order that `prefer_ipv6` requests, the second if the first fails, or
+//! does not answer within half of the time allowed. `TCP_NODELAY` is set, since requests are
+//! written whole. A TLS handshake follows if the backend uses TLS. Next file: `dial/secured.rs`.
 
 mod secured;
 
 use crate::descriptors::Complaints;
-use backend::{Dial, DialTarget, Dialling, Ends, Stream, TlsTerms};
+use backend::{Connected, Dial, DialTarget, Dialling, Ends, Stream, TlsSettings};
 use engine::clock::Clock;
 use secured::Secured;
 use std::borrow::Cow;
@@ -20,10 +20,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 use tls::origin::OriginTls;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::Instant;
 
@@ -35,8 +33,8 @@ pub struct SocketDial {
 }
 
 impl SocketDial {
-    /// Creates a dialler that reports to `complaints` when descriptors run out, and shakes hands with `tls`, which all
-    /// dialers share.
+    /// Creates a dialler that reports to `complaints` when descriptors run out, and uses the TLS
+    /// configurations of `tls`, which all dialers share.
     #[must_use]
     pub fn new(complaints: Arc<Complaints>, clock: Clock, tls: Arc<OriginTls>) -> SocketDial {
         SocketDial { complaints: Some((complaints, clock)), tls }
@@ -49,8 +47,9 @@ impl SocketDial {
     }
 }
 
-/// Tries one address after the other. Each gets its share of the time that is left, so that one whose packets are lost leaves some for
-/// the next. Varnish gives each the whole; here the time is what an operator and a probe mean to wait for all.
+/// Tries one address after the other. Each gets its share of the remaining time, so that an address
+/// whose packets are lost leaves some for the next. Varnish gives each the full time; here it is
+/// the limit that an operator or a probe sets for all of them.
 async fn in_turn<T>(
     addresses: &[SocketAddr],
     timeout: Duration,
@@ -111,66 +110,23 @@ impl Dial for SocketDial {
     fn secure<'a>(
         &'a self,
         stream: Box<dyn Stream>,
-        terms: &'a TlsTerms,
+        settings: &'a TlsSettings,
         protocols: &'a [&'static [u8]],
         timeout: Duration,
     ) -> Dialling<'a> {
         Box::pin(async move {
-            let secured = Secured::shake_hands(&self.tls, stream, terms, protocols, timeout).await;
+            let secured = Secured::shake_hands(&self.tls, stream, settings, protocols, timeout).await;
             Ok(Box::new(secured.map_err(io::Error::other)?) as Box<dyn Stream>)
         })
     }
 }
 
-/// The name of a Unix-domain socket as the system expects it: an abstract name, written with `@`, begins with a NUL.
+/// The name of a Unix-domain socket as the system expects it: an abstract name, written with `@`,
+/// begins with a NUL.
 fn unix_name(path: &Path) -> Cow<'_, Path> {
     match path.as_os_str().as_bytes().split_first() {
         Some((b'@', name)) => Cow::Owned(PathBuf::from(OsString::from_vec([b"\0", name].concat()))),
         _ => Cow::Borrowed(path),
-    }
-}
-
-/// A connected socket with its addresses.
-struct Connected<S> {
-    stream: S,
-    ends: Ends,
-}
-
-impl<S: AsyncRead + AsyncWrite + Unpin> Stream for Connected<S> {
-    fn ends(&self) -> Ends {
-        self.ends
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Connected<S> {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, into)
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Connected<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        pieces: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
     }
 }
 

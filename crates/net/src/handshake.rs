@@ -1,12 +1,15 @@
-//! The TLS handshake with a client: [`shake_hands`], and how many of them an event loop has under way ([`Handshakes`]).
+//! The TLS handshake with a client: [`shake_hands`], and the handshakes under way on an event loop
+//! ([`Handshakes`]).
 //!
 //! ```text
 //! hello ─whole→ choose ─configuration→ flights ─complete→ stream
-//!   └ no TLS, too long └ no certificate    └ alert, wrong certificate …   each: an alert, and a cause for the log
+//!   └ no TLS, too long └ no certificate    └ alert, wrong certificate …
+//! Each failure: an alert, and a cause for the log.
 //! ```
 //!
-//! Hostile until proven otherwise: one deadline for all of it, a bound for the first message, and one computation a turn of the
-//! event loop, so that a flood of handshakes delays requests by one of them at most. Next file: `tls_stream.rs`.
+//! Untrusted input: one deadline for all of it, a limit for the first message, and one computation
+//! per turn of the event loop, so that a flood of handshakes delays requests by one of them at
+//! most. Next file: `tls_stream.rs`.
 
 mod facts;
 
@@ -27,8 +30,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use surface::close_reason::CloseReason;
 use surface::limits::{
-    DISMISSED_AT_ONCE_MAX, DISMISSED_IDLE_SECONDS_MIN, DISMISSED_PART, FAREWELL_BYTES_MAX, FAREWELL_SECONDS,
-    TLS_HANDSHAKES_MAX, TLS_HELLO_BYTES_MAX,
+    DISMISSED_AT_ONCE_MAX, DISMISSED_IDLE_SECONDS_MIN, DISMISSED_PART, GRACEFUL_CLOSE_BYTES_MAX,
+    GRACEFUL_CLOSE_SECONDS, TLS_HANDSHAKES_MAX, TLS_HELLO_BYTES_MAX,
 };
 use surface::parameter::Parameters;
 use tls::server::{ALPN_CHALLENGE, Frontend, Refusal, ServedTls};
@@ -39,18 +42,18 @@ use vcl_run::tls::TlsFacts;
 
 /// Longest time that a handshake may be given, in seconds.
 const HANDSHAKE_SECONDS_MAX: f64 = 86_400.0;
-/// What the log says of a client that resumes a session with a certificate that has expired since.
+/// Log text for a client that resumes a session with a certificate that has expired since.
 pub(crate) const EXPIRED: &str = "the client's certificate has expired";
 
-/// How long a whole handshake may take, over TCP and over QUIC.
+/// Time limit of a handshake, over TCP and over QUIC.
 pub(crate) fn time_allowed(parameters: &Parameters) -> Duration {
     Duration::from_secs_f64(parameters.tls_handshake_timeout.clamp(0.0, HANDSHAKE_SECONDS_MAX))
 }
 
-/// What TLS is served with. It is replaced whole; connections keep what they began with.
+/// Current TLS configuration. It is replaced as a whole; connections keep the one they began with.
 pub type SharedTls = ArcSwap<ServedTls>;
 
-/// What the listeners of an event loop need for TLS.
+/// TLS services for the listeners of an event loop.
 #[derive(Clone)]
 pub struct TlsService {
     served: Arc<SharedTls>,
@@ -64,38 +67,39 @@ impl TlsService {
         TlsService { served, handshakes: Rc::default() }
     }
 
-    /// How many handshakes are under way.
+    /// Number of handshakes under way.
     pub(crate) fn under_way(&self) -> usize {
         self.handshakes.under_way.borrow().len()
     }
 
-    /// Gives up handshakes for want of descriptors: a part of those that have taken a while, the oldest first. Returns how many.
+    /// Ends handshakes for lack of descriptors: a part of those that have taken a while, the oldest
+    /// first. Returns their number.
     pub(crate) fn give_up_oldest(&self, now: Instant) -> usize {
         self.handshakes.give_up_oldest(now)
     }
 
-    /// Shakes hands with a client of `listener`; see [`shake_hands`].
+    /// Performs the handshake with a client of `listener`; see [`shake_hands`].
     pub(crate) async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         io: S,
         received: Vec<u8>,
         listener: &str,
-        terms: Terms,
+        parameters: HandshakeParameters,
     ) -> Result<Secured<S>, Failure> {
         let frontend = self.served.load().of(listener);
-        shake_hands(io, received, frontend, terms, &self.handshakes).await
+        shake_hands(io, received, frontend, parameters, &self.handshakes).await
     }
 }
 
-/// How a handshake is to go.
-pub(crate) struct Terms {
-    /// When it must be over.
+/// Parameters of one handshake.
+pub(crate) struct HandshakeParameters {
+    /// Deadline.
     pub(crate) due: Instant,
-    /// What time it is for certificates of clients, in seconds since 1970.
+    /// Current time for client certificates, in seconds since 1970.
     pub(crate) now: f64,
     /// HTTP/2 is offered.
     pub(crate) http2: bool,
-    /// The fingerprint of the client is wanted.
+    /// The client's fingerprint is requested.
     pub(crate) ja3: bool,
 }
 
@@ -109,14 +113,14 @@ pub(crate) struct Secured<S> {
     pub(crate) is_challenge: bool,
 }
 
-/// Why a handshake failed.
+/// A failed handshake.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// Why the session ends.
+    /// The close reason of the session.
     pub(crate) reason: CloseReason,
     /// The cause, for the log.
     pub(crate) cause: String,
-    /// It was given up because too many were under way.
+    /// It was ended because too many were under way.
     pub(crate) is_refused: bool,
 }
 
@@ -140,7 +144,7 @@ impl Default for Handshakes {
     }
 }
 
-/// One of them.
+/// One handshake under way.
 struct UnderWay {
     began_at: Instant,
     given_up: Rc<Notify>,
@@ -153,7 +157,7 @@ struct Place<'a> {
 }
 
 impl Handshakes {
-    /// Lets one more begin; the oldest is given up if there are too many.
+    /// Begins one more handshake; the oldest is ended if there are too many.
     fn begin(&self) -> Place<'_> {
         let mut under_way = self.under_way.borrow_mut();
         if under_way.len() >= TLS_HANDSHAKES_MAX
@@ -175,7 +179,7 @@ impl Handshakes {
         most
     }
 
-    /// Does `work`, unless others are before us; then the loop's other tasks get their turn.
+    /// Does `work` after those that wait already; then the loop's other tasks get a turn.
     async fn compute<T>(&self, work: impl FnOnce() -> T) -> T {
         let turn = self.turn.acquire().await;
         let done = work();
@@ -190,28 +194,28 @@ impl Handshakes {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         let mut under_way = self.all.under_way.borrow_mut();
-        // Nearly always one of the first: those in front take longest.
+        // Nearly always one of the first: the oldest take longest.
         if let Some(place) = under_way.iter().position(|one| Rc::ptr_eq(&one.given_up, &self.given_up)) {
             under_way.remove(place);
         }
     }
 }
 
-/// Shakes hands with a client. `received` was read from it already.
+/// Performs the handshake with a client. `received` are bytes that were read already.
 ///
 /// # Errors
-/// See [`Failure`]. The client has been told what TLS has an alert for.
+/// See [`Failure`]. The client has received an alert if TLS defines one for the failure.
 pub(crate) async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(
     io: S,
     received: Vec<u8>,
     frontend: Option<Arc<Frontend>>,
-    terms: Terms,
+    parameters: HandshakeParameters,
     handshakes: &Handshakes,
 ) -> Result<Secured<S>, Failure> {
     let place = handshakes.begin();
-    let due = terms.due;
+    let due = parameters.due;
     tokio::select! {
-        done = tokio::time::timeout_at(due, negotiate(io, received, frontend, terms, handshakes)) => match done {
+        done = tokio::time::timeout_at(due, negotiate(io, received, frontend, parameters, handshakes)) => match done {
             Ok(done) => done,
             Err(_) => Err(Failure::new(CloseReason::RxTimeout, "tls_handshake_timeout passed")),
         },
@@ -226,14 +230,14 @@ async fn negotiate<S: AsyncRead + AsyncWrite + Unpin>(
     mut io: S,
     received: Vec<u8>,
     frontend: Option<Arc<Frontend>>,
-    terms: Terms,
+    parameters: HandshakeParameters,
     handshakes: &Handshakes,
 ) -> Result<Secured<S>, Failure> {
-    let due = terms.due;
+    let due = parameters.due;
     let (accepted, received, seen) = read_hello(&mut io, received, due).await?;
-    let hello = HelloFacts::new(&accepted.client_hello(), terms.ja3.then_some(&received));
+    let hello = HelloFacts::new(&accepted.client_hello(), parameters.ja3.then_some(&received));
     let chosen = match &frontend {
-        Some(frontend) => frontend.choose(&accepted.client_hello(), terms.http2),
+        Some(frontend) => frontend.choose(&accepted.client_hello(), parameters.http2),
         None => Err(Refusal::NoCertificates),
     };
     let (Some(frontend), Ok(config)) = (&frontend, &chosen) else {
@@ -253,8 +257,8 @@ async fn negotiate<S: AsyncRead + AsyncWrite + Unpin>(
     let rest = received.get(seen..).unwrap_or_default().to_vec();
     drop(received);
     complete(&mut io, &mut session, handshakes, rest, due).await?;
-    if session.peer_certificates().is_some_and(|chain| has_expired(chain, terms.now)) {
-        // There is no way to say it in an alert of its own.
+    if session.peer_certificates().is_some_and(|chain| has_expired(chain, parameters.now)) {
+        // TLS has no alert of its own for this.
         session.send_close_notify();
         let _ = flush(&mut io, &mut session).await;
         part(&mut io, due).await;
@@ -271,7 +275,8 @@ async fn negotiate<S: AsyncRead + AsyncWrite + Unpin>(
     })
 }
 
-/// Reads until the first message is whole. Returns all bytes read so far, too, and how many of them rustls has.
+/// Reads until the first message is complete. Returns all bytes read so far, too, and the number of
+/// those that rustls has consumed.
 async fn read_hello<S: AsyncRead + AsyncWrite + Unpin>(
     io: &mut S,
     mut received: Vec<u8>,
@@ -306,8 +311,8 @@ async fn read_hello<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// Exchanges flights until the handshake is complete, or early data may come that need not wait for that. `received` was read
-/// after the first message.
+/// Exchanges flights until the handshake is complete, or early data may arrive that need not wait
+/// for it. `received` are bytes after the first message.
 async fn complete<S: AsyncRead + AsyncWrite + Unpin>(
     io: &mut S,
     session: &mut ServerConnection,
@@ -323,7 +328,8 @@ async fn complete<S: AsyncRead + AsyncWrite + Unpin>(
             part(io, due).await;
             return Err(broken(&error));
         }
-        // In TLS 1.3 only tickets are left to send then: they go with the response, or in the first pause.
+        // In TLS 1.3 only tickets remain to be sent then: they are sent with the response, or in
+        // the first pause.
         if !session.is_handshaking() && session.protocol_version() == Some(ProtocolVersion::TLSv1_3) {
             return Ok(());
         }
@@ -348,7 +354,7 @@ async fn complete<S: AsyncRead + AsyncWrite + Unpin>(
 /// Most bytes read at a time.
 const READ_BYTES: usize = 4 << 10;
 
-/// Takes received bytes in, and what was left of those before.
+/// Processes received bytes, after those that remained from before.
 fn process(session: &mut ServerConnection, mut bytes: &[u8]) -> Result<(), rustls::Error> {
     loop {
         if !bytes.is_empty() {
@@ -361,7 +367,7 @@ fn process(session: &mut ServerConnection, mut bytes: &[u8]) -> Result<(), rustl
     }
 }
 
-/// Sends what the session has to say.
+/// Sends the pending output of the session.
 async fn flush<S: AsyncWrite + Unpin>(io: &mut S, session: &mut ServerConnection) -> io::Result<()> {
     let mut flight = Vec::new();
     while session.wants_write() {
@@ -371,11 +377,11 @@ async fn flush<S: AsyncWrite + Unpin>(io: &mut S, session: &mut ServerConnection
     io.flush().await
 }
 
-/// The answer to those who speak HTTP where TLS is expected.
+/// The answer to a client that sends plain HTTP to a TLS port.
 const IN_CLEAR: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 37\r\n\
     Connection: close\r\n\r\nThis port speaks HTTPS, and not HTTP\n";
 
-/// Bytes for somebody whose connection ends anyway: whether they arrive does not matter.
+/// Sends bytes on a connection that ends anyway; a failure to deliver them is ignored.
 async fn send<S: AsyncRead + AsyncWrite + Unpin>(io: &mut S, bytes: &[u8], due: Instant) {
     let _ = io.write_all(bytes).await;
     part(io, due).await;
@@ -387,11 +393,12 @@ async fn send_alert<S: AsyncRead + AsyncWrite + Unpin>(io: &mut S, mut alert: Ac
     send(io, &bytes, due).await;
 }
 
-/// Says no more, and reads what is still sent for a while: closing over it would reset the connection, and cost the client the last word.
+/// Stops sending, and reads for a while: closing a connection with unread bytes would reset it, and
+/// the client would lose the last alert or response.
 async fn part<S: AsyncRead + AsyncWrite + Unpin>(io: &mut S, due: Instant) {
     let _ = io.shutdown().await;
-    let mut bytes_left = FAREWELL_BYTES_MAX;
-    let due = due.min(Instant::now() + Duration::from_secs(FAREWELL_SECONDS));
+    let mut bytes_left = GRACEFUL_CLOSE_BYTES_MAX;
+    let due = due.min(Instant::now() + Duration::from_secs(GRACEFUL_CLOSE_SECONDS));
     let discarded = async {
         while bytes_left > 0
             && let count @ 1.. = poll_fn(|context| poll_discard(io, context)).await
@@ -402,12 +409,12 @@ async fn part<S: AsyncRead + AsyncWrite + Unpin>(io: &mut S, due: Instant) {
     let _ = tokio::time::timeout_at(due, discarded).await;
 }
 
-/// A fatal alert in clear. Source: RFC 8446 §5.1, §6.
+/// A fatal alert without encryption. Source: RFC 8446 §5.1, §6.
 fn alert(number: u8) -> [u8; 7] {
     [21, 3, 3, 0, 2, 2, number]
 }
 
-/// What the log says of an error, and why the session ends.
+/// Log text and close reason for an error.
 fn broken(error: &rustls::Error) -> Failure {
     let reason = match error {
         rustls::Error::AlertReceived(_) => CloseReason::RemClose,

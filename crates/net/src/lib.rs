@@ -1,9 +1,11 @@
-//! The only crate with sockets: accepting clients, reading PROXY headers, shaking hands (TLS), dialling origins.
+//! The only crate with sockets: accepting clients, reading PROXY headers, TLS handshakes, dialling
+//! origins.
 //!
-//! It turns a listening descriptor into sessions of [`engine::session`] on the event loop it is called from, and
-//! provides the engine with a [`backend::Dial`] over TCP and Unix-domain sockets. It decides nothing about requests.
+//! It turns a listening descriptor into sessions of [`engine::session`] on the event loop it is
+//! called from, and provides the engine with a [`backend::Dial`] over TCP and Unix-domain sockets.
+//! It makes no decisions about requests.
 //!
-//! Next files: `inheritance.rs`, `accept.rs`, `handshake.rs`, `dial.rs`, `options.rs`, `resolve.rs`.
+//! Next files: `accept.rs`, `handshake.rs`, `dial.rs`, `options.rs`, `resolve.rs`.
 
 #![warn(missing_docs)]
 
@@ -12,7 +14,6 @@ mod accepted;
 pub mod descriptors;
 pub mod dial;
 pub mod handshake;
-pub mod inheritance;
 pub mod options;
 pub mod quic;
 pub mod resolve;

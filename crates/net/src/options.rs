@@ -1,8 +1,9 @@
-//! Options of listening sockets, and of client sockets: those are read and set by descriptor number while their session
-//! exists.
+//! Options of listening sockets, and of client sockets: those are read and set by descriptor number
+//! while their session exists.
 //!
-//! VCL has only the number of a connection. Each loop knows which numbers belong to its open connections, so a number
-//! never leads to any other descriptor. Compat: the options that vmod_tcp and `std.set_ip_tos()` touch.
+//! VCL has only the number of a connection. Each loop keeps the numbers of its open connections, so
+//! a number never leads to any other descriptor. Compat: the options that vmod_tcp and
+//! `std.set_ip_tos()` use.
 
 use socket2::SockRef;
 use std::cell::RefCell;
@@ -11,6 +12,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use vmods::{SocketOptions, TcpInfo};
 
@@ -44,13 +46,14 @@ impl ConnectedSockets {
         self.open.borrow().get(number >> 6).is_some_and(|word| word >> (number & 63) & 1 == 1)
     }
 
-    /// Ends what the client may send, so that its session ends: only if nothing that it sent waits to be read. Returns whether it was done.
+    /// Shuts down the receiving side, so that the session ends: only if no received bytes are
+    /// unread. Returns true if it was done.
     pub(crate) fn hang_up(&self, descriptor: RawFd) -> bool {
         let done = self.with(descriptor, |socket| {
             let socket = SockRef::from(&socket);
             match socket.peek(&mut [std::mem::MaybeUninit::uninit()]) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => socket.shutdown(std::net::Shutdown::Read),
-                // Bytes, the client's own end, or an error: the session is about to hear of it.
+                // Bytes, the client's own end, or an error: the session is about to read it.
                 Ok(_) => Err(io::ErrorKind::ResourceBusy.into()),
                 Err(error) => Err(error),
             }
@@ -58,19 +61,20 @@ impl ConnectedSockets {
         done.is_ok()
     }
 
-    /// Lends the connection with that number to `act`; EBADF when there is none, as for a connection in memory.
+    /// Lends the connection with that number to `act`; EBADF if there is none, as for a connection
+    /// in memory.
     fn with<T>(&self, descriptor: RawFd, act: impl FnOnce(BorrowedFd<'_>) -> io::Result<T>) -> io::Result<T> {
         if !self.is_open(descriptor) {
             return Err(io::Error::from_raw_os_error(libc::EBADF));
         }
-        // SAFETY: a number is in the set while a `Connected` owns the stream with that number, which removes it before
-        // closing. Neither that value nor this one is `Send`, so the stream cannot be closed while `act`, which cannot
-        // reach it, runs on this thread.
+        // SAFETY: a number is in the set while a `Connected` owns the stream with that number,
+        // which removes it before closing. Neither that value nor this one is `Send`, so the stream
+        // cannot be closed while `act`, which cannot reach it, runs on this thread.
         act(unsafe { BorrowedFd::borrow_raw(descriptor) })
     }
 }
 
-/// A client's connection whose options can be asked by its descriptor number while it is open.
+/// A client's connection whose options can be read by its descriptor number while it is open.
 #[derive(Debug)]
 pub(crate) struct Connected<S> {
     // Order matters: the number must be removed before the descriptor is closed and may be reused.
@@ -143,10 +147,11 @@ impl OptionValue for u32 {}
 impl OptionValue for [u8; ALGORITHM_BYTES_MAX] {}
 impl OptionValue for libc::tcp_info {}
 
-/// Reads an option into `value`; returns how many bytes of it were written.
+/// Reads an option into `value`; returns the number of bytes written.
 fn read<T: OptionValue>(socket: BorrowedFd<'_>, level: i32, name: i32, value: &mut T) -> io::Result<usize> {
     let mut len = size_of::<T>() as libc::socklen_t;
-    // SAFETY: `value` is `len` writable bytes of a type for which all bytes are valid, and the system writes no more.
+    // SAFETY: `value` is `len` writable bytes of a type for which all bytes are valid, and the
+    // system writes no more.
     let result =
         unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, std::ptr::from_mut(value).cast(), &mut len) };
     if result == 0 { Ok(len as usize) } else { Err(io::Error::last_os_error()) }
@@ -160,16 +165,8 @@ fn write(socket: BorrowedFd<'_>, level: i32, name: i32, value: &[u8]) -> io::Res
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Lets returning clients send their request with the first packet (TCP Fast Open), up to `waiting` of them at a time.
-/// Source: RFC 7413; parameter `tcp_fastopen`.
-///
-/// # Errors
-/// When the kernel refuses.
-pub fn enable_fast_open(socket: BorrowedFd<'_>, waiting: i32) -> io::Result<()> {
-    write(socket, libc::IPPROTO_TCP, libc::TCP_FASTOPEN, &waiting.to_ne_bytes())
-}
-
-/// How many bytes lie in the system's send buffer, those that are on their way among them. Source: tcp(7), SIOCOUTQ.
+/// Number of bytes in the system's send buffer, including those in transit. Source: tcp(7),
+/// SIOCOUTQ.
 fn undelivered(socket: BorrowedFd<'_>) -> io::Result<u64> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: TIOCOUTQ, which is SIOCOUTQ by another name, writes one `c_int`, and `bytes` is one.
@@ -180,6 +177,10 @@ fn undelivered(socket: BorrowedFd<'_>) -> io::Result<u64> {
 impl SocketOptions for ConnectedSockets {
     fn undelivered(&self, descriptor: i32) -> io::Result<u64> {
         self.with(descriptor, undelivered)
+    }
+
+    fn reset_at_close(&self, descriptor: i32) -> io::Result<()> {
+        self.with(descriptor, |socket| SockRef::from(&socket).set_linger(Some(Duration::ZERO)))
     }
 
     fn tcp_info(&self, descriptor: i32) -> io::Result<TcpInfo> {
@@ -276,7 +277,24 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_has_not_acknowledged_is_counted() {
+    fn a_connection_that_is_reset_at_its_close_does_not_end_regularly() {
+        use std::io::Read as _;
+        for is_reset in [false, true] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let sockets = Rc::new(ConnectedSockets::default());
+            let server = Connected::new(&sockets, listener.accept().unwrap().0);
+            if is_reset {
+                sockets.reset_at_close(server.stream.as_raw_fd()).unwrap();
+            }
+            drop(server);
+            let end = client.read(&mut [0]).map_err(|error| error.kind());
+            assert_eq!(end, if is_reset { Err(io::ErrorKind::ConnectionReset) } else { Ok(0) });
+        }
+    }
+
+    #[test]
+    fn unacknowledged_bytes_are_counted() {
         use std::io::{Read as _, Write as _};
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -298,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tcp_connection_is_an_error() {
+    fn tcp_queries_on_other_descriptors_fail() {
         let sockets = Rc::new(ConnectedSockets::default());
         let (one, _other) = UnixStream::pair().unwrap();
         let one = Connected::new(&sockets, one);
@@ -322,7 +340,7 @@ mod tests {
         assert!(sockets.pace(descriptor).is_ok());
         assert!(others.pace(descriptor).is_err(), "another loop's");
         assert!(sockets.pace(client.as_raw_fd()).is_err(), "not a client's");
-        // Whatever gets the number later is not affected.
+        // A later owner of the number is not affected.
         let keeper = server.stream.try_clone().unwrap();
         drop(server);
         assert!(sockets.pace(descriptor).is_err());

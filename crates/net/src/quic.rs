@@ -1,4 +1,4 @@
-//! HTTP/3's side of the network: QUIC endpoints, one for each listener and event loop.
+//! QUIC endpoints of HTTP/3, one for each listener and event loop.
 //!
 //! ```text
 //! UDP sockets of a port (SO_REUSEPORT)    the kernel chooses one by addresses and ports
@@ -6,11 +6,14 @@
 //!   loop 1: socket ─        …           └ another's → its mailbox
 //! ```
 //!
-//! A connection stays on the loop that shook hands with it. When its client's address changes, the kernel may choose another
-//! loop's socket; connection ids say whose they are (`quic/ids.rs`), and the datagram is handed over (`quic/socket.rs`).
-//! A worker has the keys of the one before it: it tells clients of connections that died with that one, so they come again at
-//! once. *Invariant:* what strangers can make us hold is bounded, before the handshake and in it (`quic/endpoint.rs`). Source: RFC
-//! 9000. Next files: `quic/ids.rs`, `quic/socket.rs`, `quic/batch.rs`, `quic/endpoint.rs`, `quic/streams.rs`.
+//! A connection stays on the loop of its handshake. When its client's address changes, the kernel
+//! may choose another loop's socket; connection ids name the loop (`quic/ids.rs`), and the datagram
+//! is forwarded to it (`quic/socket.rs`). A worker has the keys of the one before it: it resets
+//! connections that died with that one, so their clients reconnect at once. *Invariant:* memory
+//! held for unauthenticated peers is bounded, before the handshake and in it (`quic/endpoint.rs`).
+//! Source: RFC
+//! 9000. Next files: `quic/ids.rs`, `quic/socket.rs`, `quic/batch.rs`, `quic/endpoint.rs`,
+//!       `quic/streams.rs`.
 
 mod batch;
 mod endpoint;

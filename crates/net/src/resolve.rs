@@ -1,9 +1,10 @@
-//! Names to addresses, for backends that are resolved while they are in use.
+//! Resolution of names to addresses, for backends that are resolved while they are in use.
 //!
-//! The system resolver is called on a thread of its own (hosts file, nsswitch, search domains, as operators expect); it
-//! gives no times to live. DNS is queried through hickory-resolver, with the servers of resolv.conf and the hosts file;
-//! both are read again for every lookup so that changes take effect. *Limit:* [`DYNAMIC_LOOKUPS_MAX`] lookups at once,
-//! including threads still blocked in lookups that nobody is waiting for any more.
+//! The system resolver is called on a thread of its own (hosts file, nsswitch, search domains, as
+//! operators expect); it gives no times to live. DNS is queried through hickory-resolver, with the
+//! servers of resolv.conf and the hosts file; both are read again for every lookup so that changes
+//! take effect. *Limit:* [`DYNAMIC_LOOKUPS_MAX`] lookups at once, including threads still blocked
+//! in abandoned lookups.
 
 use backend::dns_names::resolve::{Answer, Missing, Resolve, ResolveError, Resolving, Source, Target};
 use hickory_resolver::TokioResolver;
@@ -20,11 +21,11 @@ use std::time::Duration;
 use surface::limits::DYNAMIC_LOOKUPS_MAX;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-/// How long one server may take to answer.
+/// Time limit for the answer of one server.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(3);
-/// How often each server is asked.
+/// Number of attempts per server.
 const SERVER_ATTEMPTS: usize = 2;
-/// How long a lookup may take with all servers together.
+/// Time limit of a lookup with all servers together.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(30);
 /// Error numbers of getaddrinfo by their texts: the standard library only gives the text.
 const SYSTEM_ERRORS: [(&str, i32); 5] = [
@@ -38,7 +39,7 @@ const SYSTEM_ERRORS: [(&str, i32); 5] = [
 /// Looks up names for the event loop that created it.
 pub struct Resolver {
     turns: Arc<Semaphore>,
-    /// Which servers to ask; `None` = those of resolv.conf.
+    /// Servers to query; `None` = those of resolv.conf.
     servers: Option<ResolverConfig>,
 }
 
@@ -78,7 +79,7 @@ fn port_number(port: &str) -> Result<u16, ResolveError> {
     number.ok_or_else(|| failure(libc::EAI_SERVICE, "Servname not supported for ai_socktype"))
 }
 
-/// Asks the system. Blocks.
+/// Queries the system. Blocks.
 fn ask_system(host: &str, port: &str) -> Result<Answer<SocketAddr>, ResolveError> {
     let port = port_number(port)?;
     let found = (host, port).to_socket_addrs().map_err(|error| system_failure(&error))?;
@@ -107,7 +108,7 @@ impl Resolver {
         options.use_hosts_file = ResolveHosts::Always;
         options.timeout = options.timeout.min(SERVER_TIMEOUT);
         options.attempts = options.attempts.min(SERVER_ATTEMPTS);
-        // Anyone who asks again wants to know what has changed.
+        // A repeated query is meant to detect changes.
         options.cache_size = 0;
         builder.build().map_err(|error| unusable(&error))
     }
@@ -140,14 +141,14 @@ impl Resolver {
             }),
             _ => None,
         });
-        // A target that is only the root means that there is no such service (RFC 2782).
+        // A target that is only the root means that the service does not exist (RFC 2782).
         let list = targets.filter(|target| !target.host.is_empty()).collect();
         Ok(Answer { list, ttl: ttl_of(&found), missing: None })
     }
 }
 
-/// Asks once more for the family that an answer lacks: the library takes a half that failed for one that is empty. It is asked for
-/// under the name that was found, so that names of search domains do not mix.
+/// Queries once more for the family that an answer lacks: the library reports a half that failed as
+/// empty. The query uses the name that was found, so that names of search domains do not mix.
 async fn ask_for_half(resolver: &TokioResolver, name: &Name, is_v6: bool, port: u16, answer: &mut Answer<SocketAddr>) {
     let family = if is_v6 { RecordType::AAAA } else { RecordType::A };
     let asked = tokio::time::timeout(SERVER_TIMEOUT, resolver.lookup(name.clone(), family));
@@ -161,8 +162,9 @@ async fn ask_for_half(resolver: &TokioResolver, name: &Name, is_v6: bool, port: 
     }
 }
 
-/// Works in a thread of its own. Not in one of tokio's, which panics where the system makes no more threads: whoever follows a name would
-/// end with that, and its backend would never hear of an address again.
+/// Runs the work in a thread of its own. Not in one of tokio's, which panics if the system refuses
+/// threads: the task that follows a name would end, and its backend would never get an address
+/// again.
 async fn in_a_thread<T: Send + 'static>(thread: Builder, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     let (tell, told) = oneshot::channel();
     thread.spawn(move || _ = tell.send(work()))?;
@@ -190,7 +192,8 @@ impl Resolve for Resolver {
                 Source::System => {
                     let (host, port) = (host.to_owned(), port.to_owned());
                     let asked = in_a_thread(Builder::new().name("lookup".to_owned()), move || {
-                        // The thread stays busy until the system answers, even if nobody is waiting.
+                        // The thread stays busy until the system answers, even if the lookup was
+                        // abandoned.
                         let _turn = turn;
                         ask_system(&host, &port)
                     });
@@ -227,7 +230,7 @@ mod tests {
         assert!(panicked.is_err());
     }
 
-    /// A DNS server that knows `www.test.`, whose address changes with every question, and one service.
+    /// A DNS server with `www.test.`, whose address changes with every query, and one service.
     async fn serve(socket: UdpSocket) {
         let mut bytes = [0; 1500];
         let mut questions = 0;
@@ -270,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn dns_tells_addresses_targets_and_how_long_they_hold() {
+    async fn dns_answers_contain_addresses_targets_and_ttls() {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let resolver = asking(socket.local_addr().unwrap().port());
         tokio::spawn(serve(socket));
@@ -294,7 +297,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn numbers_need_nobody_and_a_strange_port_is_an_error() {
+    async fn numeric_addresses_need_no_lookup_and_an_invalid_port_is_an_error() {
         let resolver = asking(1);
         for (source, host) in [(Source::Dns, "192.0.2.1"), (Source::Dns, "2001:db8::1"), (Source::System, "127.0.0.1")]
         {

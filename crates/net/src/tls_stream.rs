@@ -1,11 +1,13 @@
 //! A TLS connection with a client as a stream: [`TlsStream`], over rustls and any stream of bytes.
 //!
-//! tokio-rustls does the same for connections to origins; what it has not is early data that can be read before the handshake ends.
-//! Then the handshake goes on while the connection is read from, also by a read of nothing, which is ready at its end; an
-//! [`EarlyPhase`] tells those who wait how it ended. One that is not complete in time ends the connection: what came early is
-//! worth nothing any more. Received bytes are decrypted one record at a time and shown where they lie. Sent bytes are encrypted ahead of the client by
-//! [`TLS_SEND_AHEAD_BYTES`] at most, less while memory is short, and what it has not taken counts as memory of requests. *Invariant:* a
-//! stream that waits for its client holds no more than rustls' buffer for one read (4 KiB).
+//! tokio-rustls does the same for connections to origins, but it cannot read early data before the
+//! handshake ends. Here the handshake continues while the connection is read, also by an empty
+//! read, which is ready at its end; an [`EarlyPhase`] reports its result to waiting tasks. A
+//! handshake that is not complete in time ends the connection: its early data is void. Received
+//! bytes are decrypted one record at a time and returned without a copy. Sent bytes are encrypted
+//! ahead of the client by [`TLS_SEND_AHEAD_BYTES`] at most, less while memory is short, and those
+//! that the client has not taken count as memory of requests. *Invariant:* a stream that waits for
+//! its client holds no more than rustls' buffer for one read (4 KiB).
 
 use engine::memory::SentAhead;
 use engine::peer::EarlyPhase;
@@ -19,7 +21,7 @@ use surface::limits::TLS_SEND_AHEAD_BYTES;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Most early data handed out at a time, in bytes.
+/// Most early data returned at a time, in bytes.
 const EARLY_BYTES: usize = 4 << 10;
 
 /// A TLS connection with a client.
@@ -27,21 +29,21 @@ pub(crate) struct TlsStream<S> {
     io: S,
     session: Box<ServerConnection>,
     handshake: Handshake,
-    /// There may be early data that was not handed out.
+    /// Early data may be left that was not returned.
     holds_early: bool,
     has_said_goodbye: bool,
     /// The most that rustls encrypts ahead, in bytes.
     ahead_bytes_max: usize,
-    /// What it has, and the client has not taken: at most this many bytes.
+    /// Bytes that are encrypted and not yet taken by the client, at most.
     ahead_bytes: usize,
-    /// Where that counts; `None` = nowhere.
+    /// Ledger of bytes sent ahead; `None` = they are not counted.
     sent_ahead: Option<SentAhead>,
 }
 
-/// How far the handshake is.
+/// State of the handshake.
 enum Handshake {
     Complete,
-    /// What is received is early data.
+    /// Received bytes are early data.
     UnderWay {
         phase: Rc<EarlyPhase>,
         due: Pin<Box<Sleep>>,
@@ -50,7 +52,8 @@ enum Handshake {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
-    /// Goes on with a session whose handshake is complete; or not quite if there is `early` data, but must be then.
+    /// Continues a session whose handshake is complete; with `early` data it is still under way,
+    /// and has a deadline.
     pub(crate) fn new(
         io: S,
         mut session: Box<ServerConnection>,
@@ -74,12 +77,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         }
     }
 
-    /// From now on what the client has not taken counts there.
+    /// From now on counts bytes that the client has not taken.
     pub(crate) fn count_ahead(&mut self, sent_ahead: SentAhead) {
         self.sent_ahead = Some(sent_ahead);
     }
 
-    /// Has rustls encrypt as far ahead as there is memory for.
+    /// Limits rustls' encryption in advance to the available memory.
     fn limit_ahead(&mut self) {
         let bytes_max = self.sent_ahead.as_ref().map_or(TLS_SEND_AHEAD_BYTES, SentAhead::bytes_max);
         if bytes_max != self.ahead_bytes_max {
@@ -88,7 +91,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         }
     }
 
-    /// Counts what the client has not taken.
+    /// Counts bytes that the client has not taken.
     fn hold_ahead(&mut self, bytes: usize) {
         self.ahead_bytes = bytes.min(TLS_SEND_AHEAD_BYTES);
         if let Some(sent_ahead) = &mut self.sent_ahead {
@@ -96,7 +99,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         }
     }
 
-    /// Hands out early data, if there is any.
+    /// Returns early data, if there is any.
     fn read_early(&mut self, buffer: &mut ReadBuf<'_>) -> bool {
         if !self.holds_early {
             return false;
@@ -112,7 +115,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         count > 0
     }
 
-    /// Looks whether the handshake is complete now.
+    /// Checks if the handshake is complete now.
     fn look_at_handshake(&mut self) {
         if let Handshake::UnderWay { phase, .. } = &self.handshake
             && !self.session.is_handshaking()
@@ -122,7 +125,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         }
     }
 
-    /// A handshake that is under way will never be complete.
+    /// A handshake under way will never be complete.
     fn fail_handshake(&mut self) {
         if let Handshake::UnderWay { phase, .. } = &self.handshake {
             phase.fail();
@@ -130,14 +133,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         }
     }
 
-    /// Goes on with the handshake for whoever only writes, who does not learn otherwise that it is complete, has failed, or is not
-    /// complete in time.
+    /// Continues the handshake for a caller that only writes: otherwise it would not notice that
+    /// the handshake is complete, has failed, or is late.
     fn check_handshake(&mut self, context: &mut Context<'_>) -> io::Result<()> {
-        while let Handshake::UnderWay { .. } = self.handshake {
-            match self.poll_receive(context) {
-                Poll::Ready(received) => _ = received?,
-                Poll::Pending => return Ok(()),
-            }
+        if let Poll::Ready(ended) = self.poll_handshake(context) {
+            ended?;
         }
         match self.handshake {
             Handshake::Failed => Err(io::ErrorKind::ConnectionAborted.into()),
@@ -145,7 +145,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         }
     }
 
-    /// Goes on with the handshake, if it is not over.
+    /// Continues the handshake, if it is not complete.
     fn poll_handshake(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let Handshake::UnderWay { .. } = self.handshake {
             match self.poll_receive(context) {
@@ -159,7 +159,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Sends what is encrypted; ready when nothing is left.
+    /// Sends encrypted bytes; ready when none is left.
     fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.session.wants_write() {
             match self.session.write_tls(&mut Blocking { io: &mut self.io, context }) {
@@ -198,7 +198,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
             Err(error) => return Poll::Ready(Err(error)),
         };
         if let Err(error) = self.session.process_new_packets() {
-            // The alert that says so; a client that does not take it is told nothing.
+            // The alert with the cause; a client that does not take it gets none.
             let _ = self.poll_send(context);
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
         }
@@ -227,7 +227,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for TlsStream<S> {
                     reader.consume(count);
                     return Poll::Ready(Ok(()));
                 }
-                // A client may close without a word: HTTP says itself where a request ends.
+                // A client may close without close_notify: HTTP itself delimits requests.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Poll::Ready(Ok(())),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Poll::Ready(Err(error)),
@@ -235,7 +235,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for TlsStream<S> {
             match this.poll_receive(context) {
                 Poll::Ready(received) => _ = received?,
                 Poll::Pending => {
-                    // Tickets and the like go now, unless a response has taken them along.
+                    // Tickets and the like are sent now, unless a response has included them.
                     if let Poll::Ready(Err(error)) = this.poll_send(context) {
                         return Poll::Ready(Err(error));
                     }
@@ -267,7 +267,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsStream<S> {
             if count > 0 {
                 return match this.poll_send(context) {
                     Poll::Ready(sent) => Poll::Ready(sent.map(|()| count)),
-                    // What the client does not take at once waits for the next write, or for the flush.
+                    // Bytes that the client does not take at once wait for the next write, or for
+                    // the flush.
                     Poll::Pending => {
                         this.hold_ahead(this.ahead_bytes + count);
                         Poll::Ready(Ok(count))
@@ -308,7 +309,8 @@ impl<S> Drop for TlsStream<S> {
     }
 }
 
-/// A stream as rustls uses it: what would wait is an error. The task is woken when it is worth another try.
+/// A stream as rustls uses it: an operation that would block is an error. The task is woken when it
+/// can be tried again.
 struct Blocking<'a, 'b, S> {
     io: &'a mut S,
     context: &'a mut Context<'b>,

@@ -1,8 +1,8 @@
 //! Shell patterns over names, as in fnmatch(3): `*`, `?`, `[…]` and `\`.
 //!
-//! Bytes, not characters: ranges and classes are those of the C locale. The time is bounded by the product of both
-//! lengths. Used by `backend.list`, `vcl.discard`, `include +glob`, std.fnmatch and the tools' `-f`. Source:
-//! POSIX.1-2017, XCU §2.13.
+//! Bytes, not characters: ranges and classes are those of the C locale. The time is bounded by the
+//! product of both lengths. Used by `backend.list`, `vcl.discard`, `include +glob`, std.fnmatch and
+//! the tools' `-f`. Source: POSIX.1-2017, XCU §2.13.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -18,12 +18,13 @@ pub struct Flags {
     pub period: bool,
 }
 
-/// Whether the whole subject matches.
+/// True if the whole subject matches.
 #[must_use]
 pub fn matches(pattern: &[u8], subject: &[u8], flags: Flags) -> bool {
     let mut at = 0;
     let mut here = 0;
-    // After the last star: the position in the pattern after it, and the position in the subject to try next.
+    // After the last star: the position in the pattern after it, and the position in the subject to
+    // try next.
     let mut star: Option<(usize, usize)> = None;
     loop {
         if let Some(b'*') = pattern.get(at) {
@@ -64,7 +65,7 @@ fn is_leading_period(subject: &[u8], here: usize, flags: Flags) -> bool {
         && (here == 0 || flags.pathname && subject.get(here - 1) == Some(&b'/'))
 }
 
-/// How many bytes of the pattern match this byte; `None` when they don't.
+/// Number of pattern bytes that match this byte; `None` if they don't.
 fn step(pattern: &[u8], byte: u8, leading_period: bool, flags: Flags) -> Option<usize> {
     let is_slash = flags.pathname && byte == b'/';
     match pattern.first()? {
@@ -78,7 +79,7 @@ fn step(pattern: &[u8], byte: u8, leading_period: bool, flags: Flags) -> Option<
     }
 }
 
-/// Parses a bracket expression; `None` when it is not closed and so is an ordinary `[`.
+/// Parses a bracket expression; `None` if it is not closed and so is an ordinary `[`.
 fn bracket(pattern: &[u8], byte: u8, flags: Flags) -> Option<(bool, usize)> {
     let mut at = 1;
     let negated = matches!(pattern.get(at), Some(b'!' | b'^'));

@@ -1,26 +1,28 @@
-//! What a unit takes away from the daemon, and whether that is more than it can do without.
+//! Restrictions of a unit, and a verdict if the daemon needs the restricted rights.
 //!
-//! Only settings are looked at that keep it from starting, or from starting its next worker. What was seen of each under systemd 252 is in
-//! `docs/security.md`.
+//! Only settings are checked that prevent a start, or the start of the next worker. The observed
+//! effect of each under systemd 252 is in `docs/operate/secure.md`.
 //!
 //! Source: systemd.exec(5), "CAPABILITIES", "SYSTEM CALL FILTERING", `RestrictAddressFamilies=`.
 
 use crate::report::{Place, Report};
 use std::collections::BTreeSet;
 
-/// Without one of these there is no worker, or no second one.
+/// Without one of these the worker, or the second one, cannot start.
 const CAPABILITIES: &[&str] = &["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_SETGID", "CAP_SETUID"];
 
-/// With these a worker fences itself in. Lists of systemd's that are older than landlock do not have them.
-const FENCE_CALLS: &[&str] = &["landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp"];
+/// System calls with which a worker enters the sandbox. Lists of systemd that are older than
+/// landlock do not have them.
+const SANDBOX_CALLS: &[&str] = &["landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp"];
 
-/// Groups in which all of those are. systemd 252 does not know `@sandbox`, and passes over it.
-const FENCE_GROUPS: &[&str] = &["@known"];
+/// Groups that contain all of those. systemd 252 does not have `@sandbox`, and ignores it.
+const SANDBOX_GROUPS: &[&str] = &["@known"];
 
 /// The values of a setting in the order of their reading, with the place of each.
 pub(crate) type Values = Vec<(String, Place)>;
 
-/// Judges `CapabilityBoundingSet=` of a unit that starts as root. An empty value takes away everything, and `~` gives all back.
+/// Judges `CapabilityBoundingSet=` of a unit that starts as root. An empty value removes all of
+/// them, and `~` restores all.
 pub(crate) fn capabilities(values: &Values, report: &mut Report) {
     let all = || CAPABILITIES.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
     let mut left = all();
@@ -49,8 +51,8 @@ pub(crate) fn capabilities(values: &Values, report: &mut Report) {
     }
 }
 
-/// Judges `SystemCallFilter=`, a list of what is allowed if its first value has no `~`. With a `SystemCallErrorNumber=` what is not allowed
-/// fails, and else it kills.
+/// Judges `SystemCallFilter=`, a list of allowed calls if its first value has no `~`. With a
+/// `SystemCallErrorNumber=` other calls fail, without it they kill.
 pub(crate) fn system_calls(values: &Values, has_error_number: bool, report: &mut Report) {
     let Some((first, _)) = values.first() else { return };
     if first.starts_with('~') {
@@ -59,7 +61,7 @@ pub(crate) fn system_calls(values: &Values, has_error_number: bool, report: &mut
     let mut allowed = BTreeSet::new();
     for (value, _) in values {
         let (rest, is_taken_back) = value.strip_prefix('~').map_or((value.as_str(), false), |rest| (rest, true));
-        // A name may have an error number of its own behind it.
+        // An error number of its own may follow a name.
         for name in rest.split_whitespace().map(|word| word.split(':').next().unwrap_or(word)) {
             match is_taken_back {
                 true => allowed.remove(name),
@@ -68,11 +70,11 @@ pub(crate) fn system_calls(values: &Values, has_error_number: bool, report: &mut
         }
     }
     let has = |name: &&str| allowed.contains(*name);
-    if FENCE_GROUPS.iter().any(has) || FENCE_CALLS.iter().all(has) {
+    if SANDBOX_GROUPS.iter().any(has) || SANDBOX_CALLS.iter().all(has) {
         return;
     }
     let Some((value, place)) = values.last() else { return };
-    let remedy = format!("a further line SystemCallFilter={}", FENCE_CALLS.join(" "));
+    let remedy = format!("a further line SystemCallFilter={}", SANDBOX_CALLS.join(" "));
     match has_error_number {
         true => report.changes(
             place,
@@ -87,7 +89,8 @@ pub(crate) fn system_calls(values: &Values, has_error_number: bool, report: &mut
     }
 }
 
-/// Judges `RestrictAddressFamilies=`: readiness, the watchdog and the kept storages go through a socket of `AF_UNIX`.
+/// Judges `RestrictAddressFamilies=`: readiness, the watchdog and the kept storages need a socket
+/// of `AF_UNIX`.
 pub(crate) fn address_families(values: &Values, report: &mut Report) {
     let (Some((first, _)), Some((value, place))) = (values.first(), values.last()) else { return };
     let denies = first.starts_with('~');
@@ -116,7 +119,7 @@ mod tests {
         texts.iter().enumerate().map(|(line, text)| ((*text).to_owned(), Place::new("f", line + 1))).collect()
     }
 
-    /// The verdict, or none if nothing is said.
+    /// The verdict, or none if nothing was reported.
     fn verdict(judge: impl FnOnce(&mut Report)) -> Option<Verdict> {
         let mut report = Report::default();
         judge(&mut report);
@@ -138,13 +141,14 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_system_calls_without_those_of_the_fence_kills_the_worker() {
+    fn system_call_filter_without_the_sandbox_calls_is_reported() {
         let judged = |texts: &[&str], number| verdict(|report| system_calls(&values(texts), number, report));
-        let fence = "landlock_create_ruleset landlock_add_rule landlock_restrict_self seccomp";
-        for right in [&[][..], &["@system-service", fence], &["~@debug"], &["@known"]] {
+        let sandbox_calls = "landlock_create_ruleset landlock_add_rule landlock_restrict_self seccomp";
+        for right in [&[][..], &["@system-service", sandbox_calls], &["~@debug"], &["@known"]] {
             assert_eq!(judged(right, false), None, "{right:?}");
         }
-        for wrong in [&["@system-service"][..], &["@system-service @sandbox"], &["@system-service", fence, "~seccomp"]]
+        for wrong in
+            [&["@system-service"][..], &["@system-service @sandbox"], &["@system-service", sandbox_calls, "~seccomp"]]
         {
             assert_eq!(judged(wrong, false), Some(Verdict::Blocks), "{wrong:?}");
             assert_eq!(judged(wrong, true), Some(Verdict::Changes), "{wrong:?}");
@@ -152,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn systemd_is_told_over_a_unix_socket() {
+    fn systemd_is_notified_over_a_unix_socket() {
         let judged = |texts: &[&str]| verdict(|report| address_families(&values(texts), report));
         for right in [&[][..], &["AF_INET AF_UNIX"], &["~AF_PACKET"], &["AF_INET", "AF_UNIX"]] {
             assert_eq!(judged(right), None, "{right:?}");

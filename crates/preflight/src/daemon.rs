@@ -1,22 +1,24 @@
-//! The daemon's command line: each option by itself, judged by the parser of the manager, then all of them together.
+//! The daemon's command line: each option by itself, judged by the parser of the manager, then all
+//! of them together.
 //!
-//! The parser stops at its first mistake. So each option is given to it in a line of its own, among what that option needs to be judged,
-//! and letters that older versions had are cut off before. Then the whole line is parsed, if nothing in it blocks.
+//! The parser stops at its first mistake. So each option is parsed in a command line of its own,
+//! together with the options that it depends on, and letters that older versions had are removed
+//! before. Then the whole line is parsed, if nothing in it blocks.
 
 use crate::files::Root;
 use crate::report::{Place, Report};
 use crate::words::Word;
-use manager::Role;
 use manager::arguments::storage::{self, Size};
 use manager::arguments::{self, ArgumentError, Arguments, Parsed};
 use manager::getopt::{self, Element};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
-use surface::option::letter::{self, Fate};
+use surface::option::letter::{self, OptionSupport};
 use surface::option::{self};
 use surface::parameter::{
     ACCEPTED_ONLY, BitRow, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, ParameterKind, former, value,
 };
+use surface::program::Called;
 
 /// Options whose values are files that the parser reads.
 const FILES: &str = "AfIS";
@@ -27,13 +29,13 @@ struct Given {
     place: Place,
 }
 
-/// What a command line comes to.
+/// Result for a command line.
 pub(crate) struct Judged {
-    /// All of it, if nothing blocks.
+    /// The parsed line, if no option blocks.
     pub(crate) arguments: Option<Box<Arguments>>,
-    /// The VCL files that it names and that can be read, whether or not the rest is right.
+    /// The readable VCL files that it names, even if the rest is wrong.
     pub(crate) vcls: Vec<(String, Place)>,
-    /// The words that the daemon takes.
+    /// The words that the daemon accepts.
     pub(crate) words: Vec<OsString>,
     /// Listeners that expect a PROXY header, as written.
     pub(crate) behind_proxy: Vec<(String, Place)>,
@@ -68,7 +70,7 @@ pub(crate) fn judge(words: &[Word], root: &Root, report: &mut Report) -> Judged 
     judged
 }
 
-/// The options of a line, older letters among them, each with its place.
+/// The options of a line, including letters of older versions, each with its place.
 fn elements(words: &[Word]) -> Vec<Given> {
     let former = letter::FORMER_LETTERS.iter().map(|row| (row.letter, !row.value.is_empty()));
     let former = former.flat_map(|(letter, takes)| [Some(letter), takes.then_some(':')]).flatten();
@@ -93,7 +95,7 @@ fn elements(words: &[Word]) -> Vec<Given> {
         if let (true, Some((value, after))) = (wants_more, rest.split_first()) {
             rest = after;
             these = of(&[word.clone(), value.clone()]);
-            // A value that comes from a variable is mended where that is set.
+            // A value that comes from a variable is corrected where that is set.
             place = if value.place.line == 0 { place } else { &value.place };
         }
         found.extend(these.into_iter().map(|element| Given { element, place: place.clone() }));
@@ -101,7 +103,7 @@ fn elements(words: &[Word]) -> Vec<Given> {
     found
 }
 
-/// An option as words again; files below another root by their names here.
+/// An option as words again; files below another root by their paths here.
 fn written(element: &Element, root: &Root) -> Vec<OsString> {
     match element {
         Element::Option(letter, None) => vec![format!("-{letter}").into()],
@@ -119,7 +121,7 @@ fn written(element: &Element, root: &Root) -> Vec<OsString> {
     }
 }
 
-/// An option as people write it.
+/// An option in its usual form.
 fn shown(element: &Element) -> String {
     let words = written(element, &Root::default());
     let quoted = |word: &OsString| match word.to_string_lossy() {
@@ -129,17 +131,17 @@ fn shown(element: &Element) -> String {
     words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// The message of the parser, without what is said of its usage.
+/// The message of the parser, without its hint.
 fn message(error: &ArgumentError) -> String {
-    error.text.trim().trim_end_matches("(-? gives usage)").trim_end().replace("\n\t", "\n")
+    error.text.trim().replace("\n\t", "\n")
 }
 
 struct Judge<'a> {
     root: &'a Root,
     report: &'a mut Report,
-    /// The `-p` that were right so far: some bound others.
+    /// The `-p` that were accepted so far: some limit others.
     settings: Vec<OsString>,
-    /// The `-s` that were right so far: parameters name storages.
+    /// The `-s` that were accepted so far: parameters name storages.
     storages: Vec<OsString>,
     is_right: bool,
 }
@@ -156,7 +158,7 @@ impl Judge<'_> {
             return false;
         }
         let line = self.line(element);
-        match arguments::parse(Role::Varnishd, &line) {
+        match arguments::parse(Called::Stock, &line) {
             Ok(_) => {
                 self.accepted(element, &name, place);
                 true
@@ -192,7 +194,8 @@ impl Judge<'_> {
         false
     }
 
-    /// What only root can do or read, and who is known only elsewhere, is not wrong because it is looked at here: what to do instead.
+    /// Advice for an option that cannot be checked here, because only root may use it or because it
+    /// names users of another system.
     fn unchecked(&self, message: &str) -> Option<&'static str> {
         let is_root = nix::unistd::geteuid().is_root();
         if !is_root && (message.contains("Must be root") || message.contains("Permission denied")) {
@@ -226,24 +229,24 @@ impl Judge<'_> {
             }
             _ => {}
         }
-        match letter::of(*letter).map(|row| row.fate) {
-            Some(Fate::Differs(what)) => self.report.changes(place, format!("{name}: {what}"), ""),
-            Some(Fate::Idle(why)) => {
+        match letter::of(*letter).map(|row| row.support) {
+            Some(OptionSupport::Differs(what)) => self.report.changes(place, format!("{name}: {what}"), ""),
+            Some(OptionSupport::Idle(why)) => {
                 let what = format!("{name}: accepted, and without effect: {why}");
                 self.report.changes(place, what, "it may stay; it may go");
             }
-            Some(Fate::Same | Fate::Ours) | None => self.report.works(place, name),
+            Some(OptionSupport::Same | OptionSupport::Ours) | None => self.report.works(place, name),
         }
     }
 
-    /// Parses the line as a whole, when each option by itself is right.
+    /// Parses the line as a whole, if each option by itself is accepted.
     fn whole(&mut self, words: &[Word]) -> Option<Box<Arguments>> {
         let all = elements(words);
-        // What could not be checked by itself is left out here too.
+        // Options that could not be checked by themselves are left out here too.
         let is_checked = nix::unistd::geteuid().is_root() && !self.root.is_elsewhere();
         let kept = all.iter().filter(|given| is_checked || !matches!(given.element, Element::Option('j' | 'S', _)));
         let line: Vec<OsString> = kept.flat_map(|given| written(&given.element, self.root)).collect();
-        match arguments::parse(Role::Varnishd, &line) {
+        match arguments::parse(Called::Stock, &line) {
             Ok(Parsed::Run(arguments)) => Some(arguments),
             Ok(Parsed::Print { .. }) => None,
             Err(error) => {
@@ -255,7 +258,7 @@ impl Judge<'_> {
     }
 }
 
-/// What to do about an option that is refused.
+/// Advice for an option that is refused.
 fn remedy(element: &Element) -> String {
     let (letter, text) = match element {
         Element::Option(letter, value) => (*letter, value.as_deref().map(getopt::text).unwrap_or_default()),
@@ -281,7 +284,7 @@ fn remedy(element: &Element) -> String {
         .map_or_else(|| "no version of Varnish that is known has it".to_owned(), |row| row.remedy.to_owned())
 }
 
-/// What comes of a parameter that may be set so.
+/// Verdict for a parameter setting.
 pub(crate) fn parameter_set(report: &mut Report, name: &str, parameter: &str, wanted: &str, place: &Place) {
     let Some(row) = value::row(parameter) else { return report.works(place, name) };
     if row.flags & ACCEPTED_ONLY != 0 {
@@ -319,11 +322,12 @@ fn bits(kind: ParameterKind) -> &'static [BitRow] {
         | ParameterKind::EvictionPolicy
         | ParameterKind::NameSource
         | ParameterKind::Placement
+        | ParameterKind::Addresses
         | ParameterKind::Text => &[],
     }
 }
 
-/// Whether a word names varnishd, as the program of a unit does.
+/// True if a word names varnishd, as the program of a unit does.
 pub(crate) fn is_varnishd(program: &OsStr) -> bool {
     let name = Path::new(program).file_name().unwrap_or_default();
     name == "varnishd" || name == "copal"

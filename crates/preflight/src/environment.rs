@@ -1,19 +1,20 @@
-//! Files of variables: `EnvironmentFile=` of a unit, and the shell fragments that init scripts read (`/etc/default/varnish`).
+//! Files of variables: `EnvironmentFile=` of a unit, and the shell fragments that init scripts read
+//! (`/etc/default/varnish`).
 //!
-//! Both are `NAME=value` lines with quotes. Only a shell puts variables into values; commands in `$( )` are not run. Source:
-//! systemd.exec(5), "EnvironmentFile="; sh(1).
+//! Both are `NAME=value` lines with quotes. Only a shell puts variables into values; commands in
+//! `$( )` are not run. Source: systemd.exec(5), "EnvironmentFile="; sh(1).
 
 use crate::words::{Lined, Variables};
 use surface::limits::PREFLIGHT_WORD_BYTES_MAX;
 
-/// Who reads the file.
+/// Program that reads the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
     Systemd,
     Shell,
 }
 
-/// Adds the variables of a file, and returns the lines that can't be judged: those with a command.
+/// Adds the variables of a file, and returns the lines that cannot be judged: those with a command.
 pub(crate) fn read(text: &str, file: &str, reader: Reader, variables: &mut Variables) -> Vec<usize> {
     let mut letters = Letters { rest: text.chars().peekable(), line: 1 };
     let mut commands = Vec::new();
@@ -54,7 +55,7 @@ impl Letters<'_> {
         while self.rest.next_if(|letter| matches!(letter, ' ' | '\t' | '\r')).is_some() {}
     }
 
-    /// The name before a `=`; `None` if the line is no assignment, of which a part is then read.
+    /// The name before a `=`; `None` if the line is not an assignment; it is read in part then.
     fn name(&mut self, reader: Reader) -> Option<String> {
         self.skip_blanks();
         let mut name = String::new();
@@ -88,7 +89,7 @@ impl Letters<'_> {
                 (None | Some('"'), '$') if reader == Reader::Shell => {
                     self.variable(line, variables, &mut value);
                 }
-                // What follows the value on its line is a comment or another command.
+                // Text after the value on its line is a comment or another command.
                 (None, ' ' | '\t' | ';') if reader == Reader::Shell => ended = true,
                 _ if ended => {}
                 _ => value.letters.push((letter, line)),
@@ -105,7 +106,7 @@ impl Letters<'_> {
         value
     }
 
-    /// What stands behind a dollar sign in a shell: a variable, or something that is left as it is.
+    /// Text after a dollar sign in a shell: a variable, or text that is left unchanged.
     fn variable(&mut self, line: usize, variables: &Variables, value: &mut Lined) {
         let braced = self.rest.next_if_eq(&'{').is_some();
         let mut name = String::new();
@@ -118,7 +119,7 @@ impl Letters<'_> {
             return;
         }
         if let Some(known) = variables.get(&name) {
-            // The place of a word is where the line was put together.
+            // The place of a word is that of the line in which the variable is used.
             value.letters.extend(known.letters.iter().map(|(letter, _)| (*letter, line)));
         }
     }

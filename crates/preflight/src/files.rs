@@ -7,12 +7,13 @@ use std::path::{Component, Path, PathBuf};
 use surface::limits::PREFLIGHT_FILE_BYTES_MAX;
 use vcl::{FileKind, ReadFile, SystemFiles};
 
-/// Where the installation's `/` is.
+/// Root directory of the installation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Root(pub(crate) Option<PathBuf>);
 
 impl Root {
-    /// Where a path of the installation is here. Links in it lead within the installation, as they do on its own machine.
+    /// Path here of a path of the installation. Links in it are resolved within the installation,
+    /// as on its own machine.
     pub(crate) fn at(&self, path: &Path) -> PathBuf {
         match (&self.0, path.strip_prefix("/")) {
             (Some(root), Ok(below)) => within(root, below),
@@ -20,17 +21,17 @@ impl Root {
         }
     }
 
-    /// Whether that is another root than ours.
+    /// True if that is another root than ours.
     pub(crate) fn is_elsewhere(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Whether a file is there.
+    /// True if the file exists.
     pub(crate) fn has(&self, path: &Path) -> bool {
         self.at(path).is_file()
     }
 
-    /// Whether a file leads to /dev/null, with which systemd's files are taken out of use.
+    /// True if a file leads to /dev/null, which masks systemd's files.
     pub(crate) fn is_masked(&self, path: &Path) -> bool {
         let end = self.at(path);
         match &self.0 {
@@ -42,7 +43,7 @@ impl Root {
     /// The text of a file; bytes that are not UTF-8 become U+FFFD.
     ///
     /// # Errors
-    /// Why it can't be read, with its name.
+    /// The reason why it cannot be read, with its name.
     pub(crate) fn text(&self, path: &Path) -> Result<String, String> {
         let read = || -> io::Result<Vec<u8>> {
             let path = self.at(path);
@@ -62,7 +63,8 @@ impl Root {
         }
     }
 
-    /// The files in a directory whose names end so, by name; none if there is no such directory.
+    /// The files in a directory whose names have this ending, by name; none if the directory does
+    /// not exist.
     pub(crate) fn list(&self, directory: &Path, end: &str) -> Vec<PathBuf> {
         let Ok(entries) = std::fs::read_dir(self.at(directory)) else { return Vec::new() };
         let names = entries.flatten().map(|entry| entry.file_name());
@@ -72,7 +74,7 @@ impl Root {
     }
 }
 
-/// Follows links as if `root` were `/`. What is not there is joined as it is written.
+/// Resolves links as if `root` were `/`. A path that does not exist is joined as it is written.
 fn within(root: &Path, below: &Path) -> PathBuf {
     /// As many as the kernel follows.
     const LINKS_MAX: usize = 40;

@@ -1,4 +1,4 @@
-//! hitch.conf: read as the daemon reads it behind `-A`, certificates and all.
+//! hitch.conf: read in the way of `-A`, with its certificates.
 
 use crate::files::Root;
 use crate::report::{Place, Report};
@@ -6,7 +6,7 @@ use manager::arguments::tls_file::{self, PemArgument};
 use std::path::{Path, PathBuf};
 use tls::hitch::{self, Assignment, Value};
 
-/// What is said of keys that mean something other than nothing: where the daemon does by itself what they were for.
+/// Notes and remedies for keys whose function the daemon provides in another way.
 const MOVED: &[(&str, &str, &str)] = &[
     (
         "alpn-protos",
@@ -16,11 +16,11 @@ const MOVED: &[(&str, &str, &str)] = &[
     ("backend", "requests need no way from hitch to Varnish any more", "drop the -a ...,PROXY that was for hitch"),
 ];
 
-/// What a hitch.conf comes to.
+/// Result for a hitch.conf.
 pub(crate) struct Found {
     /// The file, for `-A`.
     pub(crate) file: PathBuf,
-    /// Where hitch sends requests, as written.
+    /// The backend of hitch, as written.
     pub(crate) backend: Option<String>,
 }
 
@@ -44,14 +44,14 @@ pub(crate) fn judge(path: &Path, root: &Root, report: &mut Report) -> Option<Fou
     let (assignments, found) = match parsed {
         Ok(both) => both,
         Err((line, message)) => {
-            report.blocks(&Place::new(&file, line), message, "docs/tls.md has the keys of an -A file");
+            report.blocks(&Place::new(&file, line), message, "docs/guide/tls.md has the keys of an -A file");
             return None;
         }
     };
     for assignment in &assignments {
         of_key(assignment, &file, report);
     }
-    // The last note names the keys that mean nothing, which were told with their lines.
+    // The last note names the keys without a meaning, which were reported with their lines.
     for note in found.notes.iter().filter(|note| !note.contains("these mean nothing here")) {
         report.changes(&Place::new(&file, line_in(note)), note.as_str(), "");
     }
@@ -92,7 +92,7 @@ fn of_key(assignment: &Assignment, file: &str, report: &mut Report) {
     }
 }
 
-/// Reads a certificate with its key, as the manager will.
+/// Reads a certificate with its key, in the way of the manager.
 fn certificate(pem: &PemArgument, text: &str, file: &str, root: &Root, report: &mut Report) {
     let name = pem.files.certificate.display().to_string();
     let line = text.lines().position(|line| line.contains(&name)).map_or(0, |index| index + 1);
@@ -136,13 +136,15 @@ fn certificate(pem: &PemArgument, text: &str, file: &str, root: &Root, report: &
                 "run copal preflight as root to have it checked",
             );
         }
-        Err(why) => {
-            report.blocks(&place, why, "docs/tls.md says what a pem-file holds; the daemon does not start without it")
-        }
+        Err(why) => report.blocks(
+            &place,
+            why,
+            "docs/guide/tls.md says what a pem-file holds; the daemon does not start without it",
+        ),
     }
 }
 
-/// The number behind `line ` in a message; 0 if there is none.
+/// The number after `line ` in a message; 0 if there is none.
 fn line_in(message: &str) -> usize {
     let digits = message.split(" line ").nth(1).unwrap_or_default();
     digits.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0)

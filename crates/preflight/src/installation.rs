@@ -1,4 +1,4 @@
-//! What there is to look at, in which order, and how its parts hang together.
+//! Parts of an installation, the order of their checks, and their connections.
 
 use crate::daemon::{self, Judged};
 use crate::environment::{self, Reader};
@@ -16,24 +16,25 @@ use manager::arguments::listen::ListenAddress;
 use manager::arguments::storage;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use surface::program::Called;
 
 /// The unit of varnishd.
 const UNIT: &str = "varnish.service";
 /// The unit of varnishncsa.
 const NCSA_UNIT: &str = "varnishncsa.service";
-/// Where hitch has its configuration.
+/// Default configuration file of hitch.
 const HITCH: &str = "/etc/hitch/hitch.conf";
-/// Where variables for the daemon are where there is no unit, the likeliest first.
+/// Files with variables for the daemon in an installation without a unit, the likeliest first.
 const ENVIRONMENTS: &[&str] = &["/etc/default/varnish", "/etc/sysconfig/varnish", "/etc/varnish/varnish.params"];
-/// The command line that the packages of Red Hat make of varnish.params.
+/// The command line of Red Hat's packages with varnish.params.
 const PARAMS_LINE: &str = "-f $VARNISH_VCL_CONF -a ${VARNISH_LISTEN_ADDRESS}:${VARNISH_LISTEN_PORT} \
                            -T ${VARNISH_ADMIN_LISTEN_ADDRESS}:${VARNISH_ADMIN_LISTEN_PORT} -S $VARNISH_SECRET_FILE \
                            -s $VARNISH_STORAGE $DAEMON_OPTS";
 
-/// Looks at everything.
+/// Checks everything.
 ///
 /// # Errors
-/// There is nothing to look at.
+/// There is nothing to check.
 pub(crate) fn examine(request: &Request, report: &mut Report) -> Result<(), String> {
     let root = Root(request.root.clone());
     let mut sources = Sources::of(request, &root);
@@ -48,7 +49,7 @@ pub(crate) fn examine(request: &Request, report: &mut Report) -> Result<(), Stri
     if let Some(path) = &sources.hitch
         && let Some(found) = hitch::judge(path, &root, report)
     {
-        beside_hitch(&mut judged, &found, words.is_some(), &root, report);
+        next_to_hitch(&mut judged, &found, words.is_some(), &root, report);
     }
     examine_vcl(request, &root, &mut judged, report);
     if let Some(path) = sources.ncsa.take() {
@@ -60,7 +61,7 @@ pub(crate) fn examine(request: &Request, report: &mut Report) -> Result<(), Stri
     Ok(())
 }
 
-/// A word as a shell takes it.
+/// A word in shell quotes.
 fn quoted(word: &OsString) -> String {
     let text = word.to_string_lossy();
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_=+,./:@%[]".contains(letter);
@@ -70,7 +71,7 @@ fn quoted(word: &OsString) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// What is looked at.
+/// Files to check.
 struct Sources {
     line: Option<Line>,
     hitch: Option<PathBuf>,
@@ -78,7 +79,7 @@ struct Sources {
     others: bool,
 }
 
-/// Where the command line is from.
+/// Source of the command line.
 enum Line {
     Unit(PathBuf),
     MissingUnit(String),
@@ -121,7 +122,7 @@ impl Sources {
         self.line.is_none() && self.hitch.is_none() && self.ncsa.is_none() && !self.others
     }
 
-    /// The words of the daemon's command line, if there is one to look at.
+    /// The words of the daemon's command line, if there is one.
     fn words(&self, root: &Root, report: &mut Report) -> Result<Option<Vec<Word>>, String> {
         let words = match &self.line {
             None => return Ok(None),
@@ -165,7 +166,7 @@ fn of_unit(path: &Path, root: &Root, report: &mut Report) -> Result<Option<Vec<W
     Ok(Some(words))
 }
 
-/// The command line that an init script makes of its variables.
+/// The command line of an init script with these variables.
 fn of_environment(path: &Path, root: &Root, report: &mut Report) -> Result<Vec<Word>, String> {
     let text = root.text(path)?;
     let file = path.display().to_string();
@@ -188,14 +189,14 @@ fn of_environment(path: &Path, root: &Root, report: &mut Report) -> Result<Vec<W
     words::split(&line, &variables, Dollars::Systemd)
 }
 
-/// Whether DAEMON_OPTS is a whole command line, not what is put behind one.
+/// True if DAEMON_OPTS is a whole command line rather than additional options.
 fn mentions_vcl(variables: &Variables) -> bool {
     let options = variables.get("DAEMON_OPTS").map(Lined::text).unwrap_or_default();
     options.split_whitespace().any(|word| word.starts_with("-f") || word.starts_with("-b"))
 }
 
-/// What changes on the daemon's command line when it does the work of hitch.
-fn beside_hitch(judged: &mut Judged, found: &hitch::Found, has_line: bool, root: &Root, report: &mut Report) {
+/// Changes of the daemon's command line when it replaces hitch.
+fn next_to_hitch(judged: &mut Judged, found: &hitch::Found, has_line: bool, root: &Root, report: &mut Report) {
     judged.words.extend([OsString::from("-A"), found.file.clone().into_os_string()]);
     let place = Place::new(&found.file.display().to_string(), 0);
     report.changes(&place, "hitch is needed no more: the daemon speaks TLS", format!("-A {}", found.file.display()));
@@ -211,7 +212,7 @@ fn beside_hitch(judged: &mut Judged, found: &hitch::Found, has_line: bool, root:
         }
     }
     if has_line && judged.arguments.is_some() {
-        // Whether all listeners go together is the parser's to say.
+        // The parser decides if the listeners fit together.
         let mut line: Vec<OsString> = ["-F", "-f", ""].map(OsString::from).to_vec();
         let mut words = judged.words.iter();
         while let Some(word) = words.next() {
@@ -220,10 +221,10 @@ fn beside_hitch(judged: &mut Judged, found: &hitch::Found, has_line: bool, root:
             }
         }
         line.extend(["-A".into(), root.at(&found.file).into_os_string()]);
-        if let Err(error) = manager::arguments::parse(manager::Role::Varnishd, &line)
+        if let Err(error) = manager::arguments::parse(Called::Stock, &line)
             && !root.is_elsewhere()
         {
-            let message = error.text.trim().trim_end_matches("(-? gives usage)").trim_end().to_owned();
+            let message = error.text.trim().to_owned();
             report.blocks(
                 &place,
                 format!("together with the listeners of the command line: {message}"),
@@ -233,10 +234,10 @@ fn beside_hitch(judged: &mut Judged, found: &hitch::Found, has_line: bool, root:
     }
 }
 
-/// Compiles all VCLs, with the storages, parameters and labels that there will be.
+/// Compiles all VCLs, with the storages, parameters and labels of the daemon.
 fn examine_vcl(request: &Request, root: &Root, judged: &mut Judged, report: &mut Report) {
     let arguments = judged.arguments.as_deref();
-    let mut values = arguments.map_or_else(|| manager::Role::Varnishd.defaults(), |all| all.parameters.clone());
+    let mut values = arguments.map_or_else(|| manager::default_parameters(Called::Stock), |all| all.parameters.clone());
     let storages = match arguments {
         Some(all) => all.storages.names(),
         None => storage::parse(&[]).map(|all| all.names()).unwrap_or_default(),
@@ -274,7 +275,7 @@ fn examine_vcl(request: &Request, root: &Root, judged: &mut Judged, report: &mut
     }
 }
 
-/// A file that is named to us lies where we are, not where the daemon searches.
+/// A file named in our arguments is relative to our directory, not to the daemon's.
 fn absolute(file: &str, root: &Root) -> String {
     if root.is_elsewhere() {
         return file.to_owned();

@@ -1,12 +1,16 @@
-//! `copal preflight`: reads an existing installation of Varnish and says what works as it is, what changes and what blocks.
+//! `copal preflight`: reads an existing installation of Varnish and reports the parts that work
+//! unchanged, those that change and those that block.
 //!
-//! It changes nothing and talks to nobody: it reads files and, if asked, `/proc`. What it says comes from the parts that would run the
-//! installation: options and their values are judged by the manager's own parser ([`manager::arguments`]), VCL by the compiler, hitch.conf by the
-//! parser of `-A`, varnishncsa's options by its own table. *Invariant:* no rule of theirs is repeated here, so what is said and what happens
-//! cannot differ. *Invariant:* what files contain is shown through [`surface::legible`] only.
+//! It changes nothing and makes no connection: it reads files and, if requested, `/proc`. Its
+//! verdicts come from the parts that would run the installation: options and their values are
+//! judged by the manager's own parser ([`manager::arguments`]), VCL by the compiler, hitch.conf by
+//! the parser of `-A`, varnishncsa's options by its own table. *Invariant:* no rule of theirs is
+//! repeated here, so report and behaviour cannot differ. *Invariant:* the content of files is shown
+//! through [`surface::legible`] only.
 //!
-//! Reading order: `request` (the command line) → `installation` (what there is to read) → `unit`, `environment`, `process` (where words come
-//! from) → `daemon`, `vcl_files`, `parameters`, `hitch`, `ncsa` (the verdicts) → `report`.
+//! Reading order: `request` (the command line) → `installation` (files to read) → `unit`,
+//! `environment`, `process` (sources of words) → `daemon`, `vcl_files`, `parameters`, `hitch`,
+//! `ncsa` (the verdicts) → `report`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -36,17 +40,17 @@ use std::io::Write;
 use surface::legible;
 use surface::program::program;
 
-/// Exit status for a wrong command line, or when there is nothing to look at.
+/// Exit status for a wrong command line, or if there is nothing to check.
 const USAGE_ERROR: i32 = 3;
 
-/// Runs `copal preflight`. Returns the exit status: 0 all works as it is, 1 something changes, 2 something blocks, 3 the command line is
-/// wrong or there is nothing to look at.
+/// Runs `copal preflight`. Returns the exit status: 0 all works as it is, 1 something changes, 2
+/// something blocks, 3 the command line is wrong or there is nothing to check.
 #[must_use]
 pub fn run(args: &[OsString]) -> i32 {
     run_to(args, &mut std::io::stdout().lock(), &mut std::io::stderr())
 }
 
-/// [`run`], with what it writes going where the caller says.
+/// [`run`] with the caller's output streams.
 #[must_use]
 pub fn run_to(args: &[OsString], output: &mut dyn Write, error: &mut dyn Write) -> i32 {
     let request = match request::parse(args) {
@@ -58,7 +62,7 @@ pub fn run_to(args: &[OsString], output: &mut dyn Write, error: &mut dyn Write) 
         }
     };
     if request.help {
-        let _ = output.write_all(program("preflight").usage().as_bytes());
+        let _ = output.write_all(program("preflight").usage(surface::program::Called::Copal).as_bytes());
         return 0;
     }
     let mut report = Report::default();

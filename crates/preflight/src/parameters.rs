@@ -1,10 +1,12 @@
-//! Run-time parameters: a list as `varnishadm param.show` prints it, lines of `param.set`, or `name=value`.
+//! Run-time parameters: a list as `varnishadm param.show` prints it, lines of `param.set`, or
+//! `name=value`.
 
 use crate::daemon;
 use crate::report::{Place, Report};
 use surface::parameter::{Parameters, former, value};
+use surface::program::Called;
 
-/// Judges a list, sets what is right in `parameters`, and returns the options that say the same.
+/// Judges a list, sets valid values in `parameters`, and returns the options that set the same.
 pub(crate) fn judge(
     text: &str,
     file: &str,
@@ -12,7 +14,7 @@ pub(crate) fn judge(
     parameters: &mut Parameters,
     report: &mut Report,
 ) -> Vec<String> {
-    let defaults = manager::Role::Varnishd.defaults();
+    let defaults = manager::default_parameters(Called::Stock);
     let mut options = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let Some(Line { name, wanted, unit }) = read(line) else { continue };
@@ -57,7 +59,7 @@ struct Line<'a> {
     unit: Option<&'a str>,
 }
 
-/// `None` for what sets nothing: comments, the lines of the long form, defaults.
+/// `None` for lines that set nothing: comments, the lines of the long form, defaults.
 fn read(line: &str) -> Option<Line<'_>> {
     if line.trim().is_empty() || line.starts_with([' ', '\t', '#']) {
         return None;

@@ -10,7 +10,7 @@ use surface::limits::{PREFLIGHT_FILE_BYTES_MAX, PREFLIGHT_WORDS_MAX};
 
 /// The number of the manager process of a running varnishd.
 ///
-/// A Copal beside it is no candidate, though its manager has the same name: there is nothing to be asked about that.
+/// A Copal that runs on the same machine is not a candidate, though its manager has the same name.
 ///
 /// # Errors
 /// There is none, or there are several.
@@ -28,7 +28,7 @@ struct Candidate {
 }
 
 fn choose(all: &[Candidate]) -> Result<u32, String> {
-    // A worker that has not taken another name yet is the child of one.
+    // A worker that has not changed its name yet is the child of one.
     let is_worker = |one: &Candidate| all.iter().any(|other| other.number == one.parent);
     let (copals, managers): (Vec<&Candidate>, Vec<_>) =
         all.iter().filter(|one| !is_worker(one)).partition(|one| one.is_copal);
@@ -41,26 +41,26 @@ fn choose(all: &[Candidate]) -> Result<u32, String> {
     }
 }
 
-/// What a process is, if it is called varnishd.
+/// Facts about a process that is called varnishd.
 fn varnishd(number: u32) -> Option<Candidate> {
     let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-    // The name stands in parentheses, and may contain some.
+    // The name is in parentheses, and may contain some.
     let (head, tail) = stat.rsplit_once(')')?;
     let name = head.split_once('(')?.1;
     let parent = tail.split_whitespace().nth(1)?.parse().ok()?;
     (name == "varnishd").then(|| Candidate { number, parent, is_copal: is_copal(number) })
 }
 
-/// Whether the file that a process was started from is called copal, whatever link led to it. Without the right to see
-/// that, it is not.
+/// True if the program file of a process is called copal, through any link. False if we may not
+/// read that.
 fn is_copal(number: u32) -> bool {
     let Ok(program) = fs::read_link(format!("/proc/{number}/exe")) else { return false };
-    // The program of a server that was installed anew since has this behind its name.
+    // The program file of a server that was reinstalled since has this suffix.
     let name = program.file_name().unwrap_or_default().as_bytes();
     name.strip_suffix(b" (deleted)").unwrap_or(name) == b"copal"
 }
 
-/// The words behind the program's name.
+/// The words after the program's name.
 ///
 /// # Errors
 /// The process has gone, or has no command line.
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copal_beside_varnish_is_not_what_is_asked_about() {
+    fn copal_next_to_varnish_is_not_examined() {
         let both = [candidate(10, 1, false), candidate(11, 10, false), candidate(20, 1, true)];
         assert_eq!(choose(&both), Ok(10));
         let own = choose(&[candidate(20, 1, true)]).unwrap_err();
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_tells_its_words() {
+    fn command_line_of_a_process_is_read() {
         let own: Vec<_> = std::env::args_os().skip(1).collect();
         let found = words(std::process::id()).unwrap();
         assert_eq!(found.into_iter().map(|word| word.text).collect::<Vec<_>>(), own);

@@ -1,17 +1,17 @@
-//! What was found, and how it is shown: a list by verdict for people, one document for programs.
+//! The report: a list by verdict for people, one document for programs.
 
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use surface::legible;
 
-/// What becomes of a thing.
+/// Verdict on an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verdict {
     /// It works as it is.
     Works,
-    /// It is accepted, and something is different; or it could not be checked.
+    /// It is accepted with a difference; or it could not be checked.
     Changes,
-    /// The daemon would not start, or would not do what is asked for.
+    /// The daemon would not start, or would not do what the setting demands.
     Blocks,
 }
 
@@ -35,7 +35,7 @@ impl Verdict {
     }
 }
 
-/// Where something stands.
+/// Position of an item.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The file, or `command line`.
@@ -50,24 +50,24 @@ impl Place {
     }
 }
 
-/// One thing that was looked at.
+/// One checked item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) verdict: Verdict,
     pub(crate) place: Place,
-    /// What it is and, if it does not just work, why.
+    /// The item and, unless it just works, the reason.
     pub(crate) what: String,
-    /// What to do; empty if nothing is to be done.
+    /// Remedy; empty if none is needed.
     pub(crate) remedy: String,
 }
 
-/// All that was found.
+/// All findings.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     findings: Vec<Finding>,
     /// The files that were read.
     read: Vec<String>,
-    /// What to start in the end, word by word.
+    /// The final command line, word by word.
     pub(crate) command: Vec<String>,
 }
 
@@ -86,13 +86,13 @@ impl Report {
 
     fn add(&mut self, verdict: Verdict, place: &Place, what: String, remedy: String) {
         let finding = Finding { verdict, place: place.clone(), what, remedy };
-        // A file that is named twice is not judged twice.
+        // A file that is named twice is not reported twice.
         if !self.findings.contains(&finding) {
             self.findings.push(finding);
         }
     }
 
-    /// Notes that a file was read.
+    /// Records that a file was read.
     pub(crate) fn note_read(&mut self, file: &str) {
         if !self.read.iter().any(|known| known == file) {
             self.read.push(file.to_owned());
@@ -117,7 +117,7 @@ impl Report {
         self.findings.iter().filter(move |finding| finding.verdict == verdict)
     }
 
-    /// For people; with `problems` without what works.
+    /// Text for people; with `problems` without the working items.
     pub(crate) fn write_text(&self, output: &mut dyn Write, problems: bool) -> io::Result<()> {
         let files: Vec<_> = self.read.iter().map(|file| legible::line(file.as_bytes())).collect();
         if !files.is_empty() {
@@ -139,7 +139,7 @@ impl Report {
             }
         }
         if !self.command.is_empty() {
-            // A word that blocks is no part of the line, so nobody should take it as it is.
+            // A word that blocks is not part of the line, so the line should not be used as it is.
             let is_whole = self.of(Verdict::Blocks).next().is_none();
             let heading = if is_whole { "to start" } else { "to start, without what blocks" };
             writeln!(output, "\n{heading}:\n  {}", legible::line(self.command.join(" ").as_bytes()))?;
@@ -154,7 +154,7 @@ impl Report {
         )
     }
 
-    /// For programs.
+    /// JSON for programs.
     pub(crate) fn write_json(&self, output: &mut dyn Write) -> io::Result<()> {
         let findings = self.findings.iter().map(|finding| {
             json!({

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What is asked for.
+/// Parsed command line.
 #[derive(Debug, Default)]
 pub(crate) struct Request {
     pub(crate) help: bool,
@@ -24,7 +24,7 @@ pub(crate) struct Request {
 /// Parses the command line.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault of the command line.
 pub(crate) fn parse(args: &[OsString]) -> Result<Request, String> {
     let mut request = Request::default();
     let (own, behind) = match args.iter().position(|argument| argument == "--") {
@@ -57,9 +57,14 @@ pub(crate) fn parse(args: &[OsString]) -> Result<Request, String> {
             "params" => request.parameters = Some(value()?.into()),
             "hitch" => request.hitch = Some(value()?.into()),
             "ncsa" => request.ncsa = Some(text(value()?)?),
-            // Paths below it are absolute for the daemon's parsers, wherever the root was named from.
+            // Paths below it are absolute for the daemon's parsers, even if the root is given as a
+            // relative path.
             "root" => request.root = Some(absolute(value()?)?),
-            _ => return Err(format!("invalid option '{option}'")),
+            _ => {
+                let words = surface::program::program("preflight").options().filter_map(|row| row.word);
+                let meant = surface::nearest::did_you_mean(&option, "--", words);
+                return Err(format!("invalid option '{option}'{meant}"));
+            }
         }
     }
     let lines = [request.unit.is_some(), request.environment.is_some(), request.running, request.pid.is_some()];
@@ -75,7 +80,7 @@ fn absolute(path: OsString) -> Result<PathBuf, String> {
 }
 
 impl Request {
-    /// Nothing is named that could be looked at, so what is usual is looked for.
+    /// True if no file or process is named, so the usual places are searched.
     pub(crate) fn names_nothing(&self) -> bool {
         self.unit.is_none()
             && self.environment.is_none()

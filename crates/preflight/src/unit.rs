@@ -1,7 +1,7 @@
-//! A service of systemd: its file, the drop-ins that complete it, and the command line that comes of them.
+//! A systemd service: its file, its drop-ins, and the resulting command line.
 //!
-//! Source: systemd.unit(5), systemd.service(5) "COMMAND LINES", systemd.syntax(7). Of specifiers those are known that do not depend on the
-//! machine.
+//! Source: systemd.unit(5), systemd.service(5) "COMMAND LINES", systemd.syntax(7). Specifiers are
+//! supported if they do not depend on the machine.
 
 use crate::confinement;
 use crate::environment::{self, Reader};
@@ -11,7 +11,7 @@ use crate::words::{self, Dollars, Lined, Variables, Word};
 use std::path::{Path, PathBuf};
 use surface::limits::PREFLIGHT_DROP_INS_MAX;
 
-/// Where systemd looks for units, what goes before first.
+/// Directories of systemd's units; earlier ones have precedence.
 const FOLDERS: &[&str] = &[
     "/etc/systemd/system",
     "/run/systemd/system",
@@ -20,7 +20,8 @@ const FOLDERS: &[&str] = &[
     "/lib/systemd/system",
 ];
 
-/// Settings of `[Service]` that matter to the daemon otherwise than to Varnish: name, what is different, what to do.
+/// Settings of `[Service]` with another effect on the daemon than on Varnish: name, difference,
+/// remedy.
 const DIFFERENT: &[(&str, &str, &str)] =
     &[("LimitMEMLOCK", "nothing is locked in memory, so this limit has no effect", "it may stay; it may go")];
 
@@ -32,7 +33,7 @@ struct Setting {
     line: usize,
 }
 
-/// A unit as systemd sees it.
+/// A unit in systemd's interpretation.
 pub(crate) struct Unit {
     name: String,
     settings: Vec<Setting>,
@@ -46,10 +47,11 @@ pub(crate) fn find(root: &Root, wanted: &str) -> Option<PathBuf> {
     FOLDERS.iter().map(|folder| Path::new(folder).join(wanted)).find(|path| root.has(path))
 }
 
-/// Reads a unit with its drop-ins. Those of the system count only if the unit is one of the system's.
+/// Reads a unit with its drop-ins. Those of the system count only if the unit is one of the
+/// system's.
 ///
 /// # Errors
-/// Why a file can't be read.
+/// The reason why a file cannot be read.
 pub(crate) fn read(root: &Root, path: &Path, report: &mut Report) -> Result<Unit, String> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut unit = Unit { name, settings: Vec::new() };
@@ -57,7 +59,7 @@ pub(crate) fn read(root: &Root, path: &Path, report: &mut Report) -> Result<Unit
     let is_systems = FOLDERS.iter().any(|folder| own == Path::new(folder));
     let folders: Vec<PathBuf> =
         if is_systems { FOLDERS.iter().map(PathBuf::from).collect() } else { vec![own.to_owned()] };
-    // Of drop-ins with the same name the first one counts; then they are read by name.
+    // Of drop-ins with the same name the first one is used; then they are read by name.
     let mut drop_ins: Vec<PathBuf> = Vec::new();
     for folder in &folders {
         for found in root.list(&folder.join(format!("{}.d", unit.name)), ".conf") {
@@ -70,7 +72,8 @@ pub(crate) fn read(root: &Root, path: &Path, report: &mut Report) -> Result<Unit
     if drop_ins.len() > PREFLIGHT_DROP_INS_MAX {
         return Err(format!("{}: more than {PREFLIGHT_DROP_INS_MAX} drop-ins", path.display()));
     }
-    // One that leads to /dev/null is masked, with those of its name in other folders.
+    // A drop-in that leads to /dev/null is masked, together with those of its name in other
+    // folders.
     drop_ins.retain(|file| !root.is_masked(file));
     for file in std::iter::once(path).chain(drop_ins.iter().map(PathBuf::as_path)) {
         let text = root.text(file)?;
@@ -90,7 +93,7 @@ impl Unit {
             let number = index + 1;
             let is_continued = !logical.is_empty();
             let trimmed = line.trim();
-            // Comments between the lines of a setting are no part of it.
+            // Comments between the lines of a setting are not part of it.
             if trimmed.starts_with(['#', ';']) || trimmed.is_empty() && !is_continued {
                 continue;
             }
@@ -124,7 +127,7 @@ impl Unit {
         self.settings.push(Setting { section: section.clone(), key: key.trim().to_owned(), value, line });
     }
 
-    /// The values of a list: an empty one takes back those before it.
+    /// The values of a list: an empty one resets it.
     fn list(&self, key: &str) -> Vec<&Setting> {
         let mut list = Vec::new();
         for setting in self.settings.iter().filter(|setting| setting.section == "Service" && setting.key == key) {
@@ -143,7 +146,7 @@ impl Unit {
         Some((setting.value.text().trim().to_owned(), Place::new(&setting.value.file, setting.line)))
     }
 
-    /// The variables that the unit sets, files of variables last, as systemd does it.
+    /// The variables that the unit sets; files of variables come last, as in systemd.
     pub(crate) fn variables(&self, root: &Root, report: &mut Report) -> Variables {
         let mut variables = Variables::new();
         for setting in self.list("Environment") {
@@ -181,8 +184,9 @@ impl Unit {
         variables
     }
 
-    /// Says when there is more than one command line, which systemd takes of services with `Type=oneshot` only. A drop-in that does not
-    /// take back the unit's own line before it gives another is how this comes about.
+    /// Reports more than one command line, which systemd accepts of services with `Type=oneshot`
+    /// only. The usual cause is a drop-in that does not reset the unit's own line before it sets
+    /// another.
     pub(crate) fn judge_commands(&self, report: &mut Report) {
         let lines = self.list("ExecStart");
         if let [_, .., last] = lines.as_slice() {
@@ -194,10 +198,10 @@ impl Unit {
         }
     }
 
-    /// The program of `ExecStart=` and the words behind it.
+    /// The program of `ExecStart=` and the words after it.
     ///
     /// # Errors
-    /// Why there are none.
+    /// The reason why there are none.
     pub(crate) fn command(&self, variables: &Variables) -> Result<(Word, Vec<Word>), String> {
         let settings = self.list("ExecStart");
         let setting = settings.last().ok_or_else(|| format!("{} has no ExecStart=", self.name))?;
@@ -250,21 +254,21 @@ impl Unit {
         out
     }
 
-    /// All values of a setting, empty ones too.
+    /// All values of a setting, including empty ones.
     fn all(&self, key: &str) -> confinement::Values {
         let of_key = self.settings.iter().filter(|setting| setting.section == "Service" && setting.key == key);
         let value = |setting: &Setting| setting.value.text().trim().to_owned();
         of_key.map(|setting| (value(setting), Place::new(&setting.value.file, setting.line))).collect()
     }
 
-    /// Those behind the last empty one.
+    /// The values after the last empty one.
     fn remaining(&self, key: &str) -> confinement::Values {
         let all = self.all(key);
         let start = all.iter().rposition(|(value, _)| value.is_empty()).map_or(0, |at| at + 1);
         all[start..].to_vec()
     }
 
-    /// Judges the settings beside the command line, of whose words some demand root.
+    /// Judges the settings other than the command line, some of whose words demand root.
     pub(crate) fn judge(&self, words: &[Word], report: &mut Report) {
         for (key, why, remedy) in DIFFERENT {
             if let Some((value, place)) = self.value(key) {
@@ -277,7 +281,7 @@ impl Unit {
                 false => report.works(&place, format!("ExecReload={value}")),
             }
         }
-        // With a + before the program nothing is taken away from it.
+        // With a + before the program it is not restricted.
         let command = self.value("ExecStart").map(|(text, _)| text).unwrap_or_default();
         if command.chars().take_while(|letter| is_prefix(*letter)).any(|letter| letter == '+') {
             return;
@@ -300,12 +304,12 @@ impl Unit {
     }
 }
 
-/// A letter that may stand before the program of `ExecStart=`.
+/// A letter that may precede the program of `ExecStart=`.
 fn is_prefix(letter: char) -> bool {
     matches!(letter, '@' | '-' | ':' | '+' | '!' | '|')
 }
 
-/// Whether the jail is asked for that changes users.
+/// True if a jail that changes users is requested.
 fn has_jail(words: &[Word]) -> bool {
     let texts: Vec<String> = words.iter().map(Word::shown).collect();
     let behind = texts.windows(2).any(|pair| pair[0] == "-j" && pair[1].starts_with("unix"));

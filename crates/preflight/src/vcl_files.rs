@@ -1,4 +1,5 @@
-//! VCL: compiled as the daemon would, with its storages, labels and parameters; every message is a verdict.
+//! VCL: compiled in the way of the daemon, with its storages, labels and parameters; every message
+//! is a verdict.
 
 use crate::files::Root;
 use crate::report::{Place, Report};
@@ -7,7 +8,7 @@ use surface::parameter::Parameters;
 use surface::vmod::VMODS;
 use vcl::{CompileOptions, Diagnostic, ReadFile, Severity, SourceText};
 
-/// What VCL depends on besides its text.
+/// Dependencies of VCL besides its text.
 pub(crate) struct Surroundings<'a> {
     pub(crate) root: &'a Root,
     pub(crate) parameters: &'a Parameters,
@@ -81,7 +82,7 @@ pub(crate) fn judge(file: &str, named_at: &Place, around: &Surroundings<'_>, rep
     }
 }
 
-/// Names the VMODs that are imported and are here; the compiler speaks of the others.
+/// Names the imported VMODs that exist here; the compiler reports the others.
 fn imports(file: &str, text: &[u8], report: &mut Report) {
     for (index, line) in String::from_utf8_lossy(text).lines().enumerate() {
         let Some(rest) = line.trim_start().strip_prefix("import ") else { continue };

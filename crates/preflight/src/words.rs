@@ -1,4 +1,4 @@
-//! Words of command lines, each with the place where it was written.
+//! Words of command lines, each with its place in the source.
 
 use crate::report::Place;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ impl Word {
     }
 }
 
-/// A text of which each letter knows its line.
+/// A text with the line of each letter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lined {
     pub(crate) file: String,
@@ -44,16 +44,18 @@ impl Lined {
 /// Variables, by name.
 pub(crate) type Variables = BTreeMap<String, Lined>;
 
-/// What a dollar sign means.
+/// Meaning of a dollar sign.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dollars {
-    /// What it means to systemd: `${NAME}` within a word, `$NAME` as a word of its own, which is split; `$$` is a dollar sign.
+    /// systemd's: `${NAME}` within a word, `$NAME` as a word of its own, which is split; `$$` is a
+    /// dollar sign.
     Systemd,
-    /// Itself.
+    /// An ordinary character.
     Plain,
 }
 
-/// Splits a text into words as systemd does: at blanks, with quotes and backslashes; then puts variables in their places.
+/// Splits a text into words in systemd's way: at blanks, with quotes and backslashes; then inserts
+/// variables.
 ///
 /// # Errors
 /// A quote that does not end, or too many words.
@@ -185,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_knows_where_it_was_written() {
+    fn words_have_their_source_position() {
         let places: Vec<_> = words("one\ntwo $A ${B} p${B}").into_iter().map(|(_, place)| place).collect();
         assert_eq!(places, ["unit:1", "unit:2", "env:1", "env:2", "env:1", "unit:2"]);
     }

@@ -1,15 +1,17 @@
 //! The type-length-value elements after the addresses of a version 2 header.
 //!
-//! The elements of a header that was read are well-formed ([`ProxyHeader::elements`](crate::ProxyHeader)); in other bytes, a
-//! malformed element counts as absent.
+//! The elements of a header that was read are well-formed
+//! ([`ProxyHeader::elements`](crate::ProxyHeader)); in other bytes, a malformed element counts as
+//! absent.
 
-/// The protocol that the client speaks (ALPN).
+/// The client's protocol (ALPN).
 pub const ALPN: u8 = 0x01;
-/// The name that the client asked for (SNI).
+/// The host name that the client sent (SNI).
 pub const AUTHORITY: u8 = 0x02;
-/// The checksum of the header, computed with zeros in its place.
+/// The checksum of the header, computed with zeros at its own position.
 const CHECKSUM: u8 = 0x03;
-/// What is known about the client's TLS: flags, the result of the check of its certificate, and more elements.
+/// Facts about the client's TLS: flags, the result of the verification of its certificate, and more
+/// elements.
 pub const TLS: u8 = 0x20;
 /// Within the TLS element: the version.
 pub const TLS_VERSION: u8 = 0x21;
@@ -24,12 +26,13 @@ pub const KEY_ALGORITHM: u8 = 0x25;
 
 /// Flag in the first byte of the TLS element: the client came over TLS.
 pub const OVER_TLS: u8 = 0x01;
-/// Flag: the client gave a certificate over this connection.
+/// Flag: the client sent a certificate over this connection.
 pub const CERTIFICATE_ON_CONNECTION: u8 = 0x02;
-/// Flag: the client gave a certificate at least once over the TLS session.
+/// Flag: the client sent a certificate at least once over the TLS session.
 pub const CERTIFICATE_IN_SESSION: u8 = 0x04;
 
-/// Bytes of the TLS element before the elements within it: the flags, and four bytes with the result of the check.
+/// Bytes of the TLS element before the elements within it: the flags, and four bytes with the
+/// result of the verification.
 pub const TLS_HEAD_BYTES: usize = 5;
 
 /// The value of the first element of a type; includes elements within the TLS element.
@@ -86,7 +89,8 @@ fn next_element<'a>(rest: &mut &'a [u8]) -> Result<Option<(u8, &'a [u8])>, &'sta
     }
 }
 
-/// CRC-32C (Castagnoli), bit by bit: at most 4 KiB, once per connection. Source: RFC 9260 appendix A.
+/// CRC-32C (Castagnoli), bit by bit: at most 4 KiB, once per connection. Source: RFC 9260 appendix
+/// A.
 pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ if crc & 1 == 1 { 0x82f6_3b78 } else { 0 })
@@ -115,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_that_lie_about_their_length_are_absent() {
+    fn elements_with_a_wrong_length_are_absent() {
         for elements in [&[ALPN, 0, 3, b'h'][..], &[ALPN, 0], &[TLS, 0, 2, 1, 0], &[TLS, 0, 7, 1, 0, 0, 0, 0, ALPN, 9]]
         {
             assert_eq!(find(elements, ALPN), None, "{elements:?}");

@@ -1,11 +1,11 @@
-//! The PROXY protocol, versions 1 and 2: who the client is when another proxy stands in front. Headers are read and written
-//! here and nowhere else.
+//! The PROXY protocol, versions 1 and 2: the client's address behind another proxy. Headers are
+//! read and written here and nowhere else.
 //!
-//! Pure functions over bytes. The owner of the socket (`net`, the origins of `backend`, the clients of test scripts) fills
-//! the buffer and sends what was written.
+//! Pure functions over bytes. The owner of the socket (`net`, the origins of `backend`, the clients
+//! of test scripts) fills the buffer and sends the written bytes.
 //!
-//! Reading order: `layout`, `read`, `element`, `write`. Source: the PROXY protocol specification, §2.1 (version 1) and §2.2
-//! (version 2).
+//! Reading order: `layout`, `read`, `element`, `write`. Source: the PROXY protocol specification,
+//! §2.1 (version 1) and §2.2 (version 2).
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

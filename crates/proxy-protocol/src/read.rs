@@ -1,7 +1,8 @@
-//! Reads headers.
+//! Parser of headers.
 //!
-//! A parser over the bytes received so far. Addresses that the sender left out or that we can't use are not an error
-//! (`addresses: None`); a malformed header is. Compat: texts as observed in Varnish 7.1.1.
+//! A parser over the bytes received so far. Addresses that the sender left out or that we can't use
+//! are not an error (`addresses: None`); a malformed header is. Compat: texts as observed in
+//! Varnish 7.1.1.
 
 use crate::element;
 use crate::layout::{
@@ -17,9 +18,9 @@ pub struct ProxyHeader {
     pub version: u8,
     /// Client and server address; `None` for LOCAL and unusable families.
     pub addresses: Option<(SocketAddr, SocketAddr)>,
-    /// Why the addresses were ignored, for a `ProxyGarbage` record.
+    /// Reason why the addresses were ignored, for a `ProxyGarbage` record.
     pub ignored: Option<String>,
-    /// LOCAL command (version 2): the sender speaks for itself.
+    /// LOCAL command (version 2): the connection is the sender's own.
     pub local: bool,
     /// The type-length-value elements after the addresses (version 2), well-formed.
     pub elements: Vec<u8>,
@@ -39,7 +40,8 @@ pub enum Parsed {
     },
     /// Not a PROXY header; the text is for `ProxyGarbage`, empty if there is nothing to log.
     Bad(String),
-    /// A version 2 header whose elements are malformed: not to be used, but the log names its addresses.
+    /// A version 2 header whose elements are malformed: not to be used, but the log names its
+    /// addresses.
     BadElements {
         /// Client and server address.
         addresses: (SocketAddr, SocketAddr),
@@ -69,11 +71,12 @@ fn version_1(bytes: &[u8]) -> Parsed {
     if bytes[..shared] != prefix[..shared] {
         return Parsed::Bad(String::new());
     }
-    // A complete line is parsed even if it is too long, to report what is wrong with it; an incomplete one is refused.
+    // A complete line is parsed even if it is too long, to report its fault; an incomplete one is
+    // refused.
     let Some(end) = bytes.iter().take(PROXY_HEADER_2_BYTES_MAX).position(|byte| *byte == b'\n') else {
         return if bytes.len() >= PROXY_HEADER_1_BYTES_MAX { Parsed::Overflow } else { Parsed::Partial };
     };
-    // The specification requires CR LF; a header that ends in a bare LF is a mistake or a trick.
+    // The specification requires CR LF; a header that ends in a bare LF is a mistake or an attack.
     let Some(line) = bytes[..end].strip_suffix(b"\r") else { return Parsed::Bad(String::new()) };
     let Ok(line) = std::str::from_utf8(line) else { return Parsed::Bad(String::new()) };
     let fields: Vec<&str> = line.split(' ').collect();
@@ -206,7 +209,7 @@ mod tests {
         bytes
     }
 
-    /// What is said of a header whose elements are malformed. Its addresses are told too.
+    /// Text about a header whose elements are malformed. It includes its addresses.
     fn refused(bytes: &[u8]) -> String {
         match parse(bytes) {
             Parsed::BadElements { addresses, text } => {
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_headers_say_what_is_wrong() {
+    fn malformed_headers_are_reported_with_the_reason() {
         for (bytes, text) in [
             (&b"PROXY TCP4 1.2.3.4 5.6.7.8 1234\r\n"[..], "PROXY1: Too few fields"),
             (b"PROXY TCP4 1.2.3.4 5.6.7.8 1234 5 6\r\n", "PROXY1: Too many fields"),

@@ -1,4 +1,4 @@
-//! Writes headers, which tell a peer whose request a connection carries.
+//! Writer of headers, which give a peer the client's address of a connection.
 
 use crate::element;
 use crate::layout::{
@@ -20,7 +20,7 @@ pub fn write_version_1_unknown(out: &mut Vec<u8>) {
     out.extend_from_slice(format!("{PREFIX} UNKNOWN\r\n").as_bytes());
 }
 
-/// Writes a version 2 header, with the name that the client asked for (SNI) if there is one.
+/// Writes a version 2 header, with the host name that the client sent (SNI) if there is one.
 pub fn write_version_2(client: SocketAddr, server: SocketAddr, authority: &[u8], out: &mut Vec<u8>) {
     let (client, server) = same_family(client, server);
     out.extend_from_slice(&SIGNATURE);
@@ -50,7 +50,7 @@ pub fn write_version_2(client: SocketAddr, server: SocketAddr, authority: &[u8],
     }
 }
 
-/// Writes a version 2 header that says that we speak for ourselves, as probes do.
+/// Writes a version 2 header for a connection of our own, such as a probe's.
 pub fn write_version_2_local(out: &mut Vec<u8>) {
     out.extend_from_slice(&SIGNATURE);
     out.extend_from_slice(&[COMMAND_LOCAL, FAMILY_UNSPECIFIED, 0, 0]);

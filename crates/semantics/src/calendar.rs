@@ -1,7 +1,7 @@
-//! The Gregorian calendar, and times as text in the formats of strftime(3): for everything that shows one.
+//! The Gregorian calendar, and times as text in the formats of strftime(3).
 //!
-//! Names are those of the C locale; flags, widths and invalid conversions behave as in the GNU C library. HTTP's own dates are
-//! in `date.rs`.
+//! Names are those of the C locale; flags, widths and invalid conversions behave as in the GNU C
+//! library. HTTP's own dates are in `date.rs`.
 
 use message::date::{civil_from_days, days_from_civil};
 use std::fmt::Write;
@@ -35,7 +35,7 @@ const MONTHS: [&str; 12] = [
 pub struct Zone<'a> {
     /// Seconds east of UTC.
     pub offset_seconds: i32,
-    /// What `%Z` writes.
+    /// The text for `%Z`.
     pub name: &'a str,
 }
 
@@ -44,8 +44,8 @@ impl Zone<'_> {
     pub const UTC: Zone<'static> = Zone { offset_seconds: 0, name: "GMT" };
 }
 
-/// Formats the time of `seconds` since 1970 as strftime(3) does. A text longer than `limit_bytes` may be cut short somewhere
-/// beyond that length. An unknown conversion is copied unchanged.
+/// Formats the time of `seconds` since 1970 as strftime(3) does. A text longer than `limit_bytes`
+/// may be cut short somewhere beyond that length. An unknown conversion is copied unchanged.
 #[must_use]
 pub fn strftime(seconds: f64, zone: Zone<'_>, format: &[u8], limit_bytes: usize) -> Vec<u8> {
     Moment::new(seconds, zone).text(format, limit_bytes)
@@ -131,7 +131,8 @@ struct Style {
     width: Option<usize>,
 }
 
-/// Writes the conversion at the start of `spec` and returns its length. An invalid one is copied unchanged.
+/// Writes the conversion at the start of `spec` and returns its length. An invalid one is copied
+/// unchanged.
 fn conversion(moment: &Moment<'_>, spec: &[u8], out: &mut Vec<u8>) -> usize {
     let mut style = Style::default();
     let mut at = 1;

@@ -1,13 +1,14 @@
-//! Whether a response becomes `304 Not Modified`.
+//! The decision between a response and `304 Not Modified`.
 //!
-//! Compat: as observed of Varnish 7.1.1. If-None-Match is taken for a single tag: neither lists nor `*` are understood;
-//! if it is present, If-Modified-Since is ignored. Source: RFC 9110 §13.1.2, §13.1.3.
+//! Compat: as observed of Varnish 7.1.1. If-None-Match is taken for a single tag: neither lists nor
+//! `*` are understood; if it is present, If-Modified-Since is ignored. Source: RFC 9110 §13.1.2,
+//! §13.1.3.
 
 use crate::date::{self, DateForms};
 use message::Message;
 
-/// Whether the conditions of the request turn the (200) response into a 304. `now` is the time of the request,
-/// `object_origin` replaces a missing `Last-Modified`; both in seconds since 1970.
+/// True if the conditions of the request turn the (200) response into a 304. `now` is the time of
+/// the request, `object_origin` replaces a missing `Last-Modified`; both in seconds since 1970.
 #[must_use]
 pub fn not_modified(request: &Message, response: &Message, now: f64, object_origin: f64, forms: DateForms) -> bool {
     if let Some(wanted) = request.get("If-None-Match") {
@@ -32,7 +33,8 @@ fn is_same_weak(a: &[u8], b: &[u8]) -> bool {
     opaque(a) == opaque(b)
 }
 
-/// Parts of a representation may be combined only if the bytes are the same. Source: RFC 9110 §8.8.3.2.
+/// Parts of a representation may be combined only if the bytes are the same. Source: RFC 9110
+/// §8.8.3.2.
 pub(crate) fn is_same_strong(a: &[u8], b: &[u8]) -> bool {
     a == b && !a.starts_with(b"W/")
 }

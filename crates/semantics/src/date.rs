@@ -1,9 +1,10 @@
 //! HTTP dates: written as IMF-fixdate, read in the three forms of RFC 9110 §5.6.7 and in ISO 8601.
 //!
-//! Compat: as observed of Varnish 7.1.1, names are read in their proper case only, the weekday must match the date,
-//! nothing may follow, a leap second is the second before it, and `YYYY-MM-DDTHH:MM:SS` is a date too. With the feature
-//! `http_date_postel`, the day of an IMF-fixdate may have one digit; Varnish tolerates nothing else. Under the policy `rfc` names
-//! are read in any case, the weekday may be wrong, and ISO 8601 is no date.
+//! Compat: as observed of Varnish 7.1.1, names are read in their proper case only, the weekday must
+//! match the date, nothing may follow, a leap second is the second before it, and
+//! `YYYY-MM-DDTHH:MM:SS` is a date too. With the feature `http_date_postel`, the day of an
+//! IMF-fixdate may have one digit; Varnish tolerates nothing else. Under the policy `rfc` names are
+//! read in any case, the weekday may be wrong, and ISO 8601 is not a date.
 
 use crate::calendar::WEEKDAYS;
 use message::date::{civil_from_days, days_from_civil, imf_fixdate};
@@ -17,12 +18,12 @@ const SECONDS_PER_DAY: i64 = 86_400;
 const LAST_SECOND: i64 = 253_402_300_799;
 /// 0000-01-01T00:00:00, the first.
 const FIRST_SECOND: i64 = -62_167_219_200;
-/// Two-digit years from here on belong to the last century. With the fifty-year rule of the RFC the meaning of a date
-/// would depend on when it is read.
+/// Two-digit years from here on belong to the last century. With the fifty-year rule of the RFC the
+/// meaning of a date would depend on when it is read.
 const CENTURY_PIVOT: i64 = 70;
 
-/// Writes the IMF-fixdate of a time, e.g. `Sun, 06 Nov 1994 08:49:37 GMT`. A time out of range is written as the nearest
-/// date in range; fractions of a second are dropped.
+/// Writes the IMF-fixdate of a time, e.g. `Sun, 06 Nov 1994 08:49:37 GMT`. A time out of range is
+/// written as the nearest date in range; fractions of a second are dropped.
 pub fn format(now: f64, out: &mut [u8; 29]) {
     // `as` saturates, and turns NaN into 0.
     let seconds = (now.floor() as i64).clamp(FIRST_SECOND, LAST_SECOND);
@@ -49,7 +50,7 @@ pub fn rfc3339(now: f64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction:03}Z")
 }
 
-/// How strictly dates are read.
+/// Strictness with which dates are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum DateForms {
     /// Only as in the standard.
@@ -57,7 +58,8 @@ pub enum DateForms {
     Exact,
     /// The feature `http_date_postel`: `Sun, 6 Nov 1994 08:49:37 GMT` as well.
     Tolerant,
-    /// The three forms of RFC 9110 §5.6.7 only, with names in any case, and whatever the day of the week.
+    /// The three forms of RFC 9110 §5.6.7 only, with names in any case, and whatever the day of the
+    /// week.
     Rfc,
 }
 
@@ -69,7 +71,8 @@ impl DateForms {
     }
 }
 
-/// Reads a date, in seconds since 1970; `None` when it is not one. The caller removes blanks around it.
+/// Reads a date, in seconds since 1970; `None` if it is not one. The caller removes blanks around
+/// it.
 #[must_use]
 pub fn parse(bytes: &[u8], forms: DateForms) -> Option<f64> {
     let mut reader = Reader { rest: bytes, forms };

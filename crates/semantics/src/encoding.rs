@@ -1,26 +1,27 @@
-//! Content codings: which ones a client accepts, what is worth compressing, and what changes with the coding. Source: RFC 9110 §12.5.3, §8.8.1.
+//! Content codings: the codings a client accepts, the bodies worth compressing, and the fields that
+//! change with the coding. Source: RFC 9110 §12.5.3, §8.8.1.
 
 use crate::list::{members, split_unquoted};
 use message::Message;
 use surface::encoding::{ENCODINGS, Encoding, Encodings};
 
-/// Whether the request's Accept-Encoding admits gzip (or x-gzip), as [`accepts`] reads it.
+/// True if the request's Accept-Encoding admits gzip (or x-gzip), as [`accepts`] reads it.
 #[must_use]
 pub fn accepts_gzip(request: &Message) -> bool {
     accepts(request, Encoding::Gzip)
 }
 
-/// Whether the request's Accept-Encoding names a coding.
+/// True if the request's Accept-Encoding names a coding.
 ///
-/// Compat: as Varnish 7.1.1 reads it for gzip: the coding must be named (`*` does not count), one member with a weight
-/// above 0 is enough, an invalid weight counts as 0.
+/// Compat: as Varnish 7.1.1 reads it for gzip: the coding must be named (`*` does not count), one
+/// member with a weight above 0 is enough, an invalid weight counts as 0.
 #[must_use]
 pub fn accepts(request: &Message, encoding: Encoding) -> bool {
     weights(request).any(|(name, weight)| Encoding::of_name(name) == Some(encoding) && weight.is_none_or(is_positive))
 }
 
-/// The codings of `known` that the request names with a weight above 0, in the order in which it names them: of a
-/// request whose Accept-Encoding is what [`preferred`] said.
+/// The codings of `known` that the request names with a weight above 0, in its order: for a request
+/// whose Accept-Encoding was set from [`preferred`].
 #[must_use]
 pub fn named(request: &Message, known: Encodings) -> Encodings {
     let mut list = Encodings::NONE;
@@ -34,10 +35,11 @@ pub fn named(request: &Message, known: Encodings) -> Encodings {
     list
 }
 
-/// The codings of `known` that the request accepts: those with the greatest weight first, those of equal weight in the
-/// order of `known`. A coding that it names is accepted as it says there, others as it says for `*`; none is accepted
-/// that it wants less than no coding at all (`identity`). Without Accept-Encoding, none is. Of several members for one
-/// coding the one with the greatest weight counts; an invalid weight counts as 0. Source: RFC 9110 §12.5.3.
+/// The codings of `known` that the request accepts: those with the greatest weight first, those of
+/// equal weight in the order of `known`. A named coding has the weight given there, others have
+/// that of `*`; a coding with less weight than no coding at all (`identity`) is not accepted.
+/// Without Accept-Encoding, none is. Of several members for one coding the one with the greatest
+/// weight counts; an invalid weight counts as 0. Source: RFC 9110 §12.5.3.
 #[must_use]
 pub fn preferred(request: &Message, known: Encodings) -> Encodings {
     let (mut others, mut plain) = (0, 0);
@@ -67,7 +69,7 @@ pub fn preferred(request: &Message, known: Encodings) -> Encodings {
     list
 }
 
-/// The members of Accept-Encoding: names, and weights as they are written.
+/// The members of Accept-Encoding: names, and unparsed weights.
 fn weights(request: &Message) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
     request.get_all("Accept-Encoding").flat_map(members).map(|member| {
         let (coding, mut parameters) = split_unquoted(member, b';');
@@ -87,7 +89,7 @@ fn weights(request: &Message) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
 /// The greatest weight, in thousandths.
 const WEIGHT_MAX: u16 = 1000;
 
-/// A weight in thousandths; what is above 0 is 1 at least, and what is no number is 0.
+/// A weight in thousandths; a number above 0 is at least 1, and an invalid number is 0.
 fn thousandths(value: &[u8]) -> u16 {
     if !is_positive(value) {
         return 0;
@@ -140,7 +142,7 @@ const COMPRESSIBLE: &[&str] = &[
     "image/x-icon",
 ];
 
-/// Whether a body of the media type in a Content-Type is likely to become shorter by compression.
+/// True if a body of the media type in a Content-Type is likely to become shorter by compression.
 #[must_use]
 pub fn is_compressible(content_type: &[u8]) -> bool {
     let kind = split_unquoted(content_type, b';').0.trim_ascii().to_ascii_lowercase();
@@ -148,16 +150,25 @@ pub fn is_compressible(content_type: &[u8]) -> bool {
     kind.starts_with(b"text/") || has_suffix || COMPRESSIBLE.iter().any(|known| known.as_bytes() == kind)
 }
 
-/// Whether the stored body of a response may be sent in another coding: nothing in the head stands for its very bytes,
-/// and nobody forbids it. Source: RFC 9110 §7.7 (no-transform), RFC 9530.
+/// True if the stored body of a response may be sent in another coding: no field of the head
+/// describes its exact bytes (RFC 9530), and [`may_be_compressed_by_default`].
 #[must_use]
 pub fn may_be_recoded(response: &Message) -> bool {
     const OF_BYTES: [&str; 5] = ["Content-MD5", "Content-Digest", "Digest", "Repr-Digest", "Content-Range"];
-    let forbids = |member: &[u8]| member.eq_ignore_ascii_case(b"no-transform");
-    !OF_BYTES.iter().any(|name| response.has(name)) && !response.get_all("Cache-Control").flat_map(members).any(forbids)
+    !OF_BYTES.iter().any(|name| response.has(name)) && may_be_compressed_by_default(response)
 }
 
-/// Makes a strong ETag weak: it no longer stands for the same bytes.
+/// True if a response may get a content coding without being asked by name: it is not marked
+/// `no-transform` (RFC 9110 §7.7), and is not an event stream, whose readers wait for each line.
+#[must_use]
+pub fn may_be_compressed_by_default(response: &Message) -> bool {
+    let forbids = |member: &[u8]| member.eq_ignore_ascii_case(b"no-transform");
+    let kind = response.get("Content-Type").map(|value| split_unquoted(value, b';').0.trim_ascii());
+    let is_events = kind.is_some_and(|kind| kind.eq_ignore_ascii_case(b"text/event-stream"));
+    !is_events && !response.get_all("Cache-Control").flat_map(members).any(forbids)
+}
+
+/// Makes a strong ETag weak: it no longer identifies the same bytes.
 pub fn weaken_etag(message: &mut Message) {
     let Some(tag) = message.get("ETag") else { return };
     if tag.is_empty() || tag.starts_with(b"W/") {
@@ -253,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_preferred_reads_back_in_that_order() {
+    fn preferred_encodings_keep_their_order() {
         let known = Encodings::parse("zstd br gzip").unwrap();
         for value in ["gzip, br", "zstd", "br, zstd, gzip", ""] {
             let mut request = Message::new();

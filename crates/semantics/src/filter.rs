@@ -1,12 +1,13 @@
-//! Which headers are copied from one message to the next.
+//! Selection of the headers that are copied from one message to the next.
 //!
-//! The table of known headers is `surface::header`; this applies it, together with the marks that the codec sets on
-//! headers named by the Connection header of the message as received. Source: RFC 9110 §7.6.1, RFC 9111 §3.1.
+//! The table of known headers is `surface::header`; this applies it, together with the marks that
+//! the codec sets on headers named by the Connection header of the message as received. Source: RFC
+//! 9110 §7.6.1, RFC 9111 §3.1.
 
-use message::Message;
+use message::{HeaderLine, Message};
 use surface::header::{CONNECTION_SPECIFIC, DROP_FETCH, DROP_INSERT, DROP_PASS, DROP_STORE_PASS, find};
 
-/// The direction in which a message goes.
+/// The direction in which a message is passed on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
     /// From a client request to a backend request, for a pass.
@@ -15,7 +16,7 @@ pub enum Class {
     Fetch,
     /// From a backend response to an object that is kept.
     InsertStored,
-    /// The same under the policy `rfc`: a field without meaning in this response is kept all the same.
+    /// The same under the policy `rfc`: a field without meaning in this response is kept anyway.
     InsertRfc,
     /// From a backend response to an object that serves one request.
     StorePass,
@@ -36,7 +37,8 @@ impl Class {
     }
 }
 
-/// Appends to `to` the headers of `from` that may go in that direction. The caller sets the start line of `to`.
+/// Appends to `to` the headers of `from` that may be passed on in that direction. The caller sets
+/// the start line of `to`.
 pub fn copy_filtered(from: &Message, to: &mut Message, class: Class) {
     let dropped = class.dropped();
     for header in from.headers() {
@@ -49,8 +51,8 @@ pub fn copy_filtered(from: &Message, to: &mut Message, class: Class) {
         if class == Class::InsertRfc && header.is("Proxy-Authentication-Info") {
             continue;
         }
-        // A header that everyone relies on is kept, even if Connection names it.
-        if header.is_hop() && row.is_none_or(|row| row.dropped & DROP_PASS != 0) {
+        // A header that is essential to HTTP is kept, even if Connection names it.
+        if header.is_hop() && row.is_none_or(|row| row.dropped & DROP_PASS != 0) && !is_mark_of_replay(header, class) {
             continue;
         }
         let line = header.line();
@@ -59,8 +61,14 @@ pub fn copy_filtered(from: &Message, to: &mut Message, class: Class) {
     }
 }
 
-/// Makes `to` the interim response (1xx) that is passed on for `from`. It describes no body, whatever `from` says. Source: RFC
-/// 9110 §8.6 and §15.2, RFC 9112 §6.1.
+/// Early-Data may not be named by Connection: that would hide from the origin that a request may be
+/// a replay. Source: RFC 8470 §5.1.
+fn is_mark_of_replay(header: HeaderLine<'_>, class: Class) -> bool {
+    matches!(class, Class::Pass | Class::Fetch) && header.is("Early-Data")
+}
+
+/// Makes `to` the interim response (1xx) that is passed on for `from`. Fields that describe a body
+/// are left out. Source: RFC 9110 §8.6 and §15.2, RFC 9112 §6.1.
 pub fn copy_interim(from: &Message, to: &mut Message) {
     to.set_protocol(b"HTTP/1.1");
     to.set_status(from.status());
@@ -69,8 +77,8 @@ pub fn copy_interim(from: &Message, to: &mut Message) {
     to.unset("Content-Length");
 }
 
-/// Joins all headers of this name into one, separated by `, `, in the place of the first. Does nothing when there are
-/// fewer than two.
+/// Joins all headers of this name into one, separated by `, `, at the position of the first. Does
+/// nothing if there are fewer than two.
 pub fn collapse(message: &mut Message, name: &str) {
     message.join(name);
 }
@@ -163,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_connection_names_stays_behind_unless_everyone_relies_on_it() {
+    fn fields_named_by_connection_are_removed_except_essential_ones() {
         assert_eq!(kept(Class::Fetch, "x-hop, Host"), ["Host", "AGE", "X-Other"]);
         assert!(!kept(Class::StorePass, "accept-ranges").contains(&"accept-ranges".to_owned()));
         assert_eq!(kept(Class::Fetch, "X-OTHER ,keep-alive,x-hop"), ["Host", "AGE"]);

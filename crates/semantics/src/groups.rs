@@ -1,8 +1,10 @@
-//! Groups of stored responses: what a response belongs to, and what the response to an unsafe request makes invalid.
+//! Groups of stored responses: the groups that a response belongs to, and those that the response
+//! to an unsafe request invalidates.
 //!
-//! Both fields are Lists of Strings; one that is anything else is ignored as a whole, parameters are ignored. A group belongs to an
-//! origin: the same name at another host is another group. The scheme that clients use is not known here, so a host without a port
-//! is the same as with either default port. Source: RFC 9875 §2, §3; RFC 9651 §3.1.
+//! Both fields are Lists of Strings; a field with other members is ignored as a whole, parameters
+//! are ignored. A group belongs to an origin: the same name at another host is another group. The
+//! scheme that clients use is not known here, so a host without a port is the same as with either
+//! default port. Source: RFC 9875 §2, §3; RFC 9651 §3.1.
 
 use message::Message;
 use sfv::{BareItem, List, ListEntry, Parser};
@@ -13,8 +15,8 @@ pub const CACHE_GROUPS: &str = "Cache-Groups";
 /// The field that invalidates groups.
 pub const CACHE_GROUP_INVALIDATION: &str = "Cache-Group-Invalidation";
 
-/// The groups that a field of a response names: the first [`CACHE_GROUPS_MAX`] that are no longer than
-/// [`CACHE_GROUP_CHARACTERS_MAX`]. Case counts.
+/// The groups that a field of a response names: the first [`CACHE_GROUPS_MAX`] that are no longer
+/// than [`CACHE_GROUP_CHARACTERS_MAX`]. Case-sensitive.
 #[must_use]
 pub fn named(response: &Message, field: &str) -> Vec<String> {
     if !response.has(field) {
@@ -33,7 +35,8 @@ pub fn named(response: &Message, field: &str) -> Vec<String> {
     names.into_iter().filter(|name| name.len() <= CACHE_GROUP_CHARACTERS_MAX).take(CACHE_GROUPS_MAX).collect()
 }
 
-/// The origin that a `Host` field means, so that two are equal if their origins are. `None` for what names no host.
+/// The origin of a `Host` field, normalised so that equal origins compare equal. `None` if the
+/// field names no host.
 #[must_use]
 pub fn origin(host: &[u8]) -> Option<Vec<u8>> {
     let host = host.trim_ascii().to_ascii_lowercase();
@@ -76,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_of_strings_is_ignored_as_a_whole() {
+    fn invalid_group_lists_are_ignored_as_a_whole() {
         for value in [
             "a",
             "\"a\", b",

@@ -4,7 +4,7 @@ use crate::list::{members, split_unquoted};
 use message::Message;
 use surface::limits::COMPARED_LANGUAGES_MAX;
 
-/// Whether two members of `Accept-Language` say the same: case and blanks mean nothing there.
+/// True if two members of `Accept-Language` are equivalent: case and blanks have no meaning there.
 #[must_use]
 pub fn is_same(one: &[u8], other: &[u8]) -> bool {
     fn bare(member: &[u8]) -> impl Iterator<Item = u8> {
@@ -13,7 +13,7 @@ pub fn is_same(one: &[u8], other: &[u8]) -> bool {
     bare(one).eq(bare(other))
 }
 
-/// The language that a client would rather have than any other; `None` when there is no single one.
+/// The language that a client prefers to all others; `None` if there is no single one.
 #[must_use]
 pub fn preferred(request: &Message) -> Option<&[u8]> {
     let mut best: Option<&[u8]> = None;
@@ -30,7 +30,7 @@ pub fn preferred(request: &Message) -> Option<&[u8]> {
     best.filter(|range| *range != b"*")
 }
 
-/// The weight in the parameters of a member, 1000 if there is none; `None` when it is unreadable.
+/// The weight in the parameters of a member, 1000 if there is none; `None` if it is unreadable.
 fn thousandths(parameters: &[u8]) -> Option<u16> {
     let parameters = parameters.trim_ascii();
     if parameters.is_empty() {

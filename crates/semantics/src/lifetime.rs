@@ -1,4 +1,4 @@
-//! How long a response may be used.
+//! Lifetimes: the time for which a response may be used.
 //!
 //! ```text
 //!        now−Age        receipt
@@ -7,17 +7,35 @@
 //!         └──────────── fresh ───────────┴── stale ──┴ revalidate ┘
 //! ```
 //!
-//! Under the policy `varnish` everything is as observed of Varnish 7.1.1: a status that is cacheable by default gets
-//! `default_ttl` when the response gives no lifetime, directives like `no-store` count only in VCL, and an unreadable
-//! number is 0. Source: RFC 9111 §4.2, RFC 5861 §3; interoperability tests in `tests/lifetime.rs`.
+//! Under the policy `varnish` everything is as observed of Varnish 7.1.1: a status that is
+//! cacheable by default gets `default_ttl` when the response gives no lifetime, directives like
+//! `no-store` count only in VCL, and an unreadable number is 0. Source: RFC 9111 §4.2, RFC 5861 §3;
+//! interoperability tests in `tests/lifetime.rs`.
 
 use crate::date::{self, DateForms};
 use crate::{HttpPolicy, list};
 use message::Message;
 use std::io::Write;
 
-/// What applies when the response says nothing: the parameters `default_ttl`, `default_grace`, `default_keep` and
-/// `clock_skew`.
+/// Effect of a purge on the variants of an object.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Purge {
+    /// Removes them.
+    Hard,
+    /// Sets new lifetimes, counted from now. Usually shorter ones, but VCL may ask for longer ones
+    /// too.
+    Soft {
+        /// Seconds of freshness left.
+        ttl: f64,
+        /// Seconds; negative = unchanged.
+        grace: f64,
+        /// Seconds; negative = unchanged.
+        keep: f64,
+    },
+}
+
+/// Values for responses without explicit lifetime: the parameters `default_ttl`, `default_grace`,
+/// `default_keep` and `clock_skew`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LifetimeDefaults {
     /// `default_ttl`, seconds.
@@ -26,16 +44,17 @@ pub struct LifetimeDefaults {
     pub grace: f64,
     /// `default_keep`, seconds.
     pub keep: f64,
-    /// `clock_skew`, seconds: how far Date may differ from our clock and still count as the same.
+    /// `clock_skew`, seconds: greatest difference between Date and the local clock that is ignored.
     pub clock_skew: f64,
-    /// Which forms of dates are accepted.
+    /// The accepted forms of dates.
     pub dates: DateForms,
 }
 
-/// How long a response may be used, and what that was derived from. Times are seconds since 1970.
+/// Time for which a response may be used, and the values it was derived from. Times are seconds
+/// since 1970.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Lifetime {
-    /// When the response was made: the time of reception minus `Age`.
+    /// Time at which the response was made: the time of reception minus `Age`.
     pub origin: f64,
     /// Seconds from `origin` for which the response is fresh; negative when it may not be stored.
     pub ttl: f64,
@@ -53,14 +72,15 @@ pub struct Lifetime {
     pub max_age: u64,
 }
 
-/// Whether the old dialects consider a response with this status cacheable: `beresp.cacheable` of 2.1, `obj.cacheable`
-/// of 2.0 and 1.x, and what gets a TTL in 3.0 (which adds 307). Source: RFC 2616 §13.4.
+/// True if the old dialects consider a response with this status cacheable: `beresp.cacheable` of
+/// 2.1, `obj.cacheable` of 2.0 and 1.x, and the statuses that get a TTL in 3.0 (which adds 307).
+/// Source: RFC 2616 §13.4.
 #[must_use]
 pub fn is_cacheable_of_old(status: u16) -> bool {
     matches!(status, 200 | 203 | 300 | 301 | 302 | 404 | 410)
 }
 
-/// Whether a status may be stored when the response itself says nothing.
+/// Conditions under which a status may be stored if the response has no explicit lifetime.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cacheable {
     /// For `default_ttl`.
@@ -78,7 +98,8 @@ fn cacheable(status: u16) -> Cacheable {
     }
 }
 
-/// The lifetime of a storable response received at `now`. Several Cache-Control headers count as one list.
+/// The lifetime of a storable response received at `now`. Several Cache-Control headers count as
+/// one list.
 #[must_use]
 pub fn lifetime(
     policy: HttpPolicy,
@@ -128,8 +149,9 @@ fn varnish(status: u16, response: &Message, now: f64, defaults: &LifetimeDefault
     lifetime
 }
 
-/// The rules of Varnish 3.0 and before: lifetimes count from reception unless `max-age` says otherwise, a response
-/// without one gets `default_ttl` if its status is cacheable, and stale-while-revalidate was unknown.
+/// The rules of Varnish 3.0 and before: lifetimes count from reception unless `max-age` says
+/// otherwise, a response without one gets `default_ttl` if its status is cacheable, and
+/// stale-while-revalidate was unknown.
 fn of_old(has_ttl: bool, response: &Message, now: f64, defaults: &LifetimeDefaults) -> Lifetime {
     let age_seconds = age(response);
     let mut lifetime = Lifetime {
@@ -163,7 +185,8 @@ pub fn lifetime_of_pass(response: &Message, now: f64) -> Lifetime {
     Lifetime { origin: now - age_seconds, ttl: -1.0, age_seconds, ..Lifetime::default() }
 }
 
-/// Expires counts from our clock if the origin's agrees with it, else from the origin's own Date.
+/// Expires counts from the local clock if the origin's agrees with it, else from the origin's own
+/// Date.
 fn from_expires(lifetime: &Lifetime, now: f64, clock_skew: f64) -> f64 {
     let Lifetime { date, expires, .. } = *lifetime;
     if expires < date {
@@ -175,13 +198,14 @@ fn from_expires(lifetime: &Lifetime, now: f64, clock_skew: f64) -> f64 {
     }
 }
 
-/// `s-maxage`, else `max-age`. The first one present decides, even without a value: then there is none.
+/// `s-maxage`, else `max-age`. The first one present decides, even without a value: then there is
+/// none.
 fn max_age(response: &Message) -> Option<u64> {
     let value = directive(response, "s-maxage").or_else(|| directive(response, "max-age"))?;
     value.map(delta_seconds)
 }
 
-/// The value of a Cache-Control directive; the inner `None` when it has none.
+/// The value of a Cache-Control directive; the inner `None` if it has no value.
 fn directive<'a>(response: &'a Message, name: &str) -> Option<Option<&'a [u8]>> {
     response
         .headers()
@@ -197,8 +221,9 @@ fn header_date(response: &Message, name: &str, forms: DateForms) -> f64 {
     response.get(name).and_then(|value| date::parse(value, forms)).unwrap_or(0.0)
 }
 
-/// A number of seconds: digits, optionally with a fraction, which is dropped. An unreadable number is 0, one that is too
-/// large 2^32 − 1. Compat: observed; a `+` is accepted, and so is anything after a comma or blank.
+/// A number of seconds: digits, optionally with a fraction, which is dropped. An unreadable number
+/// is 0, one that is too large 2^32 − 1. Compat: observed; a `+` is accepted, and so is anything
+/// after a comma or blank.
 fn delta_seconds(value: &[u8]) -> u64 {
     let value = value.strip_prefix(b"+").unwrap_or(value);
     let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -214,8 +239,8 @@ fn delta_seconds(value: &[u8]) -> u64 {
     number.iter().fold(0u64, |sum, digit| (sum * 10 + u64::from(digit - b'0')).min(u64::from(u32::MAX)))
 }
 
-/// Appends the payload of the record `TTL RFC …`: ttl, grace, keep, now, origin, date, expires in whole seconds, the
-/// max-age, and whether it is stored.
+/// Appends the payload of the record `TTL RFC …`: ttl, grace, keep, now, origin, date, expires in
+/// whole seconds, the max-age, and the word for cacheable or not.
 pub fn log_ttl_rfc(lifetime: &Lifetime, now: f64, cacheable: bool, out: &mut Vec<u8>) {
     let Lifetime { origin, ttl, grace, keep, date, expires, max_age, .. } = *lifetime;
     out.extend_from_slice(b"RFC ");
@@ -227,7 +252,8 @@ pub fn log_ttl_rfc(lifetime: &Lifetime, now: f64, cacheable: bool, out: &mut Vec
     out.extend_from_slice(if cacheable { b" cacheable" } else { b" uncacheable" });
 }
 
-/// Appends a number as `%.0f` writes it. There are seven in the record of each fetch, and formatting a float is long work.
+/// Appends a number as `%.0f` writes it. There are seven in the record of each fetch, and
+/// formatting a float is slow.
 fn put_whole(value: f64, out: &mut Vec<u8>) {
     let rounded = value.round_ties_even();
     if rounded.abs() < 1e15 && (rounded != 0.0 || value.is_sign_positive()) {

@@ -1,6 +1,7 @@
 //! Comma-separated header values: members, and directives with a value. Source: RFC 9110 §5.6.1.
 
-/// The members of a list, without surrounding blanks. Empty members are left out; commas in quotes do not separate.
+/// The members of a list, without surrounding blanks. Empty members are left out; commas in quotes
+/// do not separate.
 pub fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = value;
     std::iter::from_fn(move || {
@@ -16,8 +17,8 @@ pub fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The value of the first directive with this name in a list, `name` or `name=value`, ignoring case. The inner `None`
-/// when it has no `=`; a value keeps its quotes.
+/// The value of the first directive with this name in a list, `name` or `name=value`, ignoring
+/// case. The inner `None` if it has no `=`; a value keeps its quotes.
 #[must_use]
 pub fn directive<'a>(value: &'a [u8], name: &str) -> Option<Option<&'a [u8]>> {
     members(value).find_map(|member| {

@@ -1,14 +1,14 @@
-//! What a method promises.
+//! Properties of methods.
 
-/// Whether sending a request with this method twice has the same effect as sending it once. An unknown method promises
-/// nothing. Source: RFC 9110 §9.2.2; methods are case-sensitive.
+/// True if sending a request with this method twice has the same effect as sending it once. An
+/// unknown method has no such guarantee. Source: RFC 9110 §9.2.2; methods are case-sensitive.
 #[must_use]
 pub fn is_idempotent(method: &[u8]) -> bool {
     matches!(method, b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"QUERY" | b"PUT" | b"DELETE")
 }
 
-/// Whether a method only asks. What an unknown method does is unknown, so it counts as one that changes something. Source: RFC 9110
-/// §9.2.1 and the registry of methods.
+/// True if a method only reads. The effect of an unknown method is unknown, so it counts as one
+/// that changes something. Source: RFC 9110 §9.2.1 and the registry of methods.
 #[must_use]
 pub fn is_safe(method: &[u8]) -> bool {
     matches!(method, b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"QUERY" | b"PROPFIND" | b"REPORT" | b"SEARCH")

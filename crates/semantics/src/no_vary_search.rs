@@ -1,8 +1,10 @@
-//! `No-Vary-Search`: which parts of a query a response does not depend on.
+//! `No-Vary-Search`: the parts of a query that a response does not depend on.
 //!
-//! A field that is absent, malformed, too long or says what holds anyway makes no [`Rule`]. Two targets are the same under a rule
-//! when their normalised forms are the same bytes. Queries are read as `application/x-www-form-urlencoded`; what their bytes
-//! mean beyond that (UTF-8) is not looked at, which at worst tells more apart. Source: draft-ietf-httpbis-no-vary-search §2 to §5.
+//! A field that is absent, malformed, too long or equal to the default makes no [`Rule`]. Two
+//! targets are the same under a rule if their normalised forms are the same bytes. Queries are read
+//! as `application/x-www-form-urlencoded`; the meaning of their bytes beyond that (UTF-8) is
+//! ignored, which at worst makes equal targets differ. Source: draft-ietf-httpbis-no-vary-search §2
+//! to §5.
 
 use message::Message;
 use sfv::{BareItem, Dictionary, InnerList, ListEntry, Parser};
@@ -11,19 +13,20 @@ use surface::limits::{NO_VARY_SEARCH_BYTES_MAX, NO_VARY_SEARCH_NAMES_MAX, NO_VAR
 /// The name of the field.
 pub const NAME: &str = "No-Vary-Search";
 
-/// What of a query counts. Two rules are equal when they say the same, however they are written.
+/// The significant parts of a query. Two rules are equal if they have the same meaning, in any
+/// spelling.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rule {
     /// Decoded names of parameters, sorted, each once.
     names: Vec<Vec<u8>>,
-    /// Whether only these names count, rather than all but these.
+    /// True if only these names count, rather than all but these.
     counts_named_only: bool,
-    /// Whether the order of different names does not matter.
+    /// True if the order of different names does not matter.
     any_order: bool,
 }
 
 impl Rule {
-    /// The rule that a response states; `None` when all of the query counts.
+    /// The rule in a response; `None` if all of the query counts.
     #[must_use]
     pub fn of(response: &Message) -> Option<Rule> {
         if !response.has(NAME) {
@@ -56,8 +59,9 @@ impl Rule {
         says_something.then_some(rule)
     }
 
-    /// The form of a request target that all targets have which are the same under this rule. `None` when the query is longer than
-    /// [`NO_VARY_SEARCH_QUERY_BYTES_MAX`], or the target has a fragment: such a target is the same as itself only.
+    /// The normal form of a request target, common to all targets that are the same under this
+    /// rule. `None` if the query is longer than [`NO_VARY_SEARCH_QUERY_BYTES_MAX`], or the target
+    /// has a fragment: such a target is the same as itself only.
     #[must_use]
     pub fn normalised(&self, target: &[u8]) -> Option<Vec<u8>> {
         let path = path_of(target);
@@ -84,7 +88,7 @@ impl Rule {
         Some(normalised)
     }
 
-    /// The rule as bytes that no other rule has, for use in a key.
+    /// The rule as unique bytes, for use in a key.
     #[must_use]
     pub fn key(&self) -> Vec<u8> {
         let mut key = vec![u8::from(self.counts_named_only), u8::from(self.any_order)];
@@ -100,7 +104,7 @@ impl Rule {
     }
 }
 
-/// What a request target has before its query.
+/// The part of a request target before its query.
 #[must_use]
 pub fn path_of(target: &[u8]) -> &[u8] {
     &target[..target.iter().position(|&byte| byte == b'?').unwrap_or(target.len())]
@@ -210,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn field_that_is_malformed_or_says_nothing_is_no_rule() {
+    fn malformed_or_empty_field_makes_no_rule() {
         let cases = [
             "",
             "params=()",

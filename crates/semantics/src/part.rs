@@ -1,11 +1,14 @@
-//! Parts of a representation: what a 206 holds, whom it answers, how it is completed, and with what it may be joined.
+//! Parts of a representation: the content of a 206, the requests it answers, its completion, and
+//! the parts it may be joined with.
 //!
-//! A part is believed only if its Content-Range agrees with what was asked and with the length of its body; everything that
-//! contradicts itself is an error, never a shorter body. Two parts are joined only if they have the same strong validator.
-//! Source: RFC 9110 §14.4, §15.3.7, RFC 9111 §3.3, §3.4. Next file: `revalidate.rs`.
+//! A part is accepted only if its Content-Range agrees with the request and with the length of its
+//! body; a contradiction is an error, never a shorter body. Two parts are joined only if they have
+//! the same strong validator. Source: RFC 9110 §14.4, §15.3.7, RFC 9111 §3.3, §3.4. Next file:
+//! `revalidate.rs`.
 
+use crate::byte_range::take_number;
 use crate::list;
-use crate::range::{content_range, take_number};
+use crate::range::content_range;
 use crate::ranges::{Selection, Span, Wanted, asked_single, select, strong_validator};
 use message::Message;
 use surface::limits::PART_JOIN_RATIO_MAX;
@@ -15,12 +18,13 @@ use surface::limits::PART_JOIN_RATIO_MAX;
 pub struct Part {
     /// Its bytes.
     pub span: Span,
-    /// The length of the whole, if that is known; beyond the span.
+    /// The length of the complete representation, if that is known; beyond the span.
     pub total: Option<u64>,
 }
 
 impl Part {
-    /// Reads the value of a Content-Range that names bytes; `None` when it names none, or contradicts itself.
+    /// Reads the value of a Content-Range that names bytes; `None` if it names none, or contradicts
+    /// itself.
     #[must_use]
     pub fn parse(value: &[u8]) -> Option<Part> {
         let (unit, mut rest) = value.split_at_checked(6)?;
@@ -43,8 +47,9 @@ impl Part {
         (span.first <= span.last).then_some(Part { span, total })
     }
 
-    /// The part that a 206 holds, by its head and the length of its body if known. One that was accepted although its body
-    /// is shorter than it says ([`judge`]) ends with its body, and so does the whole if that was the end of it.
+    /// The part in a 206, by its head and the length of its body if known. If one was accepted
+    /// although its body is shorter than announced ([`judge`]), it ends with its body, and so does
+    /// the representation if that was its end.
     #[must_use]
     pub fn of_message(head: &Message, body_bytes: Option<u64>) -> Option<Part> {
         if head.status() != 206 {
@@ -61,7 +66,7 @@ impl Part {
         Some(part)
     }
 
-    /// Whether nothing is missing.
+    /// True if nothing is missing.
     #[must_use]
     pub fn is_whole(self) -> bool {
         self.span.first == 0 && self.total == Some(self.span.bytes())
@@ -72,7 +77,7 @@ impl Part {
         content_range(self.span.first, self.span.last, self.total, out);
     }
 
-    /// What is missing, if one range says that.
+    /// The missing bytes, if one range covers them.
     #[must_use]
     pub fn rest(self) -> Option<Wanted> {
         let total = self.total.filter(|_| !self.is_whole())?;
@@ -83,7 +88,8 @@ impl Part {
         }
     }
 
-    /// Whether the part, stored with that head, holds all that a request asks for. The request is a GET.
+    /// True if the part, stored with that head, contains all bytes that a request asks for. The
+    /// request is a GET.
     #[must_use]
     pub fn suffices(self, request: &Message, head: &Message) -> bool {
         match select(request, head, self.total) {
@@ -93,7 +99,7 @@ impl Part {
         }
     }
 
-    /// How much a part that does not suffice is worth to the fetch for a request, in bytes; `None` when it is no use.
+    /// Value of an insufficient part to the fetch for a request, in bytes; `None` if it is useless.
     #[must_use]
     pub fn helps(self, request: &Message, head: &Message) -> Option<u64> {
         let is_useful = match (range_to_pass_on(request), asked_single(request)) {
@@ -107,8 +113,8 @@ impl Part {
     }
 }
 
-/// The Range that a cache may send to an origin in order to store the answer: a single one. All other requests are answered
-/// from the whole.
+/// The Range that a cache may send to an origin in order to store the answer: a single one. All
+/// other requests are answered from the complete response.
 #[must_use]
 pub fn range_to_pass_on(request: &Message) -> Option<&[u8]> {
     if request.method() != b"GET" {
@@ -117,22 +123,22 @@ pub fn range_to_pass_on(request: &Message) -> Option<&[u8]> {
     asked_single(request).and_then(|_| request.get("Range"))
 }
 
-/// What a response to a request with or without Range is.
+/// The kind of a response to a request with or without Range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Received {
     /// No part.
     Whole,
     /// This part.
     Part(Part),
-    /// Parts that only whoever asked for them can read: several, or of another unit than bytes.
+    /// Parts that only the requesting client can read: several, or of another unit than bytes.
     Foreign,
 }
 
-/// Checks what an origin answers. `length` is that of the body, if known. `is_lenient`: also believe a part that is not the one
-/// asked for, or shorter than it says.
+/// Checks the response of an origin. `length` is that of the body, if known. `is_lenient`: also
+/// accept a part that is not the requested one, or shorter than announced.
 ///
 /// # Errors
-/// The text for the `Error` record: the response is not what it says, and must not be used.
+/// The text for the `Error` record: the response contradicts its head, and must not be used.
 pub fn judge(bereq: &Message, response: &Message, length: Option<u64>, is_lenient: bool) -> Result<Received, String> {
     if response.status() != 206 {
         return Ok(Received::Whole);
@@ -191,19 +197,19 @@ fn is_multipart(response: &Message) -> bool {
     })
 }
 
-/// How a stored part and a new one become one body.
+/// The way in which a stored part and a new one become one body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Joint {
-    /// What they are together.
+    /// The part that they form together.
     pub part: Part,
-    /// So many bytes of the stored body come first; then the new body follows, whole.
+    /// Number of bytes of the stored body that come first; then the complete new body follows.
     pub before_bytes: u64,
     /// From here on, the stored body follows; `None` = no more of it.
     pub after_offset: Option<u64>,
 }
 
-/// Whether the two responses are parts of the same version, and what the new one says of its coding, if it says anything, is true of the
-/// stored one. Source: RFC 9111 §3.4, RFC 9110 §15.3.7.
+/// True if the two responses are parts of the same version, and the coding of the new one, if it
+/// names one, is that of the stored one. Source: RFC 9111 §3.4, RFC 9110 §15.3.7.
 #[must_use]
 pub fn is_same_version(stored: &Message, new: &Message) -> bool {
     let coding = |message: &Message| message.get("Content-Encoding").map(<[u8]>::to_ascii_lowercase);
@@ -211,9 +217,10 @@ pub fn is_same_version(stored: &Message, new: &Message) -> bool {
         && coding(new).is_none_or(|named| coding(stored) == Some(named))
 }
 
-/// Joins a new part with a stored one of the same version; `None` if they leave a gap, contradict each other, or it is not worth
-/// while: unless the whole comes of it, no more than [`PART_JOIN_RATIO_MAX`] times the new bytes are copied, so that many small
-/// parts don't cost the square of their number.
+/// Joins a new part with a stored one of the same version; `None` if they leave a gap, contradict
+/// each other, or it is not worthwhile: unless the result is complete, at most
+/// [`PART_JOIN_RATIO_MAX`] times the new bytes are copied, so that the cost of many small parts is
+/// not quadratic in their number.
 #[must_use]
 pub fn join(stored: Part, new: Part) -> Option<Joint> {
     let total = match (stored.total, new.total) {
@@ -237,15 +244,15 @@ pub fn join(stored: Part, new: Part) -> Option<Joint> {
     (is_cheap || joint.part.is_whole()).then_some(joint)
 }
 
-/// Makes a 206 that holds the whole the 200 that it stands for.
+/// Makes a 206 that holds the whole representation the 200 that it represents.
 pub fn complete(response: &mut Message) {
     response.unset("Content-Range");
     response.set_status(200);
     response.set_reason(crate::reason::phrase(200).as_bytes());
 }
 
-/// Makes the new response the head of the joined body: fields that only the stored one has are kept, all others are the new
-/// one's. Source: RFC 9111 §3.4.
+/// Makes the new response the head of the joined body: fields that only the stored one has are
+/// kept, all others are the new one's. Source: RFC 9111 §3.4.
 pub fn merge(stored: &Message, new: &mut Message, part: Part) {
     crate::revalidate::merge(stored, new);
     if part.is_whole() {

@@ -1,4 +1,4 @@
-//! Which rules decide what may be stored and for how long.
+//! Selection of the rules for storing and lifetimes.
 
 /// The choice made by the parameter `http_policy`, or by an old dialect of VCL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -10,7 +10,8 @@ pub enum HttpPolicy {
     Rfc,
     /// The rules of Varnish 3.0, which VCL of that time relies on; the parameter cannot select it.
     Varnish3,
-    /// The rules of Varnish 1 and 2: a status says whether a response is cacheable, not for how long.
+    /// The rules of Varnish 1 and 2: the status decides if a response is cacheable, not for which
+    /// time.
     Varnish2,
 }
 

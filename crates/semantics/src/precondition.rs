@@ -1,7 +1,8 @@
-//! A client's conditions, judged for a stored response as RFC 9110 §13 and RFC 9111 §4.3.2 say.
+//! A client's conditions, evaluated for a stored response according to RFC 9110 §13 and RFC 9111
+//! §4.3.2.
 //!
-//! The conditions of the policy `varnish` are in `conditional`. If-Match and If-Unmodified-Since are for origins: a cache does not judge
-//! them.
+//! The conditions of the policy `varnish` are in `conditional`. If-Match and If-Unmodified-Since
+//! are for origins: a cache does not evaluate them.
 
 use crate::date::{self, DateForms};
 use message::Message;
@@ -10,8 +11,8 @@ use message::Message;
 pub const OF_BODY: [&str; 6] =
     ["Content-Encoding", "Content-Language", "Content-Length", "Content-Range", "Content-Type", "Accept-Ranges"];
 
-/// Whether the client already has the response, so that a 304 answers it. Without a `Last-Modified` the response counts as modified at
-/// its `Date`, else at `received` (seconds since 1970).
+/// True if the client already has the response, so that a 304 answers it. Without a `Last-Modified`
+/// the response counts as modified at its `Date`, else at `received` (seconds since 1970).
 #[must_use]
 pub fn not_modified(request: &Message, response: &Message, received: f64, forms: DateForms) -> bool {
     if !matches!(request.method(), b"GET" | b"HEAD") || !matches!(response.status() % 1000, 200 | 203 | 206) {
@@ -36,12 +37,13 @@ fn opaque(tag: &[u8]) -> &[u8] {
     tag.strip_prefix(b"W/").unwrap_or(tag)
 }
 
-/// Whether a list of tags names a stored one, compared weakly; `*` names all that is stored.
+/// True if a list of tags names a stored one, compared weakly; `*` matches every stored response.
 fn names(list: &[u8], stored: Option<&[u8]>) -> bool {
     list.trim_ascii() == b"*" || stored.is_some_and(|stored| tags(list).any(|tag| opaque(tag) == stored))
 }
 
-/// The tags of a list. Commas within the quotes of a tag belong to it; nothing escapes there. A tag without quotes ends at the next comma.
+/// The tags of a list. Commas within the quotes of a tag belong to it; nothing escapes there. A tag
+/// without quotes ends at the next comma.
 fn tags(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = list;
     std::iter::from_fn(move || {

@@ -1,17 +1,20 @@
 //! Range requests, and backends that answer them.
 //!
-//! Compat: only a single range is served; an unreadable one is answered with 416. Observed of Varnish 7.1.1, texts
-//! included. `ranges.rs` and `part.rs` are the reading of RFC 9110. Source: RFC 9110 §14.
+//! Compat: only a single range is served; an unreadable one is answered with 416. Observed of
+//! Varnish 7.1.1, texts included. `ranges.rs` and `part.rs` are the reading of RFC 9110. Source:
+//! RFC 9110 §14.
 
+use crate::byte_range::{Span, Wanted, single, take_number};
 use crate::conditional::is_same_strong;
 use crate::date::{self, DateForms};
 use message::Message;
 use std::io::Write;
 
-/// How much later than Date a Last-Modified may be and still serve as a validator for If-Range, in seconds.
+/// Maximum time, in seconds, by which a Last-Modified may be later than Date and still serve as a
+/// validator for If-Range.
 const LAST_MODIFIED_SLACK: f64 = 60.0;
 
-/// What a Range header leads to.
+/// The result of a Range header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RangeResult {
     /// Serve the whole body.
@@ -27,8 +30,8 @@ pub enum RangeResult {
     Unsatisfiable(&'static str),
 }
 
-/// Decides on the Range header of a GET whose response is a 200. `length` is that of the body, if known; `if_range` is
-/// the value of If-Range.
+/// Evaluates the Range header of a GET whose response is a 200. `length` is that of the body, if
+/// known; `if_range` is the value of If-Range.
 #[must_use]
 pub fn resolve(
     range: &[u8],
@@ -40,23 +43,18 @@ pub fn resolve(
     if if_range.is_some_and(|validator| !still_holds(validator, response, forms)) {
         return RangeResult::Whole;
     }
-    let wanted = match Wanted::parse(range) {
+    let wanted = match single(range) {
         Ok(wanted) => wanted,
         Err(reason) => return RangeResult::Unsatisfiable(reason),
     };
     let Some(length) = length else { return RangeResult::Whole };
-    let (first, last) = match wanted {
-        Wanted::From(first) => (first, u64::MAX),
-        Wanted::FromTo(first, last) => (first, last),
-        Wanted::Suffix(bytes) => (length.saturating_sub(bytes), u64::MAX),
-    };
-    if first >= length {
-        return RangeResult::Unsatisfiable("low range beyond object");
+    match wanted.within(Some(length)) {
+        Some(Span { first, last }) => RangeResult::Part { first, last },
+        None => RangeResult::Unsatisfiable("low range beyond object"),
     }
-    RangeResult::Part { first, last: last.min(length - 1) }
 }
 
-/// Whether the response is still the one that If-Range refers to. Source: RFC 9110 §13.1.5.
+/// True if the response is still the one that If-Range refers to. Source: RFC 9110 §13.1.5.
 fn still_holds(validator: &[u8], response: &Message, forms: DateForms) -> bool {
     match validator {
         [b'"', ..] => response.get("ETag").is_some_and(|tag| is_same_strong(validator, tag)),
@@ -72,60 +70,6 @@ fn still_holds(validator: &[u8], response: &Message, forms: DateForms) -> bool {
     }
 }
 
-/// A range as requested, before the length is known.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Wanted {
-    From(u64),
-    FromTo(u64, u64),
-    Suffix(u64),
-}
-
-impl Wanted {
-    fn parse(range: &[u8]) -> Result<Self, &'static str> {
-        let Some(equals) = range.iter().position(|&byte| byte == b'=') else { return Err("Missing '='") };
-        if !range[..equals].eq_ignore_ascii_case(b"bytes") {
-            return Err("Not Bytes");
-        }
-        let mut rest = &range[equals + 1..];
-        // A number that does not fit lies beyond the end of every object. Compat: Varnish answers 416. Source: RFC 9110
-        // §14.1.1.
-        let first = take_number(&mut rest).unwrap_or(Some(u64::MAX));
-        rest = rest.strip_prefix(b"-").ok_or("Missing hyphen")?;
-        let last = take_number(&mut rest).unwrap_or(Some(u64::MAX));
-        if !rest.is_empty() {
-            return Err("Trailing stuff");
-        }
-        match (first, last) {
-            (None, None) => Err("Neither high nor low"),
-            (None, Some(0)) => Err("No low, high is zero"),
-            (None, Some(bytes)) => Ok(Wanted::Suffix(bytes)),
-            (Some(first), None) => Ok(Wanted::From(first)),
-            (Some(first), Some(last)) if last < first => Err("high smaller than low"),
-            (Some(first), Some(last)) => Ok(Wanted::FromTo(first, last)),
-        }
-    }
-}
-
-/// A number of 2^63 or more.
-pub(crate) struct TooBig;
-
-/// Cuts off a number; `None` when there are no digits. Numbers are less than 2^63; the digits of a larger one are cut
-/// off too.
-pub(crate) fn take_number(rest: &mut &[u8]) -> Result<Option<u64>, TooBig> {
-    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let (number, tail) = rest.split_at(digits);
-    *rest = tail;
-    if number.is_empty() {
-        return Ok(None);
-    }
-    number
-        .iter()
-        .try_fold(0u64, |sum, digit| sum.checked_mul(10)?.checked_add(u64::from(digit - b'0')))
-        .filter(|&number| number <= i64::MAX as u64)
-        .map(Some)
-        .ok_or(TooBig)
-}
-
 /// Appends the value of `Content-Range` for a part, `bytes a-b/length` (`*` when unknown).
 pub fn content_range(first: u64, last: u64, length: Option<u64>, out: &mut Vec<u8>) {
     // Writing to a Vec cannot fail.
@@ -135,8 +79,8 @@ pub fn content_range(first: u64, last: u64, length: Option<u64>, out: &mut Vec<u
     };
 }
 
-/// Appends the value of `Content-Range` of a 416, `bytes */length`. Appends nothing when the length is unknown: the
-/// header is then left out.
+/// Appends the value of `Content-Range` of a 416, `bytes */length`. Appends nothing when the length
+/// is unknown: the header is then left out.
 pub fn content_range_unsatisfied(length: Option<u64>, out: &mut Vec<u8>) {
     if let Some(length) = length {
         let _ = write!(out, "bytes */{length}");
@@ -173,13 +117,14 @@ impl Sent {
     }
 }
 
-/// Checks a backend's response against the range that was requested: a part that is not the requested one, or not as
-/// long as it claims, would otherwise reach clients as if it were. `length` is that of the response body, if known.
+/// Checks a backend's response against the range that was requested: otherwise a part that is not
+/// the requested one, or not as long as it claims, would reach clients as if it were. `length` is
+/// that of the response body, if known.
 ///
 /// # Errors
 /// The text for the `Error` record; the response must not be used.
 pub fn check_backend(bereq: &Message, response: &Message, length: Option<u64>) -> Result<(), String> {
-    let wanted = match bereq.get("Range").map(Wanted::parse) {
+    let wanted = match bereq.get("Range").map(single) {
         None => None,
         Some(Ok(wanted)) => Some(wanted),
         Some(Err(reason)) => return Err(format!("Invalid range header ({reason})")),

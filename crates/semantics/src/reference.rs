@@ -1,13 +1,15 @@
-//! What a `Location` or `Content-Location` refers to, if that is a resource of the same origin.
+//! The resource of the same origin that a `Location` or `Content-Location` refers to, if any.
 //!
-//! Only as much of RFC 3986 §5 as decides what else a successful request has changed (RFC 9111 §4.4). The scheme that clients use is not
-//! known here, so both http and https count as ours, each with its default port.
+//! Only the part of RFC 3986 §5 needed to find the other resources that a successful request has
+//! changed (RFC 9111 §4.4). The scheme that clients use is not known here, so both http and https
+//! count as the same origin, each with its default port.
 
-/// Longest reference that is looked at, in bytes.
+/// Longest reference that is read, in bytes.
 pub const REFERENCE_BYTES_MAX: usize = 8 << 10;
 
-/// The request target that a reference means, without its fragment, for a request to `host` (the `Host` field) with the target `base`.
-/// `None` when it is of another origin, or is no reference to a resource.
+/// The request target that a reference denotes, without its fragment, for a request to `host` (the
+/// `Host` field) with the target `base`. `None` if it is of another origin, or does not refer to a
+/// resource.
 #[must_use]
 pub fn target(reference: &[u8], host: &[u8], base: &[u8]) -> Option<Vec<u8>> {
     let reference = reference.trim_ascii();
@@ -39,12 +41,12 @@ pub fn target(reference: &[u8], host: &[u8], base: &[u8]) -> Option<Vec<u8>> {
     Some(straightened(&joined))
 }
 
-/// What stands before the first of these bytes.
+/// The text before the first of these bytes.
 fn before<'a>(text: &'a [u8], stops: &[u8]) -> &'a [u8] {
     &text[..text.iter().position(|byte| stops.contains(byte)).unwrap_or(text.len())]
 }
 
-/// The scheme and what follows its colon.
+/// The scheme, and the text after its colon.
 fn scheme_of(reference: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = reference.iter().position(|byte| matches!(byte, b':' | b'/' | b'?'))?;
     let (scheme, rest) = reference.split_at(at);

@@ -1,14 +1,17 @@
-//! Asking an origin whether a stored response still holds, and what its answer changes. Source: RFC 9111 §4.3.
+//! Validation of a stored response with the origin, and the changes that its answer makes. Source:
+//! RFC 9111 §4.3.
 
 use message::Message;
 
-/// Whether a stored response has what a conditional request needs. Compat: only a 200 is revalidated.
+/// True if a stored response has the fields that a conditional request needs. Compat: only a 200 is
+/// revalidated.
 #[must_use]
 pub fn is_possible(stored: &Message) -> bool {
     stored.status() == 200 && (stored.has("ETag") || stored.has("Last-Modified"))
 }
 
-/// Makes a backend request conditional: `If-Modified-Since` from `Last-Modified`, `If-None-Match` from `ETag`.
+/// Makes a backend request conditional: `If-Modified-Since` from `Last-Modified`, `If-None-Match`
+/// from `ETag`.
 pub fn conditions(stored: &Message, bereq: &mut Message) {
     for (from, to) in [("Last-Modified", "If-Modified-Since"), ("ETag", "If-None-Match")] {
         if let Some(value) = stored.get(from) {
@@ -17,8 +20,8 @@ pub fn conditions(stored: &Message, bereq: &mut Message) {
     }
 }
 
-/// Whether a 304 is about a stored response: the tag that it names, if it names one, is that of the response, and without tags so is the
-/// date. Source: RFC 9111 §4.3.4.
+/// True if a 304 applies to a stored response: its tag, if it has one, is that of the response, and
+/// without tags so is the date. Source: RFC 9111 §4.3.4.
 #[must_use]
 pub fn is_about(stored: &Message, response_304: &Message) -> bool {
     let opaque = |tag: &'_ [u8]| -> Vec<u8> { tag.strip_prefix(b"W/").unwrap_or(tag).to_vec() };
@@ -33,21 +36,24 @@ pub fn is_about(stored: &Message, response_304: &Message) -> bool {
     }
 }
 
-/// For how many seconds after its time to live a stored response may be served when the origin answers with an error. Source: RFC 5861 §4.
+/// Time, in seconds after its time to live, for which a stored response may be served when the
+/// origin answers with an error. Source: RFC 5861 §4.
 #[must_use]
 pub fn stale_if_error(stored: &Message) -> Option<f64> {
     let of = |name| stored.get_all(name).find_map(|value| crate::list::directive(value, "stale-if-error"));
-    of("CDN-Cache-Control").or_else(|| of("Cache-Control")).flatten().and_then(crate::wishes::seconds)
+    of("CDN-Cache-Control").or_else(|| of("Cache-Control")).flatten().and_then(crate::request_directives::seconds)
 }
 
-/// Whether a status may be answered with a stale response that says `stale-if-error`. Source: RFC 5861 §4.
+/// True if a status may be answered with a stale response that has `stale-if-error`. Source: RFC
+/// 5861 §4.
 #[must_use]
 pub fn is_error(status: u16) -> bool {
     matches!(status, 500 | 502 | 503 | 504)
 }
 
-/// Turns a 304 into the response that it stands for: start line and every header it does not mention come from the
-/// stored response. The coding and the length are those of the stored body, whatever the 304 says.
+/// Turns a 304 into the response that it confirms: start line and every header it does not mention
+/// come from the stored response. The coding and the length are those of the stored body,
+/// regardless of the 304.
 pub fn merge(stored: &Message, response_304: &mut Message) {
     response_304.unset("Content-Encoding");
     response_304.unset("Content-Length");

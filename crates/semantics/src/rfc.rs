@@ -1,47 +1,56 @@
-//! RFC 9111: may a response be stored by a shared cache, how long is it fresh, and what binds its reuse.
+//! RFC 9111 for a shared cache: permission to store a response, its freshness, and the conditions
+//! of its reuse.
 //!
-//! [`judge`] is given a final response to a GET and says everything at once, before VCL runs: VCL has the last word. What it is
-//! not: request directives and the use of what is stored are judged at lookup.
+//! [`judge`] is given a final response to a GET and returns its complete cacheability, before VCL
+//! runs: VCL can override it. Not included: request directives and the use of stored responses are
+//! judged at lookup.
 //!
 //! ```text
-//!        origin = requested − Age, or Date          received
-//!  ────────┴───────────────────────────────────────────┴─────┬──────────────┬──────────────┬──→ time
-//!                                              origin + ttl ─┘  + grace ────┘  + keep ─────┘
-//!                          fresh ────────────────────────────┤ stale while  ┤ validated, or used if the
-//!                                                               revalidated    origin fails
+//!   origin = requested − Age, or Date       received
+//!  ───┴───────────────────────────────────────┴─────┬──────────────┬──────────────┬──→ time
+//!                                     origin + ttl ─┘  + grace ────┘  + keep ─────┘
+//!                 fresh ────────────────────────────┤ stale while  ┤ validated, or used
+//!                                                      revalidated    if the origin fails
 //! ```
 //!
-//! *Invariants:* every number of a judgement is finite and not negative, whatever came; what cannot be understood makes a
-//! response stale, never fresh. Source: RFC 9111 §3, §4.2; RFC 5861; RFC 9213. Reading order: `age`, `directives`, `targeted`.
+//! *Invariants:* every number of a result is finite and not negative, for any input; an
+//! unreadable field makes a response stale, never fresh. Source: RFC 9111 §3, §4.2; RFC 5861; RFC
+//! 9213. Reading order: `age`, `directives`, `targeted`, `sharing`, `unkeyed`.
 
 mod age;
 pub mod directives;
+mod sharing;
 mod targeted;
+mod unkeyed;
 
 pub use age::Times;
 pub use directives::FieldNames;
+pub use sharing::Sharing;
+pub use unkeyed::{Unkeyed, unkeyed};
 
 use crate::date::{self, DateForms};
 use crate::lifetime::Lifetime;
 use directives::{Directives, Scope};
 use message::Message;
 
-/// A tenth of its age when it was sent is what a response without a lifetime gets, if it says when it was last changed.
-/// Source: RFC 9111 §4.2.2.
+/// Heuristic freshness of a response without explicit lifetime: this part of its age when it was
+/// sent, if it has a date of last modification. Source: RFC 9111 §4.2.2.
 const HEURISTIC_FRACTION: f64 = 0.1;
 
-/// What an operator can choose about storing.
+/// The operator's settings for storing.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a> {
-    /// Seconds for which a stale response is kept for validation, and for an origin that fails.
+    /// Time, in seconds, for which a stale response is kept for validation, and for an origin that
+    /// fails.
     pub keep: f64,
-    /// Names of the fields that replace Cache-Control, the most important first, separated by commas.
+    /// Names of the fields that replace Cache-Control, the most important first, separated by
+    /// commas.
     pub targets: &'a str,
     /// Responses with Set-Cookie may be stored.
     pub stores_set_cookie: bool,
 }
 
-/// Why a response must not be stored, or is not worth it.
+/// The reason why a response must not be stored, or is not worth it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Refusal {
     /// `no-store`.
@@ -50,44 +59,58 @@ pub enum Refusal {
     Private,
     /// `must-understand`, and the status is none of RFC 9110's.
     NotUnderstood,
-    /// The request had Authorization, and nothing in the response permits sharing.
+    /// The request had Authorization, and no directive of the response permits sharing.
     Authorization,
-    /// It sets a cookie, and the operator does not want such responses stored.
+    /// It sets a cookie, and the operator does not permit storing such responses.
     SetCookie,
-    /// It has neither a lifetime nor a status for which one may be guessed.
+    /// It has neither a lifetime nor a status with heuristic freshness.
     NotCacheable,
-    /// It is stale from the start, cannot be validated, and nothing allows its use when it is stale.
+    /// It is stale on arrival, cannot be validated, and no directive allows its use when it is
+    /// stale.
     Useless,
-    /// VCL had the origin asked with HEAD, so the response has no content for those who ask with GET. Not found by [`judge`].
+    /// It sets a cookie, and its lifetime is not its own.
+    ResponseCookie,
+    /// The request had a Cookie, and the response's lifetime is not its own.
+    RequestCookie,
+    /// `no-cache`, and a lifetime that is not its own would let it be used without validation.
+    NoCache,
+    /// It depends on a property of the request that is neither in the key nor in Vary. Found by
+    /// [`unkeyed`].
+    Unkeyed,
+    /// VCL made the fetch a HEAD, so the response has no content for clients that send GET. Not
+    /// found by [`judge`].
     NoContent,
 }
 
 impl Refusal {
-    /// Whether the response would be stored if it only had a lifetime.
+    /// True if the response would be stored if it only had a lifetime.
     #[must_use]
-    pub fn is_for_want_of_lifetime(self) -> bool {
+    pub fn is_for_lack_of_lifetime(self) -> bool {
         matches!(self, Refusal::NotCacheable | Refusal::Useless)
     }
 }
 
-/// What RFC 9111 says about a response.
+/// The cacheability of a response under RFC 9111.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Judgement {
-    /// How long it may be used, also if it is refused.
+pub struct Cacheability {
+    /// Time for which it may be used, also if it is refused.
     pub lifetime: Lifetime,
-    /// Why it must not be stored.
+    /// The reason why it must not be stored.
     pub refusal: Option<Refusal>,
     /// It must be validated before every use (`no-cache`).
     pub must_validate: bool,
     /// It must never be served stale, not even if the origin fails.
     pub never_stale: bool,
-    /// Fields for the client that asked only (`private` and `no-cache` with names).
+    /// Fields for the requesting client only (`private` and `no-cache` with names).
     pub unshared: FieldNames,
+    /// Facts that decide about a lifetime that is not the response's own. The request's Cookie is
+    /// not among them yet.
+    pub sharing: Sharing,
 }
 
 /// Judges a response with a final status. Source: RFC 9111 §3, §4.2.
 #[must_use]
-pub fn judge(response: &Message, is_authorized: bool, times: Times, settings: &Settings<'_>) -> Judgement {
+pub fn judge(response: &Message, is_authorized: bool, times: Times, settings: &Settings<'_>) -> Cacheability {
     let targeted = targeted::directives(response, settings.targets);
     let is_targeted = targeted.is_some();
     let directives = targeted.unwrap_or_else(|| Directives::of_cache_control(response));
@@ -103,7 +126,8 @@ pub fn judge(response: &Message, is_authorized: bool, times: Times, settings: &S
 
     let must_validate = matches!(directives.no_cache, Scope::Whole);
     let allows_stale = directives.stale_while_revalidate.is_some() || directives.stale_if_error.is_some();
-    // What s-maxage says about staleness is implied; a response that also says for how long it may be used stale means that.
+    // s-maxage forbids stale use only implicitly; an explicit time of stale use in the same
+    // response overrides that.
     let never_stale = must_validate
         || directives.must_revalidate
         || directives.proxy_revalidate
@@ -119,18 +143,19 @@ pub fn judge(response: &Message, is_authorized: bool, times: Times, settings: &S
         expires: expires.and_then(|expires| expires.0).unwrap_or(0.0),
         max_age: directives.max_age_for_log(),
     };
-    // What is stale when it arrives is kept from now on: the past does not help.
+    // A response that is stale on arrival is kept from now on: time in the past would be useless.
     let stale_for = times.received - origin - lifetime.ttl - lifetime.grace;
     lifetime.keep += stale_for.max(0.0);
 
     let is_useful = stale_for < 0.0 || seconds(directives.stale_if_error) > 0.0 || has_validator(response);
     let refusal = refusal(response, &directives, is_authorized, explicit.is_some() || may_guess, settings)
         .or((!is_useful).then_some(Refusal::Useless));
-    Judgement { lifetime, refusal, must_validate, never_stale, unshared: directives.into_names() }
+    let sharing = Sharing::of(response, &directives, is_targeted, explicit, is_authorized);
+    Cacheability { lifetime, refusal, must_validate, never_stale, unshared: directives.into_names(), sharing }
 }
 
-/// Whether a POST's response is also the answer to a later GET: it has an explicit lifetime, and `Content-Location` names the
-/// request's own target. Source: RFC 9110 §9.3.3.
+/// True if a POST's response is also the answer to a later GET: it has an explicit lifetime, and
+/// `Content-Location` names the request's own target. Source: RFC 9110 §9.3.3.
 #[must_use]
 pub fn answers_get(request: &Message, response: &Message, settings: &Settings<'_>) -> bool {
     let is_own = || {
@@ -167,7 +192,8 @@ fn refusal(
     if directives.must_understand && !is_understood {
         return Some(Refusal::NotUnderstood);
     }
-    // A cache that understands the status ignores the no-store that is meant for others. Source: RFC 9111 §5.2.2.3.
+    // A cache that understands the status ignores the no-store, which is meant for others. Source:
+    // RFC 9111 §5.2.2.3.
     if directives.no_store && !directives.must_understand {
         return Some(Refusal::NoStore);
     }
@@ -183,18 +209,18 @@ fn refusal(
     (!may_be_stored).then_some(Refusal::NotCacheable)
 }
 
-/// Whether the status is one that HTTP itself defines. Source: RFC 9110 §15.
+/// True if the status is one that HTTP itself defines. Source: RFC 9110 §15.
 fn is_understood(status: u16) -> bool {
     matches!(status, 200..=206 | 300..=305 | 307 | 308 | 400..=417 | 421 | 422 | 426 | 500..=505)
 }
 
-/// Whether a lifetime may be guessed for this status. Source: RFC 9110 §15.1.
+/// True if heuristic freshness is allowed for this status. Source: RFC 9110 §15.1.
 #[must_use]
 pub fn is_heuristically_cacheable(status: u16) -> bool {
     matches!(status, 200 | 203 | 204 | 206 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }
 
-/// The lifetime that the response itself gives; one that cannot be understood is 0.
+/// The explicit lifetime of the response; an unreadable one is 0.
 fn explicit_lifetime(directives: &Directives, expires: Option<Expires>, date: f64) -> Option<f64> {
     if let Some(seconds) = directives.s_maxage.or(directives.max_age) {
         return Some(seconds.unwrap_or(0) as f64);
@@ -211,7 +237,8 @@ fn has_validator(response: &Message) -> bool {
     response.has("ETag") || response.has("Last-Modified")
 }
 
-/// What Expires says: a time, or something that cannot be understood, which is the past. Source: RFC 9111 §5.3.
+/// The value of Expires: a time, or an unreadable value, which counts as the past. Source: RFC 9111
+/// §5.3.
 #[derive(Clone, Copy)]
 struct Expires(Option<f64>);
 

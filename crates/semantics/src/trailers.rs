@@ -1,18 +1,22 @@
-//! Which trailer fields may be passed on.
+//! Selection of the trailer fields that may be passed on.
 //!
-//! Many recipients merge trailers with the headers, so a trailer must never say what a header would have been checked for: on the
-//! way to an origin that VCL has not seen it, on the way to a client that the cache has not. Passed on is a field that the
-//! `Trailer` header announces, as VCL left it, and whose name means nothing to HTTP. Everything else is dropped, which every
-//! recipient has to reckon with. Source: RFC 9110 §6.5, §6.6.2.
+//! Many recipients merge trailers with the headers, so a trailer must never contain a field that
+//! would have been checked as a header: towards an origin VCL has not seen it, towards a client the
+//! cache has not. A field is passed on if the `Trailer` header announces it, as VCL left it, and
+//! its name has no meaning to HTTP. Everything else is dropped, which every recipient has to
+//! expect. Source: RFC 9110 §6.5, §6.6.2.
+//!
+//! *Invariant:* a trailer is passed on only if the `Trailer` header, as VCL left it, announces it
+//! and its name has no meaning in HTTP, or if the passed response is gRPC.
 
 use crate::list;
 use message::Message;
 use surface::header;
 
-/// Beginnings of names that decide about routing, framing, rights or the meaning of the content.
+/// Prefixes of names that control routing, framing, authorization or the meaning of the content.
 const FORBIDDEN_PREFIXES: [&str; 8] =
     ["access-control-", "content-", "forwarded", "proxy-", "sec-", "x-forwarded", "x-real-", "cdn-"];
-/// Other names like them that the table of known headers does not have.
+/// Other such names that the table of known headers does not contain.
 const FORBIDDEN: [&str; 8] = [
     "cookie2",
     "location",
@@ -26,7 +30,7 @@ const FORBIDDEN: [&str; 8] = [
 /// Names that only look like them. Source: RFC 9530.
 const ALLOWED: [&str; 1] = ["content-digest"];
 
-/// Whether a trailer of that name may be passed on.
+/// True if a trailer of that name may be passed on.
 #[must_use]
 pub fn is_allowed(name: &[u8]) -> bool {
     let is = |other: &&str| name.eq_ignore_ascii_case(other.as_bytes());
@@ -39,8 +43,8 @@ pub fn is_allowed(name: &[u8]) -> bool {
     header::find(name).is_none() && !FORBIDDEN.iter().any(is) && !FORBIDDEN_PREFIXES.iter().any(begins)
 }
 
-/// What the `Trailer` headers of a message announce and may be passed on, as the value of one such header; `None` if that is
-/// nothing.
+/// The trailers that the `Trailer` headers of a message announce and that may be passed on, as the
+/// value of one such header; `None` if there are none.
 #[must_use]
 pub fn announced(message: &Message) -> Option<Vec<u8>> {
     let mut names = Vec::new();
@@ -70,8 +74,9 @@ pub fn select_all(received: &Message, to: &mut Message) {
     }
 }
 
-/// Whether a message is meaningless without its trailers, so that they need no announcement: gRPC, which has its status there and
-/// never announces it (`docs/decisions/grpc-trailers-need-no-announcement.md`).
+/// True if a message is meaningless without its trailers, so that they need no announcement: gRPC,
+/// which has its status there and never announces it
+/// (`docs/decisions/grpc-trailers-need-no-announcement.md`).
 #[must_use]
 pub fn are_part_of(message: &Message) -> bool {
     const GRPC: &[u8] = b"application/grpc";
@@ -80,7 +85,7 @@ pub fn are_part_of(message: &Message) -> bool {
         && matches!(kind.get(GRPC.len()), None | Some(b'+' | b';' | b' '))
 }
 
-/// Whether a client takes trailers: its `TE` lists them. Source: RFC 9110 §10.1.4.
+/// True if a client accepts trailers: its `TE` lists them. Source: RFC 9110 §10.1.4.
 #[must_use]
 pub fn are_taken(request: &Message) -> bool {
     request.get_all("TE").flat_map(list::members).any(|member| member.eq_ignore_ascii_case(b"trailers"))
@@ -114,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_can_announce_what_decides_about_anything() {
+    fn deciding_fields_cannot_be_announced_as_trailers() {
         let names = "Host Content-Length Transfer-Encoding Authorization Cookie Set-Cookie Cache-Control Vary Location \
             X-Forwarded-For x-forwarded-proto X-Real-IP Forwarded Content-Type CDN-Cache-Control Proxy-Authorization \
             Access-Control-Allow-Origin Sec-Fetch-Site Connection TE Trailer Age Via Expect ETag";
@@ -138,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_takes_trailers_only_if_it_says_so() {
+    fn trailers_are_sent_only_to_clients_that_accept_them() {
         assert!(are_taken(&of(&[("TE", "gzip;q=0.5, Trailers")])));
         assert!(!are_taken(&of(&[("TE", "trailersx, gzip")])) && !are_taken(&of(&[])));
     }

@@ -3,19 +3,21 @@
 //! The key of a variant is a list of entries, each a header name and the value the request had:
 //!
 //! ```text
-//! name length (1 byte) │ name │ value length (2 bytes, little endian; 0xFFFF: there was no such header) │ value
+//! name length (1 byte) │ name │ value length (2 bytes, little endian; 0xFFFF: no header) │ value
 //! ```
 //!
-//! Values are compared as [`Sameness`] says; several headers of a name count as one, joined by `, `. (Compat: Varnish compares
-//! only the first, and so may deliver a variant that was made for another request.) With gzip support on,
-//! Accept-Encoding is left out: the cache itself gives each client the coding it accepts. Source: RFC 9111 §4.1.
+//! Values are compared according to [`Sameness`]; several headers of a name count as one, joined by
+//! `, `. (Compat: Varnish compares only the first, and so may deliver a variant that was made for
+//! another request.) With gzip support on, Accept-Encoding is left out: the cache itself gives each
+//! client the coding it accepts. Source: RFC 9111 §4.1.
 
 use crate::language;
 use crate::list::members;
 use message::Message;
 use surface::limits::COMPARED_LANGUAGES_MAX;
 
-/// Longest name of a header in Vary, in bytes. Compat: `Vary header name length exceeded` beyond it.
+/// Longest name of a header in Vary, in bytes. Compat: `Vary header name length exceeded` beyond
+/// it.
 pub const NAME_BYTES_MAX: usize = 127;
 /// Longest value kept of a request header, in bytes.
 pub const VALUE_BYTES_MAX: usize = 0xFFFE;
@@ -24,20 +26,21 @@ pub const KEY_BYTES_MAX: usize = 0xFFFF;
 
 const ABSENT: u16 = 0xFFFF;
 
-/// When two values of a header count as the same.
+/// The criterion by which two values of a header count as the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Sameness {
     /// Byte by byte. Compat: Varnish 7.1.
     #[default]
     Bytes,
-    /// Lists are compared member by member, without the blanks around them, and languages without regard to case. Source: RFC 9111 §4.1.
+    /// Lists are compared member by member, without the blanks around them, and languages without
+    /// regard to case. Source: RFC 9111 §4.1.
     Meaning {
         /// The order of the languages in `Accept-Language` does not matter either.
         any_language_order: bool,
     },
 }
 
-/// Why a `Vary` header cannot be used.
+/// The reason why a `Vary` header cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum VaryError {
     /// A name longer than [`NAME_BYTES_MAX`].
@@ -46,12 +49,12 @@ pub enum VaryError {
     TooLong,
     /// Not a list of names.
     Malformed,
-    /// `*`, alone or in the list: matches no request. No fault of the backend's.
+    /// `*`, alone or in the list: matches no request. Not an error of the backend.
     Star,
 }
 
 impl VaryError {
-    /// The payload of the `Error` record; `None` for [`VaryError::Star`], which is no error to report.
+    /// The payload of the `Error` record; `None` for [`VaryError::Star`], which is not reported.
     #[must_use]
     pub fn text(self) -> Option<&'static str> {
         match self {
@@ -63,7 +66,14 @@ impl VaryError {
     }
 }
 
-/// The variant key of a response: the names in its `Vary` with the request's values. `None` when it depends on nothing.
+/// True if the response's Vary names this request header.
+#[must_use]
+pub fn depends_on(response: &Message, name: &str) -> bool {
+    response.get_all("Vary").flat_map(members).any(|member| member.eq_ignore_ascii_case(name.as_bytes()))
+}
+
+/// The variant key of a response: the names in its `Vary` with the request's values. `None` if it
+/// depends on nothing.
 ///
 /// # Errors
 /// [`VaryError`]: the response must not be shared.
@@ -87,8 +97,9 @@ pub fn encode(response: &Message, request: &Message, gzip_support: bool) -> Resu
     Ok((!key.is_empty()).then_some(key))
 }
 
-/// The key of the variant that this request would get from a response that varies on the names in `key`: what a fetch
-/// can expect before its response arrives. `None` when the key is damaged or the request's values are too long.
+/// The key of the variant that this request would get from a response that varies on the names in
+/// `key`: the variant that a fetch can expect before its response arrives. `None` if the key is
+/// damaged or the request's values are too long.
 #[must_use]
 pub fn of_request(key: &[u8], request: &Message) -> Option<Vec<u8>> {
     let (mut expected, mut rest) = (Vec::new(), key);
@@ -122,15 +133,16 @@ fn push_entry(key: &mut Vec<u8>, name: &[u8], request: &Message) -> Result<(), V
     if key.len() > KEY_BYTES_MAX { Err(VaryError::TooLong) } else { Ok(()) }
 }
 
-/// The names in a key for which this request differs from the one that the key was made for; stops where the key is
-/// damaged.
+/// The names in a key for which this request differs from the one that the key was made for; stops
+/// where the key is damaged.
 pub fn differing<'a>(key: &'a [u8], request: &'a Message, sameness: Sameness) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = key;
     let entries = std::iter::from_fn(move || if rest.is_empty() { None } else { take_entry(&mut rest) });
     entries.filter(move |(name, value)| !means_same(name, *value, request, sameness)).map(|(name, _)| name)
 }
 
-/// Whether a request would have led to the same variant. A damaged key matches nothing, an empty one everything.
+/// True if a request would have led to the same variant. A damaged key matches nothing, an empty
+/// one everything.
 #[must_use]
 pub fn matches(key: &[u8], request: &Message, gzip_support: bool, sameness: Sameness) -> bool {
     let mut rest = key;
@@ -146,7 +158,7 @@ pub fn matches(key: &[u8], request: &Message, gzip_support: bool, sameness: Same
     true
 }
 
-/// Whether the request's value of a header is the one in a key.
+/// True if the request's value of a header is the one in a key.
 fn means_same(name: &[u8], expect: Option<&[u8]>, request: &Message, sameness: Sameness) -> bool {
     if is_same(expect, values(request, name)) {
         return true;
@@ -191,7 +203,8 @@ fn take_entry<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], Option<&'a [u8]>)> {
     Some((name, value))
 }
 
-/// Whether the values, joined, are the expected one. Nothing is allocated: this runs for every variant looked at.
+/// True if the values, joined, are the expected one. Nothing is allocated: this runs for every
+/// variant examined.
 fn is_same<'a>(expect: Option<&[u8]>, values: impl Iterator<Item = &'a [u8]>) -> bool {
     let mut rest = expect;
     let mut count = 0;
@@ -288,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_key_is_refused() {
+    fn invalid_vary_headers_are_refused() {
         let long = "x".repeat(NAME_BYTES_MAX + 1);
         assert_eq!(key("*", &[]), Err(VaryError::Star));
         assert_eq!(key("Foo, *", &[]), Err(VaryError::Star));

@@ -1,4 +1,5 @@
-//! Lifetimes under the policy `varnish`: each expectation was observed of Varnish 7.1.1 in its `TTL` records.
+//! Lifetimes under the policy `varnish`: each expectation was observed of Varnish 7.1.1 in its
+//! `TTL` records.
 
 use message::Message;
 use semantics::date::DateForms;
@@ -54,7 +55,7 @@ fn cache_control_decides_the_ttl() {
         ("max-age=2147483648", 2_147_483_648.0),
         ("max-age=99999999999", 4_294_967_295.0),
         ("max-age=99999999999999999999999999", 4_294_967_295.0),
-        // Not even no-store: under this policy that is up to VCL.
+        // Not even no-store: under this policy that is left to VCL.
         ("no-store, max-age=10", 10.0),
     ];
     for (value, ttl) in cases {

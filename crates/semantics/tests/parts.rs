@@ -1,4 +1,4 @@
-//! Ranges and parts as RFC 9110 reads them.
+//! Ranges and parts according to RFC 9110.
 
 use message::Message;
 use semantics::part::{Joint, Part, Received, is_same_version, join, judge, merge, range_to_pass_on};
@@ -133,7 +133,7 @@ fn content_range_is_read_strictly() {
 }
 
 #[test]
-fn a_206_that_lies_is_refused() {
+fn inconsistent_206_is_refused() {
     let ok = |first, last| Ok(Received::Part(part(first, last, 10)));
     let bad = |text: &str| Err(text.to_owned());
     for (range, sent, length, expect) in [
@@ -188,7 +188,7 @@ fn a_lenient_cache_believes_the_body_rather_than_its_length() {
 }
 
 #[test]
-fn a_part_answers_what_lies_in_it() {
+fn part_answers_ranges_within_it() {
     let head = partial(&[("Content-Range", "bytes 2-6/10"), ("ETag", "\"a\"")]);
     let stored = part(2, 6, 10);
     for (range, expect) in [

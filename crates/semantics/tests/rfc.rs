@@ -1,8 +1,8 @@
-//! What RFC 9111 says about responses, as tables.
+//! Cacheability of responses under RFC 9111, as tables.
 
 use message::Message;
 use semantics::date;
-use semantics::rfc::{Judgement, Refusal, Settings, Times, answers_get, judge};
+use semantics::rfc::{Cacheability, Refusal, Settings, Times, answers_get, judge};
 
 const NOW: f64 = 1_700_000_000.0;
 const SETTINGS: Settings<'_> =
@@ -25,11 +25,11 @@ fn message(status: u16, lines: Lines) -> Message {
     response
 }
 
-fn of(status: u16, lines: Lines) -> Judgement {
+fn of(status: u16, lines: Lines) -> Cacheability {
     judge(&message(status, lines), false, TIMES, &SETTINGS)
 }
 
-/// Seconds for which it is fresh from now on; negative when it is stale.
+/// Remaining freshness in seconds; negative if it is stale.
 fn fresh_for(status: u16, lines: Lines) -> f64 {
     let judged = of(status, lines);
     judged.lifetime.origin + judged.lifetime.ttl - NOW
@@ -80,7 +80,7 @@ fn a_lifetime_is_guessed_for_the_statuses_that_allow_it() {
 }
 
 #[test]
-fn what_must_not_be_stored_is_refused_with_the_reason() {
+fn unstorable_responses_are_refused_with_the_reason() {
     let fresh = ("Expires", "@60");
     let cases: &[(u16, Lines, Option<Refusal>)] = &[
         (200, &[fresh], None),
@@ -110,7 +110,7 @@ fn what_must_not_be_stored_is_refused_with_the_reason() {
 }
 
 #[test]
-fn what_answers_one_user_is_shared_only_with_permission() {
+fn authorized_responses_are_shared_only_with_permission() {
     let cases = [
         ("max-age=60", Some(Refusal::Authorization)),
         ("max-age=60, proxy-revalidate", Some(Refusal::Authorization)),
@@ -126,7 +126,7 @@ fn what_answers_one_user_is_shared_only_with_permission() {
 }
 
 #[test]
-fn staleness_is_bounded_by_what_the_response_says() {
+fn staleness_is_bounded_by_the_response() {
     // Cache-Control, must be validated, never stale, grace, keep
     let cases = [
         ("max-age=60", false, false, 0.0, 10.0),
@@ -150,7 +150,7 @@ fn staleness_is_bounded_by_what_the_response_says() {
 }
 
 #[test]
-fn what_is_stale_on_arrival_is_kept_for_validation_all_the_same() {
+fn response_stale_on_arrival_is_kept_for_validation() {
     let judged = of(200, &[("Cache-Control", "max-age=60"), ("Age", "1000"), ("ETag", "\"a\"")]);
     let lifetime = judged.lifetime;
     assert_eq!(lifetime.origin + lifetime.ttl + lifetime.grace + lifetime.keep, NOW + 10.0);

@@ -1,14 +1,15 @@
 //! Counters in process memory, cheap enough for the path of a hit.
 //!
-//! The segment that tools read is written elsewhere, off the path: about once a second the [`MainCounters`] of all event
-//! loops are summed into a [`crate::vsc::CounterBlock`]. *Invariant:* only one thread writes a `MainCounters`, so it
-//! needs no locked instruction; anybody may read it.
+//! The segment that tools read is written elsewhere, off the path: about once a second the
+//! [`MainCounters`] of all event loops are summed into a [`crate::vsc::CounterBlock`]. *Invariant:*
+//! only one thread writes a `MainCounters`, so it needs no locked instruction; any thread may read
+//! it.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use surface::counter::{MAIN, Main};
 
-/// How many counters section `MAIN` has.
+/// Number of counters in section `MAIN`.
 pub const MAIN_COUNT: usize = MAIN.counters.len();
 
 /// The `MAIN` section of one event loop.
@@ -34,8 +35,8 @@ impl MainCounters {
         cell.store(cell.load(Relaxed).wrapping_add(amount), Relaxed);
     }
 
-    /// Subtracts `amount` from a gauge. Only the sum over all loops counts, so one loop's share may wrap below zero.
-    /// Only the owning thread may call this.
+    /// Subtracts `amount` from a gauge. Only the sum over all loops counts, so one loop's share may
+    /// wrap below zero. Only the owning thread may call this.
     #[inline]
     pub fn sub(&self, counter: Main, amount: u64) {
         let cell = &self.0[counter as usize];
@@ -63,8 +64,8 @@ impl MainCounters {
     }
 }
 
-/// A section written by several threads: a backend's or a storage's counters. `N` is the section's number of rows, and
-/// an index is the section's enum `as usize`.
+/// A section written by several threads: a backend's or a storage's counters. `N` is the section's
+/// number of rows, and an index is the section's enum `as usize`.
 pub struct SharedCounters<const N: usize>([AtomicU64; N]);
 
 impl<const N: usize> Default for SharedCounters<N> {
@@ -86,7 +87,7 @@ impl<const N: usize> SharedCounters<N> {
         SharedCounters([const { AtomicU64::new(0) }; N])
     }
 
-    /// Adds `amount` to counter `index`; nothing happens when there is no such counter.
+    /// Adds `amount` to counter `index`; does nothing if that counter does not exist.
     #[inline]
     pub fn add(&self, index: usize, amount: u64) {
         if let Some(cell) = self.0.get(index) {
@@ -94,8 +95,8 @@ impl<const N: usize> SharedCounters<N> {
         }
     }
 
-    /// Like [`SharedCounters::add`], but cheaper: for a section that only one thread writes. A negative `change` is
-    /// subtracted.
+    /// Like [`SharedCounters::add`], but cheaper: for a section that only one thread writes. A
+    /// negative `change` is subtracted.
     #[inline]
     pub fn change_alone(&self, index: usize, change: i64) {
         if let Some(cell) = self.0.get(index) {
@@ -119,7 +120,7 @@ impl<const N: usize> SharedCounters<N> {
         }
     }
 
-    /// The present value; 0 when there is no such counter.
+    /// The present value; 0 if that counter does not exist.
     #[inline]
     #[must_use]
     pub fn get(&self, index: usize) -> u64 {

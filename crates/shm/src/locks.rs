@@ -1,14 +1,15 @@
-//! Locks that count how often they are taken: the sections `LCK` of the counters.
+//! Locks that count their use: the sections `LCK` of the counters.
 //!
-//! A [`ClassMutex`] or [`ClassRwLock`] counts in the counters of its class, which all loops share. That costs one more
-//! locked instruction, and is for locks that are not on the path of a hit. A [`CountedMutex`] is for those that are: its
-//! holder counts right beside it, at the cost of an addition in a line of memory that is in the cache anyway; its owner
-//! adds up such counts with [`CountedMutex::counts`]. Measured over 256 of them, uncontended, six runs of 50 million on
-//! a busy machine: locking and unlocking takes 25.4 ns for a bare mutex and 24.5 ns for a counted one (medians); no
-//! difference can be seen.
+//! A [`ClassMutex`] or [`ClassRwLock`] counts in the counters of its class, which all loops share.
+//! That costs one more locked instruction, and is for locks that are not on the path of a hit. A
+//! [`CountedMutex`] is for those that are: its holder counts in memory next to it, at the cost of
+//! an addition in a line of memory that is in the cache anyway; its owner adds up such counts with
+//! [`CountedMutex::counts`]. Measured over 256 of them, uncontended, six runs of 50 million on a
+//! busy machine: locking and unlocking takes 25.4 ns for a bare mutex and 24.5 ns for a counted one
+//! (medians); no difference can be seen.
 //!
-//! Finding a lock taken is always counted: noticing it costs nothing. Compat: Varnish counts it only with the debug bit
-//! `lck`.
+//! A contended lock is always counted: detecting it costs nothing. Compat: Varnish counts it only
+//! with the debug bit `lck`.
 
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::fmt;
@@ -28,7 +29,8 @@ fn of(class: LockClass) -> &'static ClassCounters {
     &CLASSES[class as usize]
 }
 
-/// The counters of a class in the order of section `LCK`, without the counts of existing [`CountedMutex`]es.
+/// The counters of a class in the order of section `LCK`, without the counts of existing
+/// [`CountedMutex`]es.
 #[must_use]
 pub fn counts(class: LockClass) -> [u64; LCK_COUNT] {
     of(class).values()
@@ -127,7 +129,8 @@ impl<T> Drop for ClassRwLock<T> {
     }
 }
 
-/// A mutex on the path of a hit: its counts lie beside it, and nothing else does, since there are many in a row.
+/// A mutex on the path of a hit: its counts are next to it, and nothing else is, since there are
+/// many in a row.
 #[repr(align(64))]
 pub struct CountedMutex<T> {
     class: LockClass,
@@ -180,13 +183,13 @@ impl<T> CountedMutex<T> {
         guard
     }
 
-    /// The lock is held: nobody else writes.
+    /// The lock is held: no other thread writes.
     #[inline]
     fn count(&self) {
         self.locks.store(self.locks.load(Relaxed).wrapping_add(1), Relaxed);
     }
 
-    /// Its own counts, in the order of section `LCK`; 0 for what is counted in its class.
+    /// Its own counts, in the order of section `LCK`; 0 for those that are counted in its class.
     #[must_use]
     pub fn counts(&self) -> [u64; LCK_COUNT] {
         let mut counts = [0; LCK_COUNT];

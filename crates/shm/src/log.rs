@@ -1,12 +1,14 @@
-//! The log ring (VSL): who may write a record, and how it becomes visible.
+//! The log ring (VSL): reservation, writing and visibility of records.
 //!
-//! The ring is eight segments of 32-bit words behind a head of 88 bytes. A writer reserves words under one short lock,
-//! which also stores the END marker behind the reservation; it fills them without the lock and stores the first word
-//! last. Readers stop at the first END, so records of several threads may be filled in any order.
+//! The ring is eight segments of 32-bit words behind a head of 88 bytes. A writer reserves words
+//! under one short lock, which also stores the END marker behind the reservation; it fills them
+//! without the lock and stores the first word last. Readers stop at the first END, so records of
+//! several threads may be filled in any order.
 //!
-//! *Invariants:* the word at the write position is END; `offset[n]` is the first record that starts in segment `n`; a
-//! record never crosses the end of the ring (WRAP means "go on at word 0"); all records of a batch have the same vxid.
-//! Masked tags are dropped before anything is formatted. How records of a transaction are collected: `log/buffer.rs`.
+//! *Invariants:* the word at the write position is END; `offset[n]` is the first record that starts
+//! in segment `n`; a record never crosses the end of the ring (WRAP means "go on at word 0"); all
+//! records of a batch have the same vxid. Masked tags are dropped before anything is formatted. How
+//! records of a transaction are collected: `log/buffer.rs`.
 
 mod buffer;
 pub mod decimal;
@@ -21,15 +23,15 @@ use parking_lot::Mutex;
 use surface::parameter::Parameters;
 use surface::tag::Tag;
 
+pub use crate::layout::{LogId, VXID_BITS};
 pub use buffer::LogBuffer;
 pub use word::Word;
 
+use crate::layout::{Layout, payload_bytes};
 use crate::own_line::OwnLine;
 use crate::region::Region;
 use crate::vsm::{Segment, VsmWriter};
 
-/// The marker at the start of a ring.
-pub const HEAD_MARKER: &[u8; 8] = b"VSLHEAD1";
 /// Segments in a ring.
 pub const SEGMENTS: usize = 8;
 /// Bytes before the first word of the ring.
@@ -40,60 +42,14 @@ pub const END_MARKER: u32 = 0xFE45_4545;
 pub const WRAP_MARKER: u32 = 0xFE57_5757;
 /// Tag number of a batch head.
 pub const BATCH_TAG: u32 = 255;
-/// Bits of a log id that hold the vxid.
-pub const VXID_BITS: u32 = 0x3FFF_FFFF;
 /// Smallest ring; a smaller size is raised to this.
 pub const RING_BYTES_MIN: usize = 4096;
 
-const CLIENT_BIT: u32 = 1 << 30;
-const BACKEND_BIT: u32 = 1 << 31;
 const SEGMENT_WORDS_OFFSET: usize = 8;
 const SEGMENT_NUMBER_OFFSET: usize = 16;
 const OFFSETS_OFFSET: usize = 24;
 /// Segment numbers start here, so that they soon overflow and the overflow is tested every day.
 const FIRST_SEGMENT_NUMBER: u32 = u32::MAX - 7;
-
-/// Who wrote a record: a vxid of 30 bits, and whether it belongs to the client or the backend side.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-pub struct LogId(
-    /// Bit 30 client, bit 31 backend, the rest is the vxid.
-    pub u32,
-);
-
-impl LogId {
-    /// Records outside any transaction.
-    pub const NONE: LogId = LogId(0);
-
-    /// A session or a client request.
-    #[must_use]
-    pub fn client(vxid: u32) -> LogId {
-        LogId(vxid & VXID_BITS | CLIENT_BIT)
-    }
-
-    /// A backend request.
-    #[must_use]
-    pub fn backend(vxid: u32) -> LogId {
-        LogId(vxid & VXID_BITS | BACKEND_BIT)
-    }
-
-    /// The number without the marker bits; 0 outside any transaction.
-    #[must_use]
-    pub fn vxid(self) -> u32 {
-        self.0 & VXID_BITS
-    }
-
-    /// True for sessions and client requests.
-    #[must_use]
-    pub fn is_client(self) -> bool {
-        self.0 & CLIENT_BIT != 0
-    }
-
-    /// True for backend requests.
-    #[must_use]
-    pub fn is_backend(self) -> bool {
-        self.0 & BACKEND_BIT != 0
-    }
-}
 
 /// The run-time settings of a ring and its buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -126,7 +82,7 @@ impl Default for LogConfiguration {
     }
 }
 
-/// What has been written since the ring was created.
+/// Totals since the ring was created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LogTotals {
     /// Records.
@@ -158,10 +114,12 @@ pub struct LogRing(Arc<Ring>);
 
 struct Ring {
     settings: LogSettings,
-    /// Belongs to this ring alone: a segment has one handle. A range returned by [`LogRing::reserve`], which locks,
-    /// belongs to its caller; others look into it only after its first word, an end marker until then, has been stored
-    /// with release ordering. If a writer stopped between the two while others went once around the ring, it would
-    /// overwrite their range, as in every program with a log of this format; readers therefore trust nothing in the
+    layout: Layout,
+    /// Belongs to this ring alone: a segment has one handle. A range returned by
+    /// [`LogRing::reserve`], which locks, belongs to its caller; others read it only after its
+    /// first word, an end marker until then, has been stored with release ordering. If a writer
+    /// stopped between the two while others went once around the ring, it would overwrite their
+    /// range, as in every program with a log of this format; readers therefore trust nothing in the
     /// ring.
     segment: Segment,
     segment_words: usize,
@@ -176,7 +134,8 @@ struct LogSettings {
     /// Bit `tag & 63` of word `tag >> 6`.
     mask: [AtomicU64; 2],
     reclen_bytes: AtomicUsize,
-    /// Text payloads shorter than this, in bytes, are neither cut nor written one by one: `reclen_bytes`, or 0.
+    /// Text payloads shorter than this, in bytes, are neither cut nor written one by one:
+    /// `reclen_bytes`, or 0.
     whole_below: AtomicUsize,
     buffer_words: AtomicUsize,
     sync: AtomicBool,
@@ -190,24 +149,31 @@ struct Position {
 }
 
 impl LogRing {
-    /// A ring of about `bytes` bytes in private memory.
+    /// A ring of about `bytes` bytes in private memory, in the layout of 7.1.
     #[must_use]
     pub fn in_memory(bytes: usize) -> LogRing {
-        let mut region = Region::heap(bytes.max(RING_BYTES_MIN));
-        initialise(&mut region);
-        LogRing::over(Segment::in_memory(region))
+        LogRing::in_memory_as(bytes, Layout::V71)
     }
 
-    /// Adds the segment `Log` of `bytes` bytes to the index, initialised before a reader can see it.
+    /// A ring of about `bytes` bytes in private memory.
+    #[must_use]
+    pub fn in_memory_as(bytes: usize, layout: Layout) -> LogRing {
+        let mut region = Region::heap(bytes.max(RING_BYTES_MIN));
+        initialise(&mut region, layout);
+        LogRing::over(Segment::in_memory(region), layout)
+    }
+
+    /// Adds the segment `Log` of `bytes` bytes to the index, initialised before a reader can see
+    /// it.
     ///
     /// # Errors
-    /// Whatever the file system reports.
-    pub fn publish(vsm: &VsmWriter, bytes: usize) -> io::Result<LogRing> {
-        let segment = vsm.add_filled("Log", "Log", bytes.max(RING_BYTES_MIN), initialise)?;
-        Ok(LogRing::over(segment))
+    /// Errors of the file system.
+    pub fn publish(vsm: &VsmWriter, bytes: usize, layout: Layout) -> io::Result<LogRing> {
+        let segment = vsm.add_filled("Log", "Log", bytes.max(RING_BYTES_MIN), |region| initialise(region, layout))?;
+        Ok(LogRing::over(segment, layout))
     }
 
-    fn over(segment: Segment) -> LogRing {
+    fn over(segment: Segment, layout: Layout) -> LogRing {
         let segment_words = segment_words(segment.len());
         let ring = LogRing(Arc::new(Ring {
             settings: LogSettings {
@@ -217,6 +183,7 @@ impl LogRing {
                 buffer_words: AtomicUsize::new(0),
                 sync: AtomicBool::new(false),
             },
+            layout,
             log_words: segment_words * SEGMENTS,
             segment_words,
             segment,
@@ -237,7 +204,8 @@ impl LogRing {
         let settings = &self.0.settings;
         let mut mask = [0u64; 2];
         for number in 0..128 {
-            if configuration.mask[number >> 3] & (0x80 >> (number & 7)) != 0 {
+            let is_gone = Tag::from_number(number as u8).is_some_and(|tag| !self.0.layout.has(tag));
+            if is_gone || configuration.mask[number >> 3] & (0x80 >> (number & 7)) != 0 {
                 mask[number >> 6] |= 1 << (number & 63);
             }
         }
@@ -250,6 +218,12 @@ impl LogRing {
         settings.reclen_bytes.store(reclen_bytes, Ordering::Relaxed);
         settings.sync.store(configuration.sync, Ordering::Relaxed);
         settings.whole_below.store(if configuration.sync { 0 } else { reclen_bytes }, Ordering::Relaxed);
+    }
+
+    /// The layout of its records.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        self.0.layout
     }
 
     /// True when records of `tag` are dropped.
@@ -268,18 +242,23 @@ impl LogRing {
         let text = usize::from(!buffer::is_binary(tag));
         let cut = payload.len().min(self.reclen_bytes() - text);
         let length = cut + text;
-        let words = 2 + length.div_ceil(4);
+        let layout = self.0.layout;
+        let head = layout.head_words();
+        let words = head + length.div_ceil(4);
         let Some(start) = self.reserve(words, 1, 0) else { return };
         let region = self.0.segment.region();
         let at = HEAD_BYTES + 4 * start;
         region.store_u32(at + 4 * (words - 1), 0, Ordering::Relaxed);
         // SAFETY: see `Ring::segment`.
-        unsafe { region.copy_in(at + 8, &payload[..cut]) };
-        region.store_u32(at + 4, id.0, Ordering::Relaxed);
-        region.store_u32(at, first_word(tag, length), Ordering::Release);
+        unsafe { region.copy_in(at + 4 * head, &payload[..cut]) };
+        for (index, word) in layout.id_words(id).into_iter().take(head - 1).enumerate() {
+            region.store_u32(at + 4 * (index + 1), word, Ordering::Relaxed);
+        }
+        region.store_u32(at, layout.first_words()[tag as usize & 127] | length as u32, Ordering::Release);
     }
 
-    /// Like [`LogRing::write`] with a formatted payload; nothing is formatted when the tag is masked.
+    /// Like [`LogRing::write`] with a formatted payload; nothing is formatted when the tag is
+    /// masked.
     pub fn write_fmt(&self, tag: Tag, id: LogId, args: fmt::Arguments) {
         if self.is_masked(tag) {
             return;
@@ -290,7 +269,7 @@ impl LogRing {
         }
     }
 
-    /// What has been written so far.
+    /// Totals so far.
     #[must_use]
     pub fn totals(&self) -> LogTotals {
         let mut totals = self.0.position.lock().totals;
@@ -298,7 +277,8 @@ impl LogRing {
         totals
     }
 
-    /// Copies of all records still in the ring, oldest first, up to the first one that is still being filled.
+    /// Copies of all records still in the ring, oldest first, up to the first one that is still
+    /// being filled.
     #[must_use]
     pub fn records(&self) -> Vec<OwnedRecord> {
         // The lock prevents reservations, so nothing before the first END changes.
@@ -319,7 +299,7 @@ impl LogRing {
     }
 
     fn walk(&self, mut at: usize, end: usize, records: &mut Vec<OwnedRecord>) {
-        let region = self.0.segment.region();
+        let (region, layout) = (self.0.segment.region(), self.0.layout);
         while at < end {
             let offset = HEAD_BYTES + 4 * at;
             let first = region.load_u32(offset, Ordering::Acquire);
@@ -327,16 +307,20 @@ impl LogRing {
                 return;
             }
             if first >> 24 == BATCH_TAG {
-                at += 2;
+                at += layout.head_words();
                 continue;
             }
-            let length = (first & 0xFFFF) as usize;
-            at += 2 + length.div_ceil(4);
+            let count = layout.record_words(first);
+            let raw: Vec<u32> =
+                (0..count).map(|index| region.load_u32(offset + 4 * index, Ordering::Relaxed)).collect();
+            at += count;
+            let mut plain = Vec::new();
+            layout.read(&raw, &mut plain);
+            let [first, low, high, payload @ ..] = &plain[..] else { return };
             let Some(tag) = Tag::from_number((first >> 24) as u8) else { return };
-            let text = usize::from(!buffer::is_binary(tag));
-            let mut payload = Vec::new();
-            region.copy_out(offset + 8, length.saturating_sub(text), &mut payload);
-            records.push(OwnedRecord { tag, id: LogId(region.load_u32(offset + 4, Ordering::Relaxed)), payload });
+            let length = payload_bytes(*first).saturating_sub(usize::from(!buffer::is_binary(tag)));
+            let payload = words_as_bytes(payload)[..length].to_vec();
+            records.push(OwnedRecord { tag, id: LogId::of_words(*low, *high), payload });
         }
     }
 
@@ -360,7 +344,8 @@ impl LogRing {
         self.0.settings.sync.load(Ordering::Relaxed)
     }
 
-    /// Reserves `words` words and returns the index of the first; `None` when the ring could never hold so many.
+    /// Reserves `words` words and returns the index of the first; `None` if the ring could never
+    /// hold that many.
     fn reserve(&self, words: usize, records: u64, flushes: u64) -> Option<usize> {
         let ring = &*self.0;
         if words >= ring.log_words {
@@ -401,16 +386,17 @@ impl LogRing {
         Some(start)
     }
 
-    /// Writes complete records, already in ring format and all with the same id, as one batch; before it, a `notice`: one record
-    /// of another id, or nothing.
+    /// Writes complete records, already in ring format and all with the same id, as one batch;
+    /// before it, a `notice`: one record of another id, or nothing.
     fn write_batch(&self, notice: &[u32], words: &[u32], records: u64, flushes: u64) {
         let (before, records) = (notice.len(), records + u64::from(!notice.is_empty()));
-        let Some(start) = self.reserve(before + 2 + words.len(), records, flushes) else { return };
+        let head = self.0.layout.head_words();
+        let Some(start) = self.reserve(before + head + words.len(), records, flushes) else { return };
         let region = self.0.segment.region();
         let start = HEAD_BYTES + 4 * start;
         let at = start + 4 * before;
         // SAFETY: see `Ring::segment`.
-        unsafe { region.copy_in(at + 8, words_as_bytes(words)) };
+        unsafe { region.copy_in(at + 4 * head, words_as_bytes(words)) };
         region.store_u32(at + 4, (words.len() * 4) as u32, Ordering::Relaxed);
         region.store_u32(at, BATCH_TAG << 24, Ordering::Release);
         if let [first, rest @ ..] = notice {
@@ -438,7 +424,7 @@ pub fn segment_words(bytes: usize) -> usize {
     bytes.saturating_sub(HEAD_BYTES) / 4 / SEGMENTS
 }
 
-fn initialise(region: &mut Region) {
+fn initialise(region: &mut Region, layout: Layout) {
     region.store_u64(SEGMENT_WORDS_OFFSET, segment_words(region.len()) as u64, Ordering::Release);
     region.store_u32(SEGMENT_NUMBER_OFFSET, FIRST_SEGMENT_NUMBER, Ordering::Release);
     region.store_u64(OFFSETS_OFFSET, 0, Ordering::Release);
@@ -446,12 +432,7 @@ fn initialise(region: &mut Region) {
         region.store_u64(OFFSETS_OFFSET + 8 * index, u64::MAX, Ordering::Release);
     }
     region.store_u32(HEAD_BYTES, END_MARKER, Ordering::Release);
-    region.store_u64(0, u64::from_ne_bytes(*HEAD_MARKER), Ordering::SeqCst);
-}
-
-#[inline]
-fn first_word(tag: Tag, length: usize) -> u32 {
-    (tag as u32) << 24 | length as u32
+    region.store_u64(0, u64::from_ne_bytes(*layout.ring_marker()), Ordering::SeqCst);
 }
 
 pub(crate) fn words_as_bytes(words: &[u32]) -> &[u8] {

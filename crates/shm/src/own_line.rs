@@ -1,9 +1,9 @@
-//! Values that one thread writes while others read what lies beside them.
+//! Values that one thread writes while others read neighbouring ones.
 
 use std::ops::Deref;
 
-/// A value that shares no cache line with anything else: whoever writes it delays nobody who reads its neighbours. Two lines, since
-/// CPUs fetch them in pairs.
+/// A value that shares no cache line with anything else: writing it does not delay readers of its
+/// neighbours. Two lines, since CPUs fetch them in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct OwnLine<T>(

@@ -1,8 +1,10 @@
-//! Where a server's work directory is: one rule for those who create it and those who look for it.
+//! Path of a server's work directory: one rule for servers that create it and tools that look for
+//! it.
 //!
-//! A path stands for itself; a bare name lies in the state directory; no name means the instance `varnishd`. An ordinary
-//! user, who cannot write to the system's state directory, has one of their own: `$XDG_RUNTIME_DIR/copal`, else
-//! `/tmp/copal-UID`. That user's tools look there first, and then where the system's server is.
+//! A path is taken as it is; a bare name is in the state directory; no name means the instance
+//! `varnishd`. An ordinary user, who cannot write to the system's state directory, has one of their
+//! own: `$XDG_RUNTIME_DIR/copal`, else `/tmp/copal-UID`. That user's tools look there first, and
+//! then in the system's.
 
 use crate::vsm::MANAGER_DIRECTORY;
 use nix::unistd::{AccessFlags, access, geteuid};
@@ -16,7 +18,7 @@ use surface::version::STATE_DIR;
 /// The instance without a name.
 const DEFAULT_NAME: &str = "varnishd";
 
-/// The user who asks, and where their files may be.
+/// The requesting user, and the directories of their files.
 struct Asker {
     user: u32,
     system: PathBuf,
@@ -39,7 +41,8 @@ pub fn of_reader(name: Option<&OsStr>) -> PathBuf {
 /// Creates the state directory that holds a work directory, if it is one that this program creates.
 ///
 /// # Errors
-/// It cannot be created; or, in a place where anybody may write, it belongs to somebody else.
+/// It cannot be created; or, in a directory that is writable for all users, it belongs to another
+/// user.
 pub fn prepare(work_directory: &Path) -> io::Result<()> {
     Asker::this_process().prepare(work_directory)
 }
@@ -86,14 +89,16 @@ impl Asker {
         }
         match DirBuilder::new().mode(0o700).create(state) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-            // If somebody else created it first, they must not be able to look in, or to lead us elsewhere with a link.
+            // If another user created it first, they must not be able to read it, or to redirect us
+            // with a link.
             _ if !is_of(state, self.user) => Err(io::ErrorKind::PermissionDenied.into()),
             _ => Ok(()),
         }
     }
 }
 
-/// Whether this is itself a directory (not a link) that belongs to the user and that nobody else may write to.
+/// True if this is itself a directory (not a link) that belongs to the user and that no other user
+/// may write to.
 fn is_of(path: &Path, user: u32) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_dir() && found.uid() == user && found.mode() & 0o022 == 0)
 }
@@ -104,7 +109,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_bare_name_lies_in_the_state_directory() {
+    fn bare_name_is_in_the_state_directory() {
         let root = Asker { user: 0, system: PathBuf::from(STATE_DIR), own: Vec::new() };
         for (name, expected) in [(None, "varnishd"), (Some(""), "varnishd"), (Some("x"), "x"), (Some("/x/y"), "/x/y")] {
             let expected = Path::new("/var/lib/varnish").join(expected);
@@ -131,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_of_somebody_else_is_not_used() {
+    fn directory_of_another_user_is_not_used() {
         let folder = tempfile::tempdir().unwrap();
         let (state, user) = (folder.path().join("copal"), geteuid().as_raw());
         let asker = |user| Asker { user, system: PathBuf::from("/nonexistent/varnish"), own: vec![state.clone()] };

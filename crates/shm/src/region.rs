@@ -1,10 +1,12 @@
-//! A range of memory shared with other processes: the only place of this crate that touches raw memory.
+//! A range of memory shared with other processes: the only place of this crate that touches raw
+//! memory.
 //!
-//! A region is a shared file mapping or, for tests and simulation, a heap block. Every access is checked against the
-//! region's length; outside it a write does nothing and a read returns zero, so that a damaged head can't lead astray.
-//! Single words are atomic. The sole owner of a region fills it with [`Region::fill`]. [`Region::copy_in`] is a plain
-//! copy into a shared region, and unsafe: its caller has reserved the range, and readers learn of it only from a word
-//! that is stored afterwards with release ordering.
+//! A region is a shared file mapping or, for tests and simulation, a heap block. Every access is
+//! checked against the region's length; outside it a write does nothing and a read returns zero, so
+//! a damaged head is harmless. Single words are atomic. The sole owner of a region fills it with
+//! [`Region::fill`]. [`Region::copy_in`] is a plain copy into a shared region, and unsafe: its
+//! caller has reserved the range, and readers see it only after a word that is stored afterwards
+//! with release ordering.
 
 use std::fs::File;
 use std::io;
@@ -26,7 +28,8 @@ enum Owner {
     Heap(#[allow(dead_code)] HeapBlock),
 }
 
-/// A block from a box, kept as a pointer: a box that is moved would claim the memory for itself again.
+/// A block from a box, kept as a pointer: a box that is moved would claim the memory for itself
+/// again.
 struct HeapBlock(NonNull<[u64]>);
 
 impl Drop for HeapBlock {
@@ -36,8 +39,9 @@ impl Drop for HeapBlock {
     }
 }
 
-// SAFETY: the memory is owned by `_owner` for the life of the value and is only reached through atomic accesses, through
-// `&mut`, or through `copy_in` whose contract makes the target range exclusive to the caller.
+// SAFETY: the memory is owned by `_owner` for the life of the value and is only reached through
+// atomic accesses, through `&mut`, or through `copy_in` whose contract makes the target range
+// exclusive to the caller.
 unsafe impl Send for Region {}
 // SAFETY: see `Send`.
 unsafe impl Sync for Region {}
@@ -55,7 +59,7 @@ impl Region {
     /// The first `bytes` bytes of a file, shared and writable. The file must be at least that long.
     ///
     /// # Errors
-    /// Whatever `mmap` reports; `InvalidInput` when the file is too short.
+    /// Errors of `mmap`; `InvalidInput` if the file is too short.
     pub fn shared(file: &File, bytes: usize) -> io::Result<Region> {
         check_length(file, 0, bytes)?;
         let map = MmapOptions::new().len(bytes).map_raw(file)?;
@@ -65,7 +69,8 @@ impl Region {
     /// `bytes` bytes of a file from `offset`, shared and read-only.
     ///
     /// # Errors
-    /// Whatever `mmap` reports; `InvalidInput` when the file ends before the range does, or `offset` is no multiple of 8.
+    /// Errors of `mmap`; `InvalidInput` if the file ends before the range does, or `offset` is not
+    /// a multiple of 8.
     pub fn read_only(file: &File, offset: u64, bytes: usize) -> io::Result<Region> {
         check_length(file, offset, bytes)?;
         if !offset.is_multiple_of(8) {
@@ -94,7 +99,8 @@ impl Region {
         self.word32(offset).map_or(0, |word| word.load(order))
     }
 
-    /// Stores a 32-bit word at byte `offset`; nothing happens when that is outside, unaligned or read-only.
+    /// Stores a 32-bit word at byte `offset`; nothing happens when that is outside, unaligned or
+    /// read-only.
     #[inline]
     pub fn store_u32(&self, offset: usize, value: u32, order: Ordering) {
         if !self.writable {
@@ -112,7 +118,8 @@ impl Region {
         self.word64(offset).map_or(0, |word| word.load(order))
     }
 
-    /// Stores a 64-bit word at byte `offset`; nothing happens when that is outside, unaligned or read-only.
+    /// Stores a 64-bit word at byte `offset`; nothing happens when that is outside, unaligned or
+    /// read-only.
     #[inline]
     pub fn store_u64(&self, offset: usize, value: u64, order: Ordering) {
         if !self.writable {
@@ -123,34 +130,37 @@ impl Region {
         }
     }
 
-    /// Copies `bytes` to byte `offset` of a region that nobody else uses; bytes that would lie outside are left out.
+    /// Copies `bytes` to byte `offset` of a region in exclusive use; bytes that would be outside
+    /// are left out.
     pub fn fill(&mut self, offset: usize, bytes: &[u8]) {
         // SAFETY: `&mut self`: no other thread of this process reaches the memory meanwhile.
         unsafe { self.copy_in(offset, bytes) }
     }
 
-    /// Copies `bytes` to byte `offset`; what would lie outside is left out.
+    /// Copies `bytes` to byte `offset`; bytes that would be outside are left out.
     ///
     /// ```compile_fail,E0133
     /// shm::region::Region::heap(8).copy_in(0, b"x");
     /// ```
     ///
     /// # Safety
-    /// The caller owns the range: no other thread of this process reads or writes it, not even by single words, until a
-    /// later release store has published it. Other processes may look at any time and see anything in between.
+    /// The caller owns the range: no other thread of this process reads or writes it, not even by
+    /// single words, until a later release store has published it. Other processes may look at any
+    /// time and see anything in between.
     #[inline]
     pub unsafe fn copy_in(&self, offset: usize, bytes: &[u8]) {
         if !self.writable || offset >= self.bytes {
             return;
         }
         let count = bytes.len().min(self.bytes - offset);
-        // SAFETY: offset + count <= self.bytes, the block is writable and alive, the range is the caller's by contract, and
-        // the source is a distinct allocation (nobody can hold a slice of a region's memory).
+        // SAFETY: offset + count <= self.bytes, the block is writable and alive, the range is the
+        // caller's by contract, and the source is a distinct allocation (slices of a region's
+        // memory are never handed out).
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.add(offset), count) };
     }
 
-    /// Appends `count` bytes from byte `offset` (a multiple of 4) to `out`, read word by word; bytes outside are left
-    /// out.
+    /// Appends `count` bytes from byte `offset` (a multiple of 4) to `out`, read word by word;
+    /// bytes outside are left out.
     pub fn copy_out(&self, offset: usize, count: usize, out: &mut Vec<u8>) {
         let end = offset.saturating_add(count).min(self.bytes);
         let mut at = offset;
@@ -161,7 +171,8 @@ impl Region {
                 out.extend_from_slice(&word[..room.min(4)]);
                 at += 4;
             } else {
-                // SAFETY: at < end <= self.bytes; the last one to three bytes of an odd-sized region.
+                // SAFETY: at < end <= self.bytes; the last one to three bytes of an odd-sized
+                // region.
                 out.push(unsafe { self.base.add(at).read_volatile() });
                 at += 1;
             }
@@ -173,7 +184,8 @@ impl Region {
         if !offset.is_multiple_of(4) || offset.checked_add(4)? > self.bytes {
             return None;
         }
-        // SAFETY: in bounds and aligned (mappings are 8-aligned, heap blocks 8-aligned); lives as long as self.
+        // SAFETY: in bounds and aligned (mappings are 8-aligned, heap blocks 8-aligned); lives as
+        // long as self.
         Some(unsafe { AtomicU32::from_ptr(self.base.add(offset).cast()) })
     }
 
@@ -182,7 +194,8 @@ impl Region {
         if !offset.is_multiple_of(8) || offset.checked_add(8)? > self.bytes {
             return None;
         }
-        // SAFETY: in bounds and aligned (mappings are 8-aligned, heap blocks 8-aligned); lives as long as self.
+        // SAFETY: in bounds and aligned (mappings are 8-aligned, heap blocks 8-aligned); lives as
+        // long as self.
         Some(unsafe { AtomicU64::from_ptr(self.base.add(offset).cast()) })
     }
 }

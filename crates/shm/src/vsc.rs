@@ -1,9 +1,10 @@
 //! Counter sections in shared memory, writer side.
 //!
-//! A section's values (`Stat`) and the JSON document that explains them (`StatDoc`) are two segments joined by a
-//! document id. A document is in the index before the first values that refer to it, is shared by all blocks of its
-//! section, and is removed with the last of them; its id is never used again. Values are plain 64-bit words that readers
-//! may look at any time. Next file: `vsc/document.rs`.
+//! A section's values (`Stat`) and the JSON document that explains them (`StatDoc`) are two
+//! segments joined by a document id. A document is in the index before the first values that refer
+//! to it, is shared by all blocks of its section, and is removed with the last of them; its id is
+//! never used again. Values are plain 64-bit words that readers may look at any time. Next file:
+//! `vsc/document.rs`.
 
 pub mod document;
 
@@ -46,18 +47,20 @@ struct Document {
 }
 
 impl Publisher {
-    /// A publisher into `vsm`. Document ids count up from `id_base`; manager and worker must use ranges that don't
-    /// overlap.
+    /// A publisher into `vsm`. Document ids count up from `id_base`; manager and worker must use
+    /// ranges that don't overlap.
     #[must_use]
     pub fn new(vsm: &VsmWriter, id_base: u64) -> Publisher {
         let documents = Documents { next_id: id_base, by_section: HashMap::new() };
         Publisher(Arc::new(Inner { vsm: vsm.clone(), documents: Mutex::new(documents) }))
     }
 
-    /// Publishes a block of counters, all zero, under the name `ident` (`MAIN`, `VBE.boot.default`…).
+    /// Publishes a block of counters, all zero, under the name `ident` (`MAIN`,
+    /// `VBE.boot.default`…).
     ///
     /// # Errors
-    /// `InvalidInput` for an ident that an index line can't carry; else whatever the file system reports.
+    /// `InvalidInput` for an ident that an index line cannot contain; else errors of the file
+    /// system.
     pub fn publish(&self, section: &'static SectionRow, ident: &str) -> io::Result<CounterBlock> {
         let mut documents = self.0.documents.lock();
         if !documents.by_section.contains_key(section.name) {
@@ -79,7 +82,7 @@ impl Publisher {
     /// Removes a block of counters; with the section's last block also its document.
     ///
     /// # Errors
-    /// Whatever the file system reports.
+    /// Errors of the file system.
     pub fn withdraw(&self, block: CounterBlock) -> io::Result<()> {
         let mut documents = self.0.documents.lock();
         let removed = self.0.vsm.remove(&block.segment);
@@ -116,7 +119,8 @@ pub struct CounterBlock {
 }
 
 impl CounterBlock {
-    /// Sets counter `index` (the section's enum `as usize`); nothing happens when there is no such counter.
+    /// Sets counter `index` (the section's enum `as usize`); does nothing if that counter does not
+    /// exist.
     #[inline]
     pub fn set(&self, index: usize, value: u64) {
         if index < self.section.counters.len() {

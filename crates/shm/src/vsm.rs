@@ -1,11 +1,15 @@
-//! The index of shared memory, writer side: a directory with one file per segment and a text file that lists them.
+//! The index of shared memory, writer side: a directory with one file per segment and a text file
+//! that lists them.
 //!
-//! Order of publication: create the file, size it, fill it, then append its `+` line; removal: append the `-` line, then
-//! unlink. Readers keep what they have mapped. After some removals the whole index is rewritten under the same header
-//! and renamed into place.
+//! Order of publication: create the file, size it, fill it, then append its `+` line; removal:
+//! append the `-` line, then unlink. Readers keep their mappings. After some removals the whole
+//! index is rewritten under the same header and renamed into place.
 //!
-//! Owner: the manager writes `_.vsm_mgt`, each worker its own `_.vsm_child` (made anew by the manager before each start).
-//! The list is under one mutex; segments are used without it. Next file: `vsm/index.rs`.
+//! Owner: the manager writes `_.vsm_mgt`, each worker its own `_.vsm_child` (made anew by the
+//! manager before each start). The list is under one mutex; segments are used without it. Next
+//! file: `vsm/index.rs`.
+//!
+//! *Invariant:* folders in a worker's directory are never descended into.
 
 mod index;
 
@@ -37,10 +41,11 @@ pub const INDEX_LINE_BYTES_MAX: usize = 4096;
 const FILE_MODE: u32 = 0o640;
 const PAGE_BYTES: usize = 4096;
 
-/// Makes `directory` anew: removes it like [`remove_directory`], and creates it empty with permission bits `mode`.
+/// Makes `directory` anew: removes it like [`remove_directory`], and creates it empty with
+/// permission bits `mode`.
 ///
 /// # Errors
-/// Whatever the file system reports, except that it did not exist.
+/// Errors of the file system, except a missing directory.
 pub fn recreate_directory(directory: &Path, mode: u32) -> io::Result<Option<PathBuf>> {
     let aside = remove_directory(directory)?;
     fs::DirBuilder::new().mode(mode).create(directory)?;
@@ -48,12 +53,13 @@ pub fn recreate_directory(directory: &Path, mode: u32) -> io::Result<Option<Path
     Ok(aside)
 }
 
-/// Removes `directory` with its files, so that readers see its owner gone. One that cannot be emptied, because it holds what
-/// no writer of an index makes (directories, or far too many files), is renamed as a whole: its new path is returned.
-/// Whoever took a worker over may have nested directories without end, so this never descends.
+/// Removes `directory` with its files, so that readers see its owner gone. If it cannot be emptied,
+/// because it contains entries that no writer of an index creates (directories, or far too many
+/// files), it is renamed as a whole: its new path is returned. A compromised worker may have nested
+/// directories without end, so this never descends.
 ///
 /// # Errors
-/// Whatever the file system reports, except that it did not exist.
+/// Errors of the file system, except a missing directory.
 pub fn remove_directory(directory: &Path) -> io::Result<Option<PathBuf>> {
     match remove_flat(directory, SHARED_FILES_MAX) {
         Ok(()) => Ok(None),
@@ -79,7 +85,7 @@ fn remove_flat(directory: &Path, files_max: usize) -> io::Result<()> {
     fs::remove_dir(directory)
 }
 
-/// Renames a directory to a name beside it that nothing has yet.
+/// Renames a directory to an unused name next to it.
 fn set_aside(directory: &Path) -> io::Result<PathBuf> {
     loop {
         let mut name = directory.as_os_str().to_owned();
@@ -107,34 +113,38 @@ struct State {
 }
 
 impl VsmWriter {
-    /// Starts an empty index in `directory`, which is created if missing; an index already there is replaced.
+    /// Starts an empty index in `directory`, which is created if missing; an index already there is
+    /// replaced.
     ///
     /// # Errors
-    /// Whatever the file system reports.
+    /// Errors of the file system.
     pub fn create(directory: &Path) -> io::Result<VsmWriter> {
         if !directory.is_dir() {
             fs::DirBuilder::new().mode(0o755).create(directory)?;
         }
-        // A worker may be allowed into its directory without being allowed all the way down to it from the root.
+        // A worker may have access to its directory without access to all of its parents.
         let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
         let (process, incarnation) = (std::process::id(), incarnation());
         let index = Index::create(&directory, format!("# {process} {incarnation}\n"))?;
-        // File names of one incarnation must differ from those that an earlier one may have left behind.
+        // File names of one incarnation must differ from those that an earlier one may have left
+        // behind.
         let first_file = (incarnation << 22 ^ u64::from(process)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let state = Mutex::new(State { index, next_file: first_file });
         Ok(VsmWriter(Arc::new(Writer { directory, state })))
     }
 
-    /// Adds a zeroed segment of `bytes` bytes (rounded up to 8) and publishes it at once. If nobody may see it
-    /// half-filled, use [`VsmWriter::add_filled`].
+    /// Adds a zeroed segment of `bytes` bytes (rounded up to 8) and publishes it at once. If
+    /// readers must not see it half-filled, use [`VsmWriter::add_filled`].
     ///
     /// # Errors
-    /// `InvalidInput` for a class or ident that an index line can't carry; else whatever the file system reports.
+    /// `InvalidInput` for a class or ident that an index line cannot contain; else errors of the
+    /// file system.
     pub fn add(&self, class: &str, ident: &str, bytes: usize) -> io::Result<Segment> {
         self.add_filled(class, ident, bytes, |_| {})
     }
 
-    /// Adds a segment, lets `fill` write into its memory while nobody else has it, and then publishes it.
+    /// Adds a segment, lets `fill` write into its memory before it is visible, and then publishes
+    /// it.
     ///
     /// # Errors
     /// As [`VsmWriter::add`].
@@ -185,17 +195,17 @@ impl VsmWriter {
         self.add_filled(class, ident, text.len() + 1, |memory| memory.fill(0, text.as_bytes()))
     }
 
-    /// Removes a segment from the index and unlinks its file. Handles to the segment, ours and other processes', stay
-    /// usable. Does nothing when it is not in the index.
+    /// Removes a segment from the index and unlinks its file. Handles to the segment, ours and
+    /// other processes', stay usable. Does nothing when it is not in the index.
     ///
     /// # Errors
-    /// Whatever the file system reports. The file is gone then, if that is possible; its line goes with the next one that
-    /// can be written.
+    /// Errors of the file system. The file is gone then, if that is possible; its line is removed
+    /// with the next one that can be written.
     pub fn remove(&self, segment: &Segment) -> io::Result<()> {
         let removed = self.0.state.lock().index.remove(&segment.line);
         let Some(written) = removed else { return Ok(()) };
         let unlinked = fs::remove_file(self.0.directory.join(&segment.file_name));
-        // That made room on a full file system.
+        // The unlink made room on a full file system.
         let written = written.or_else(|_| self.0.state.lock().index.settle());
         written.and(unlinked)
     }
@@ -207,8 +217,8 @@ impl VsmWriter {
     }
 }
 
-/// One segment of shared memory. This process has only one handle to it, so its holder decides how its parts are used.
-/// Offsets are in bytes; accesses outside are ignored.
+/// One segment of shared memory. This process has only one handle to it, so its holder decides how
+/// its parts are used. Offsets are in bytes; accesses outside are ignored.
 ///
 /// ```compile_fail,E0277
 /// fn has_further_handles<T: Clone>() {}
@@ -258,7 +268,8 @@ impl Segment {
     }
 }
 
-/// Seconds since 1970, but never the same twice in one process: pid and this number identify an index.
+/// Seconds since 1970, but never the same twice in one process: pid and this number identify an
+/// index.
 fn incarnation() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -275,7 +286,8 @@ fn check_word(word: &str, may_be_empty: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the file its blocks now: a full file system is an error here, where a sparse file would be a SIGBUS later.
+/// Gives the file its blocks now: a full file system is an error here, where a sparse file would be
+/// a SIGBUS later.
 fn allocate(file: &File, bytes: usize) -> io::Result<()> {
     let length = i64::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     match nix::fcntl::posix_fallocate(file, 0, length) {
@@ -341,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_with_what_no_writer_makes_is_set_aside_however_deep_it_is() {
+    fn directory_with_foreign_content_is_moved_away_at_any_depth() {
         let base = tempfile::tempdir().unwrap();
         let path = base.path().join(WORKER_DIRECTORY);
         assert_eq!(remove_directory(&path).unwrap(), None);

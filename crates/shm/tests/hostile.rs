@@ -1,10 +1,11 @@
-//! Whatever stands in shared memory, the readers neither panic nor run for ever.
+//! For any content of shared memory, the readers neither panic nor run for ever.
 
 use std::fs;
 use std::sync::atomic::Ordering;
 
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
+use shm::layout::Layout;
 use shm::log::{HEAD_BYTES, LogBuffer, LogId, LogRing};
 use shm::read::counters::{CounterFilter, CounterReader, parse_document};
 use shm::read::file::FileCursor;
@@ -24,7 +25,8 @@ const ROUNDS: u64 = 150;
 fn valid_ring(random: &mut SmallRng) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let vsm = VsmWriter::create(folder.path()).unwrap();
-    let ring = LogRing::publish(&vsm, 8192).unwrap();
+    let layout = Layout::ALL[random.random_range(0..2)];
+    let ring = LogRing::publish(&vsm, 8192, layout).unwrap();
     let mut buffer = LogBuffer::new(&ring);
     for number in 0..random.random_range(0..400u32) {
         buffer.start(LogId::client(random.random_range(1..20)), 0.0);
@@ -66,7 +68,7 @@ fn region(bytes: &[u8]) -> Region {
     region
 }
 
-/// Reads until the source has nothing more to give; a ring may also report that the place is lost.
+/// Reads until the source has no more records; a ring may also report that the place is lost.
 fn drain(cursor: &mut dyn Cursor, limit: usize) -> Vec<Vec<u32>> {
     let mut chunks = Vec::new();
     let mut words = Vec::new();
@@ -89,7 +91,7 @@ fn a_damaged_ring_is_read_to_an_end() {
         }
         for start in [Start::Head, Start::Tail] {
             let Some(mut cursor) = RingCursor::open(region(&bytes), start) else { continue };
-            // A reader that goes in circles counts segments, and notices within four turns.
+            // A reader that runs in circles counts segments, and stops within four turns.
             let chunks = drain(&mut cursor, 4 * (bytes.len() - HEAD_BYTES) / 8);
             for grouping in [Grouping::Raw, Grouping::Vxid, Grouping::Request, Grouping::Session] {
                 let query = Query::parse("ReqURL ~ a or {2+}VSL or vxid == 3", false).unwrap();
@@ -110,15 +112,52 @@ fn a_damaged_ring_is_read_to_an_end() {
 }
 
 #[test]
+fn a_chain_of_records_without_an_end_is_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let vsm = VsmWriter::create(folder.path()).unwrap();
+    let ring = LogRing::publish(&vsm, 8192, Layout::V71).unwrap();
+    for _ in 0..20 {
+        ring.write(Tag::CLI, LogId::NONE, b"a record");
+    }
+    let mut files = fs::read_dir(folder.path()).unwrap().flatten();
+    let log = files.find(|file| file.file_name().to_string_lossy().starts_with("_.Log.")).unwrap();
+    let bytes = fs::read(log.path()).unwrap();
+    let words: Vec<u32> =
+        bytes[HEAD_BYTES..].chunks_exact(4).map(|word| u32::from_ne_bytes(word.try_into().unwrap())).collect();
+    let end = words.iter().position(|word| *word == 0xFE45_4545).unwrap();
+    for start in [Start::Head, Start::Tail] {
+        let ring = region(&bytes);
+        // The end is a wrap: the chain leads back to its first record.
+        ring.store_u32(HEAD_BYTES + 4 * end, 0xFE57_5757, Ordering::Relaxed);
+        let mut cursor = RingCursor::open(ring, start).unwrap();
+        for _ in 0..3 {
+            let mut words = Vec::new();
+            let mut last = cursor.next(&mut words);
+            for _ in 0..200 {
+                if last == Next::Chunk {
+                    last = cursor.next(&mut words);
+                }
+            }
+            assert_eq!(last, Next::Damaged);
+            // The tail of such a chain is damaged at once.
+            cursor.reset(Start::Tail);
+            assert_eq!(cursor.next(&mut words), Next::Damaged);
+        }
+    }
+}
+
+#[test]
 fn random_bytes_as_a_ring_or_a_file_are_refused_or_read_to_an_end() {
     for seed in 0..ROUNDS {
         let mut random = SmallRng::seed_from_u64(seed);
         let mut bytes = vec![0; random.random_range(0..4096)];
         random.fill_bytes(&mut bytes);
         assert!(RingCursor::open(region(&bytes), Start::Head).is_none());
-        let mut file = b"VSL\0".to_vec();
-        file.extend_from_slice(&bytes);
-        drain(&mut FileCursor::open(&file[..]).unwrap(), bytes.len());
+        for layout in Layout::ALL {
+            let mut file = layout.file_head().to_vec();
+            file.extend_from_slice(&bytes);
+            drain(&mut FileCursor::open(&file[..]).unwrap(), bytes.len());
+        }
         assert!(FileCursor::open(&bytes[..]).is_err());
     }
 }
@@ -138,7 +177,7 @@ fn a_writer_that_laps_the_reader_is_noticed() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join(WORKER_DIRECTORY);
     fs::create_dir(&path).unwrap();
-    let ring = LogRing::publish(&VsmWriter::create(&path).unwrap(), 8192).unwrap();
+    let ring = LogRing::publish(&VsmWriter::create(&path).unwrap(), 8192, Layout::V71).unwrap();
     let mut vsm = Vsm::new(directory.path());
     vsm.poll();
     let map = || vsm.map(vsm.find("Log", None).unwrap()).unwrap();
@@ -147,7 +186,7 @@ fn a_writer_that_laps_the_reader_is_noticed() {
     let mut words = Vec::new();
     ring.write(Tag::CLI, LogId::NONE, b"first");
     assert_eq!([cursor.next(&mut words), cursor.next(&mut words)], [Next::Chunk, Next::Wait]);
-    // Five of eight segments behind is near enough, six is too far.
+    // Five of eight segments behind is within the limit, six is too far.
     for _ in 0..220 {
         ring.write(Tag::CLI, LogId::NONE, b"many more");
     }

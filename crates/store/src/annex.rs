@@ -1,20 +1,23 @@
 //! An annex: bytes that belong to an object without being a part of its body.
 //!
-//! It is written behind the body when that is complete, into the same blocks, so it survives the worker with the object, counts
-//! against the storage with it, is covered by its checksum, and goes when it goes. Nobody who reads the body sees it. Room for
-//! its length is kept only in records of objects that can have one ([`ObjectFlags::ESI`]). *Invariant:* the length is written
-//! before COMPLETE, and read after it.
+//! It is written behind the body when that is complete, into the same blocks, so it survives the
+//! worker with the object, counts against the storage with it, is covered by its checksum, and is
+//! freed with it. Readers of the body do not see it. Room for its length is kept only in records of
+//! objects that can have one ([`ObjectFlags::ESI`]). *Invariant:* the length is written before
+//! COMPLETE, and read after it.
 
 use crate::attributes::AppendError;
+use crate::chain::annex_chunk;
+use crate::disk_tier::chain_bytes;
 use crate::layout::COMPLETE;
 use crate::object::Object;
 use crate::place::Place;
-use crate::reader::annex_chunk;
 use crate::writer::put_all;
 
 impl Object {
-    /// As [`Object::finish`], with an annex. Objects whose attributes did not have [`crate::ObjectFlags::ESI`] when they were
-    /// created have no room for one, nor have passing ones: it is dropped. An annex may need room that must be made by evicting.
+    /// As [`Object::finish`], with an annex. The annex is dropped for passing objects, and for
+    /// objects created without [`crate::ObjectFlags::ESI`], which have no room for one. An annex
+    /// may need room that must be made by evicting.
     ///
     /// # Errors
     /// [`AppendError`]; the body has not ended then, and can only fail.
@@ -34,16 +37,15 @@ impl Object {
         if annex.is_empty() {
             return Ok(());
         }
-        let streaming = self.streaming.load();
-        let Some(streaming) = streaming.as_ref() else { return Err(AppendError::Abandoned) };
+        let Some(streaming) = self.streaming.get() else { return Err(AppendError::Abandoned) };
         let mut position = streaming.position.lock();
         if position.ended {
             return Err(AppendError::Abandoned);
         }
         put_all(place, &mut position, streaming.promised_bytes, annex)?;
         let length = (annex.len() as u64).to_le_bytes();
-        // SAFETY: the word lies between response head and body, where nobody reads before the object is complete; there is one
-        // writer, the holder of the position's lock.
+        // SAFETY: the word is between response head and body, where no thread reads before the
+        // object is complete; there is one writer, the holder of the position's lock.
         unsafe { place.store.memory.write(place.fixed_end(), &length) };
         Ok(())
     }
@@ -69,7 +71,7 @@ impl Object {
 
 /// A copy of the annex of a complete object, which has `bytes`.
 pub(crate) fn annex_of(place: &Place, bytes: u64) -> Option<Vec<u8>> {
-    let (begin, mut annex) = (place.chain_bytes(), Vec::with_capacity(usize::try_from(bytes).ok()?));
+    let (begin, mut annex) = (chain_bytes(place), Vec::with_capacity(usize::try_from(bytes).ok()?));
     while (annex.len() as u64) < bytes {
         annex.extend_from_slice(annex_chunk(place, begin + bytes, begin + annex.len() as u64)?);
     }
@@ -111,7 +113,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_annex_is_no_part_of_the_body_however_long_both_are() {
+    async fn annex_is_not_part_of_the_body_at_any_length() {
         let store = store();
         let (body, annex): (Vec<u8>, Vec<u8>) = ((0..200_000u32).map(|n| n as u8).collect(), vec![0xee; 90_000]);
         // Miri is a thousand times slower.

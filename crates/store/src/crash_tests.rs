@@ -1,7 +1,8 @@
-//! Simulates a kill between any two stores: after every store the arena is copied and the copy recovered.
+//! Simulates a kill between any two stores: after every store the arena is copied and the copy
+//! recovered.
 //!
-//! The copy must hold exactly the objects that were committed and not removed, whole; the object of the current
-//! operation may be in its state before or after.
+//! The copy must hold exactly the objects that were committed and not removed, complete; the object
+//! of the current operation may be in its state before or after.
 
 use crate::attributes::{ObjectAttributes, ObjectFlags};
 use crate::layout::{ARENA_MAGIC, ARENA_MAGIC_2, Head, KIND_RECORD, MAGIC_AT};
@@ -14,12 +15,12 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// How many objects a run of that many has: few under Miri, which is a thousand times slower.
+/// Number of objects in a run: few under Miri, which is a thousand times slower.
 const fn objects(usual: u32) -> u32 {
     if cfg!(miri) { usual / 20 + 1 } else { usual }
 }
 
-/// As many stores as such a run has at least.
+/// Least number of stores in such a run.
 const fn points_at_least(usual: usize) -> usize {
     if cfg!(miri) { usual / 100 } else { usual }
 }
@@ -44,7 +45,7 @@ fn copy(memory: &Memory) -> Memory {
     copied
 }
 
-/// What recovery must find, by xid, and which object may be in either state.
+/// The expected result of recovery, by xid, and the object that may be in either state.
 #[derive(Default)]
 struct Expected {
     bodies: BTreeMap<u32, Vec<u8>>,
@@ -96,7 +97,14 @@ fn small_store(bytes: u64) -> Store {
 }
 
 fn attributes(xid: u32, body_bytes: Option<u64>) -> ObjectAttributes {
-    ObjectAttributes { key: [xid as u8; 32], xid, origin: 1e9, ttl: 10.0, body_bytes, ..ObjectAttributes::default() }
+    ObjectAttributes {
+        key: [xid as u8; 32],
+        xid: xid.into(),
+        origin: 1e9,
+        ttl: 10.0,
+        body_bytes,
+        ..ObjectAttributes::default()
+    }
 }
 
 #[test]
@@ -397,11 +405,12 @@ fn the_layout_is_that_of_the_documented_version() {
     objects[0].remove();
     let memory = &store.inner.memory;
     assert_eq!(ARENA_MAGIC.to_le_bytes(), *b"CopalAr3");
-    // But for its first word it is an arena of version 2.
+    // Except for its first word it is an arena of version 2.
     memory.store(MAGIC_AT, ARENA_MAGIC_2);
-    // SAFETY: single-threaded test; nobody writes meanwhile.
+    // SAFETY: single-threaded test; no other thread writes.
     let checksum = crc32fast::hash(unsafe { memory.bytes(0, memory.len() as usize) });
-    // Another number: an arena of an earlier build is read wrongly. Then ARENA_MAGIC and docs/store.md must change too.
+    // With another number, an arena of an earlier build would be misread. Then ARENA_MAGIC and
+    // docs/internals/store.md must change too.
     assert_eq!(checksum, 2_192_284_147);
 }
 

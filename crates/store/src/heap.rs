@@ -1,30 +1,35 @@
-//! The allocator: two-level segregated fit over blocks addressed in units, merged with free neighbours at once.
+//! The allocator: two-level segregated fit over blocks addressed in units, merged with free
+//! neighbours at once.
 //!
-//! Blocks fill the arena without gaps, so a walk from the start meets every one. Each change to the sequence of blocks
-//! is a single store of a head word: a split writes the remainder's head (inside a block, invisible) before the block
-//! shrinks; a merge enlarges the first block over the others. What recovery does not trust (free lists, PREVIOUS_FREE,
-//! the size at a free block's end) lies in the free blocks themselves, where it costs no memory, and is rebuilt by
+//! Blocks fill the arena without gaps, so a walk from the start meets every one. Each change to the
+//! sequence of blocks is a single store of a head word: a split writes the remainder's head (inside
+//! a block, invisible) before the block shrinks; a merge enlarges the first block over the others.
+//! The data that recovery does not trust (free lists, PREVIOUS_FREE, the size at a free block's
+//! end) is stored in the free blocks themselves, where it costs no memory, and is rebuilt by
 //! [`Heap::rebuild`].
 //!
-//! The heap also tracks which pages have been touched, since a free page that the kernel still holds is memory too:
-//! [`Heap::reclaim`] gives such pages back. It looks only at blocks that may have some (*warm*), so that it takes as long as what it
-//! gives back, however many free blocks there are. *Invariant:* a free block that is not warm has no resident page but those with its
-//! bookkeeping. *Lock*: the caller holds one mutex around the `Heap`; head words of live blocks are changed by their owners at the same
-//! time, so they are atomics.
+//! The heap also tracks which pages have been touched, since a free page that the kernel still
+//! holds is memory too: [`Heap::reclaim`] gives such pages back. It looks only at blocks that may
+//! have some (*warm*), so that its time is proportional to the pages given back, not to the number
+//! of free blocks. *Invariant:* a free block that is not warm has no resident page but those with
+//! its bookkeeping. *Lock*: the caller holds one mutex around the `Heap`; head words of live blocks
+//! are changed by their owners at the same time, so they are atomics.
 
-use crate::layout::{Head, KIND_EXTENT, KIND_FILED, KIND_FREE, KIND_RECORD, PREVIOUS_FREE, high, low, pair};
+use crate::layout::{Head, KIND_EXTENT, KIND_FREE, KIND_ON_DISK, KIND_RECORD, PREVIOUS_FREE, high, low, pair};
 use crate::memory::{Memory, PAGE_BYTES};
 use std::collections::BTreeSet;
 
 const FIRST_LEVELS: usize = 30;
 const SECOND_LEVELS: usize = 16;
-/// Largest cost of a warm block: nodes of the tree are at least five elevenths full, and every sixth is an inner one.
+/// Largest cost of a warm block: nodes of the tree are at least five elevenths full, and every
+/// sixth is an inner one.
 const WARM_BYTES: u64 = 32;
 /// A smaller remainder stays with its block.
 const BLOCK_BYTES_MIN: u64 = 32;
-/// How many blocks of a class are examined when no larger class has one.
+/// Number of blocks of a class that are examined when no larger class has one.
 const CLASS_SCAN_MAX: usize = 64;
-/// How many are looked at before a larger one is taken. A class spans a sixteenth, so that about half of its blocks fit.
+/// Number of blocks that are examined before a larger one is taken. A class spans a sixteenth, so
+/// that about half of its blocks fit.
 const FIT_SCAN_MAX: usize = 4;
 
 /// A block: its start and its length, in units.
@@ -34,7 +39,7 @@ pub(crate) struct Block {
     pub(crate) units: u32,
 }
 
-/// How blocks are laid out in a memory.
+/// The layout of blocks in a memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Geometry {
     /// log2 of the unit in bytes.
@@ -46,7 +51,8 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// The layout of an arena of `bytes`; `None` when it is too small to hold a block, or the shift does not fit.
+    /// The layout of an arena of `bytes`; `None` when it is too small to hold a block, or the shift
+    /// does not fit.
     pub(crate) fn new(bytes: u64, shift: u32) -> Option<Geometry> {
         if !(3..=12).contains(&shift) {
             return None;
@@ -82,15 +88,15 @@ impl Geometry {
     /// Calls `visit` for each block in order.
     ///
     /// # Errors
-    /// The unit where something other than a block was found; nothing after it was visited.
+    /// The unit where an invalid block was found; nothing after it was visited.
     pub(crate) fn walk(self, memory: &Memory, mut visit: impl FnMut(u32, Head)) -> Result<(), u32> {
         let mut at = self.first;
         while at < self.end {
             let head = Head(memory.load(self.byte(at)));
-            let known = matches!(head.kind(), KIND_FREE | KIND_RECORD | KIND_FILED | KIND_EXTENT);
+            let known = matches!(head.kind(), KIND_FREE | KIND_RECORD | KIND_ON_DISK | KIND_EXTENT);
             let room = self.end - at;
-            // Neither the block nor the rest of the arena may be too short for a free block's bookkeeping, which would
-            // overwrite the neighbour.
+            // Neither the block nor the rest of the arena may be too short for a free block's
+            // bookkeeping, which would overwrite the neighbour.
             let fits = |units| units == room || units <= room && room - units >= self.units_min();
             if !known || head.units() < self.units_min() || !fits(head.units()) {
                 return Err(at);
@@ -102,7 +108,7 @@ impl Geometry {
     }
 }
 
-/// Free blocks, and which pages are resident. See the module header.
+/// Free blocks and resident pages. See the module header.
 pub(crate) struct Heap {
     pub(crate) geometry: Geometry,
     lists: [[u32; SECOND_LEVELS]; FIRST_LEVELS],
@@ -113,7 +119,8 @@ pub(crate) struct Heap {
     resident_pages: u64,
     /// Free blocks that may have pages to give back: class and start. The largest come last.
     warm: BTreeSet<(u16, u32)>,
-    /// Where a walk that lets go of the lock goes on: always a block, however blocks are merged. `None` = nobody walks.
+    /// The block at which a walk that releases the lock continues: always a block, however blocks
+    /// are merged. `None` = no walk is under way.
     pub(crate) walker: Option<u32>,
 }
 
@@ -125,7 +132,7 @@ fn class_of(units: u32) -> (usize, usize) {
     ((log - 3) as usize, ((units >> (log - 4)) & 15) as usize)
 }
 
-/// Where a warm block stands in [`Heap::warm`].
+/// Sort key of a warm block in [`Heap::warm`].
 fn warmth(at: u32, units: u32) -> (u16, u32) {
     let (first, second) = class_of(units);
     ((first * SECOND_LEVELS + second) as u16, at)
@@ -164,8 +171,9 @@ impl Heap {
         heap
     }
 
-    /// Builds the heap of a used arena: these blocks stay, whose PREVIOUS_FREE is not set, and what lies between them becomes free.
-    /// They come in the order in which they lie. After a kill in between, a repeated call gives the same result.
+    /// Builds the heap of a used arena: the given blocks stay, whose PREVIOUS_FREE is not set, and
+    /// the gaps between them become free. They must be in address order. After a kill in between, a
+    /// repeated call gives the same result.
     pub(crate) fn rebuild(memory: &Memory, geometry: Geometry, kept: impl Iterator<Item = Block>) -> Heap {
         let mut heap = Heap::empty(geometry);
         heap.touch(0, crate::layout::FIRST_BLOCK);
@@ -183,8 +191,8 @@ impl Heap {
             free_runs.push((free_from, geometry.end - free_from));
         }
         for (at, units) in free_runs {
-            // Nothing is known about a free block; assume that the kernel holds its pages, then give back the large
-            // ones.
+            // Nothing is known about a free block; assume that the kernel holds its pages, then
+            // give back the large ones.
             heap.touch(geometry.byte(at), geometry.byte(units));
             heap.make_free(memory, at, units);
             if geometry.byte(units) >= 16 * PAGE_BYTES {
@@ -199,7 +207,8 @@ impl Heap {
         self.used_units << self.geometry.shift
     }
 
-    /// Private memory of the set of warm blocks. Each has at least a page of its own, so this is at most a half percent of the arena.
+    /// Private memory of the set of warm blocks. Each has at least a page of its own, so this is at
+    /// most a half percent of the arena.
     pub(crate) fn warm_bytes(&self) -> u64 {
         self.warm.len() as u64 * WARM_BYTES
     }
@@ -276,7 +285,8 @@ impl Heap {
         given
     }
 
-    /// The first of these pages that is resident, or is not. A word of the map at a time: most of a large free block never was.
+    /// The first of these pages that is resident, or is not. Reads a word of the map at a time:
+    /// most pages of a large free block were never resident.
     fn next_page(&self, pages: std::ops::Range<u64>, is_resident: bool) -> Option<u64> {
         let mut page = pages.start;
         while page < pages.end {
@@ -290,8 +300,9 @@ impl Heap {
         None
     }
 
-    /// Gives free pages back until at least `bytes` have been given; starts with the largest free blocks. Returns how
-    /// many bytes. Keeps the pages of `spared`, which is about to be taken.
+    /// Gives free pages back until at least `bytes` have been given; starts with the largest free
+    /// blocks. Returns the number of bytes. Keeps the pages of `spared`, which is about to be
+    /// taken.
     pub(crate) fn reclaim(&mut self, memory: &Memory, bytes: u64, spared: Block) -> u64 {
         let (mut given, mut stays_warm) = (0, None);
         while given < bytes {
@@ -321,7 +332,7 @@ impl Heap {
         self.second_bits[first] |= 1 << second;
     }
 
-    /// Takes a free block out of its list; returns whether it was warm.
+    /// Takes a free block out of its list; returns true if it was warm.
     fn unlink(&mut self, memory: &Memory, at: u32, units: u32) -> bool {
         let was_warm = self.warm.remove(&warmth(at, units));
         let links = memory.load(self.geometry.byte(at) + 8);
@@ -344,14 +355,15 @@ impl Heap {
         was_warm
     }
 
-    /// The single store that makes a range free, and the bookkeeping after it. The range starts and ends at block
-    /// boundaries; its free blocks are already unlinked.
+    /// The single store that makes a range free, and the bookkeeping after it. The range starts and
+    /// ends at block boundaries; its free blocks are already unlinked.
     fn make_free(&mut self, memory: &Memory, at: u32, units: u32) {
         memory.store(self.geometry.byte(at), Head::new(units, KIND_FREE).0);
         self.enlist(memory, at, units, true);
     }
 
-    /// The bookkeeping for a block whose head already says free. `is_warm`: pages of it may be resident.
+    /// The bookkeeping for a block whose head is already marked free. `is_warm`: pages of it may be
+    /// resident.
     fn enlist(&mut self, memory: &Memory, at: u32, units: u32, is_warm: bool) {
         let end = at + units;
         if self.walker.is_some_and(|walker| at < walker && walker < end) {
@@ -371,8 +383,9 @@ impl Heap {
 
     /// A free block of at least `units`; it stays in its list.
     ///
-    /// Blocks of its own class come first: that is where the room of evicted objects of the same size is, whose pages are
-    /// there already. Larger blocks would have to be made resident, and others given back for it.
+    /// Blocks of its own class come first: that is where the room of evicted objects of the same
+    /// size is, whose pages are resident already. Larger blocks would have to be made resident, and
+    /// others given back for it.
     fn find(&self, memory: &Memory, units: u32) -> Option<Block> {
         let (first, second) = class_for(units);
         if (first, second) != class_of(units)
@@ -426,8 +439,9 @@ impl Heap {
         Some(Block { at, units: Head(memory.load(self.geometry.byte(at))).units() })
     }
 
-    /// Finds room for `units_wanted`, or else the largest piece of at least `units_min`; also returns how many bytes
-    /// would become resident. Nothing changes until [`Heap::take`].
+    /// Finds room for `units_wanted`, or else the largest piece of at least `units_min`; also
+    /// returns the number of bytes that would become resident. Nothing changes until
+    /// [`Heap::take`].
     pub(crate) fn offer(&self, memory: &Memory, units_min: u32, units_wanted: u32) -> Option<(Block, u64)> {
         let least = self.geometry.units_min();
         let (min, wanted) = (units_min.max(least), units_wanted.max(units_min).max(least));
@@ -442,8 +456,8 @@ impl Heap {
         Some((found, self.untouched_bytes(self.geometry.byte(found.at), self.geometry.byte(found.units))))
     }
 
-    /// Takes the first `block.units` of the free block that [`Heap::offer`] found. `head` supplies kind and flags. The
-    /// returned block may be a little longer.
+    /// Takes the first `block.units` of the free block that [`Heap::offer`] found. `head` supplies
+    /// kind and flags. The returned block may be a little longer.
     pub(crate) fn take(&mut self, memory: &Memory, block: Block, head: Head) -> Block {
         let Block { at, mut units } = block;
         let whole = Head(memory.load(self.geometry.byte(at))).units();
@@ -491,7 +505,8 @@ impl Heap {
         }
         self.used_units -= u64::from(own);
         self.make_free(memory, start, units);
-        // Keep a little slack resident for the next allocation; beyond that, free memory goes back at once.
+        // Keep a little slack resident for the next allocation; beyond that, free memory is given
+        // back at once.
         let slack = (self.used_bytes() / 8).max(4 << 20);
         if self.resident_bytes() > self.used_bytes() + slack && self.geometry.byte(units) >= 16 * PAGE_BYTES {
             self.punch_block(memory, start, units);
@@ -499,7 +514,8 @@ impl Heap {
         own
     }
 
-    /// Shortens a block to `units` if the rest is large enough for a block; returns how many units became free.
+    /// Shortens a block to `units` if the rest is large enough for a block; returns the number of
+    /// units freed.
     pub(crate) fn trim(&mut self, memory: &Memory, at: u32, units: u32) -> u32 {
         let own = Head(memory.load(self.geometry.byte(at))).units();
         let units = units.max(self.geometry.units_min());
@@ -564,7 +580,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_short_for_a_free_block_is_no_block_and_leaves_none() {
+    fn blocks_below_the_minimum_are_neither_accepted_nor_left_over() {
         let memory = Memory::on_heap(4096).unwrap();
         let geometry = Geometry::new(4096, 3).unwrap();
         Heap::format(&memory, geometry);
@@ -593,7 +609,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_where_others_of_its_size_lay_needs_no_new_page() {
+    fn reused_blocks_of_similar_size_touch_no_new_page() {
         const SIZES: [u32; 4] = [20_000, 21_000, 45_000, 46_000];
         let (memory, mut heap) = heap(8 << 20, 3);
         let mut random = SmallRng::seed_from_u64(1);
@@ -673,7 +689,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_given_its_pages_back_is_not_looked_at_again() {
+    fn blocks_with_released_pages_are_not_examined_again() {
         const BYTES: u64 = 45_000;
         let (memory, mut heap) = heap(8 << 20, 3);
         let units = heap.geometry.units(BYTES);
@@ -701,9 +717,10 @@ mod tests {
     }
 
     #[test]
-    fn the_set_of_warm_blocks_is_no_larger_than_it_says() {
+    fn set_of_warm_blocks_stays_within_its_bound() {
         let (memory, mut heap) = heap(8 << 20, 3);
-        // As many warm blocks as an arena can have: each just contains a page, and one of the smallest blocks lies behind it.
+        // As many warm blocks as an arena can have: each just contains a page, and one of the
+        // smallest blocks is behind it.
         let (large, small) = (heap.geometry.units(2 * PAGE_BYTES - 32), heap.geometry.units(32));
         let mut take = |units| {
             let (block, _) = heap.offer(&memory, units, units)?;

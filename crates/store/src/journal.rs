@@ -1,14 +1,18 @@
-//! An append-only list of byte strings that outlives the worker: the bans.
+//! An append-only list of byte strings that survives the worker: the bans.
 //!
 //! ```text
-//! file   magic, version | offset of the first entry | lowest sequence number that may come | identity | 0 …     64 bytes
-//! entry  length (32) | crc32 of all that follows (32) | sequence (64) | bytes | zeros to a multiple of eight
+//! file   magic, version | offset of the first entry | lowest sequence number to be used |
+//!        identity | zeros up to 64 bytes
+//! entry  length (32) | crc32 of the rest (32) | sequence (64) | bytes | zeros to a multiple of 8
 //! ```
 //!
-//! Entries are written through the descriptor, with one `write` each. A torn last entry is one that the file ends in; it
-//! is cut off when the file is opened. Anything else that is wrong is damage. To drop old entries, the first-entry
-//! offset (one aligned word) is moved and the file's blocks are given back: the offsets only grow, the memory does not.
-//! *Lock*: one mutex, held during the write.
+//! Entries are written through the descriptor, with one `write` each. A last entry is torn if the
+//! file ends within it; it is cut off when the file is opened. Any other error is damage. To drop
+//! old entries, the first-entry offset (one aligned word) is moved and the file's blocks are given
+//! back: the offsets only grow, memory use does not. *Lock*: one mutex, held during the write.
+//!
+//! *Invariant:* no storage is taken over without the journal with which it was filled. A ban leaves
+//! a journal on a disk only after the removal of its objects is on that disk.
 
 use crate::memory::{PAGE_BYTES, memory_file, punch_hole};
 use parking_lot::Mutex;
@@ -34,7 +38,8 @@ struct State {
     next_sequence: u64,
 }
 
-/// An append-only list of byte strings in a memory file that outlives the worker. Internally locked.
+/// An append-only list of byte strings in a memory file that survives the worker. Internally
+/// locked.
 pub struct Journal {
     file: File,
     identity: u64,
@@ -47,7 +52,7 @@ fn read_u64(file: &File, at: u64) -> io::Result<u64> {
     Ok(u64::from_le_bytes(word))
 }
 
-/// A number that nobody guesses, and that no two journals, files or generations share; not 0.
+/// An unguessable number that no two journals, files or generations share; not 0.
 pub(crate) fn new_identity() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     std::collections::hash_map::RandomState::new().build_hasher().finish().max(1)
@@ -60,10 +65,11 @@ fn checksum(sequence: u64, bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The entry at `at` and the offset after it; `None` where the file ends before the entry does, as a kill leaves it.
+/// The entry at `at` and the offset after it; `None` where the file ends before the entry does, as
+/// after a kill.
 ///
 /// # Errors
-/// Reading failed; `InvalidData` for bytes that no `append` wrote, whole or in part.
+/// Reading failed; `InvalidData` for bytes that no `append` wrote, completely or in part.
 fn read_entry(file: &File, at: u64, file_bytes: u64) -> io::Result<Option<(u64, Vec<u8>, u64)>> {
     if file_bytes.saturating_sub(at) < ENTRY_HEADER_BYTES {
         return Ok(None);
@@ -74,7 +80,7 @@ fn read_entry(file: &File, at: u64, file_bytes: u64) -> io::Result<Option<(u64, 
     let len = u32::from_le_bytes([a, b, c, d]) as usize;
     let sequence = u64::from_le_bytes(sequence);
     if header == [0; ENTRY_HEADER_BYTES as usize] && is_zero(file, at, file_bytes)? {
-        // After a loss of power the file may be longer than what reached it.
+        // After a power failure the file may be longer than the data that reached it.
         return Ok(None);
     }
     if len > ENTRY_BYTES_MAX || sequence == 0 {
@@ -87,7 +93,7 @@ fn read_entry(file: &File, at: u64, file_bytes: u64) -> io::Result<Option<(u64, 
     file.read_exact_at(&mut bytes, at + ENTRY_HEADER_BYTES)?;
     let behind = at + ENTRY_HEADER_BYTES + (len as u64).next_multiple_of(8);
     if checksum(sequence, &bytes) != u32::from_le_bytes([e, f, g, h]) {
-        // The last entry may be torn: nobody was told that it is there before all of it was on the disk.
+        // The last entry may be torn: it was not confirmed before all of it was on the disk.
         return if behind >= file_bytes { Ok(None) } else { Err(damaged()) };
     }
     Ok(Some((sequence, bytes, behind)))
@@ -114,7 +120,7 @@ impl Journal {
     /// A journal in a memory file of its own.
     ///
     /// # Errors
-    /// The memory file could not be made.
+    /// The memory file could not be created.
     pub fn in_memory() -> io::Result<Journal> {
         Journal::open(memory_file(c"copal-journal")?.into())
     }
@@ -122,8 +128,9 @@ impl Journal {
     /// Opens (or formats, when empty) a journal. A torn last entry is dropped.
     ///
     /// # Errors
-    /// Reading or writing failed; `InvalidData` when the file holds something else, or an entry is damaged: what that
-    /// entry and those after it banned is no longer known, and going on without them would bring it back.
+    /// Reading or writing failed; `InvalidData` if the file holds something else, or an entry is
+    /// damaged: the bans in that entry and those after it are lost, and continuing without them
+    /// would bring banned objects back.
     pub fn open(file: OwnedFd) -> io::Result<Journal> {
         let file = File::from(file);
         let mut file_bytes = file.metadata()?.len();
@@ -156,16 +163,17 @@ impl Journal {
         }
         next_sequence = next_sequence.max(previous.saturating_add(1));
         if end < file_bytes {
-            // Cut off the torn rest, so that nothing in it is ever taken for an entry. A whole journal can be opened on a disk that
-            // takes nothing: then bans are refused, but a worker can start.
+            // Cut off the torn rest, so that nothing in it is ever taken for an entry. An intact
+            // journal can be opened on a disk that refuses writes: then bans are refused, but a
+            // worker can start.
             file.set_len(end)?;
         }
         let identity = read_u64(&file, IDENTITY_AT)?;
         Ok(Journal { file, identity, state: Mutex::new(State { entries, end, next_sequence }) })
     }
 
-    /// Appends an entry and returns its sequence number; numbers start at 1, only grow, and are never used twice.
-    /// Durable on return.
+    /// Appends an entry and returns its sequence number; numbers start at 1, only grow, and are
+    /// never used twice. Durable on return.
     ///
     /// # Errors
     /// Writing failed, or the entry is longer than 16 MiB.
@@ -175,7 +183,7 @@ impl Journal {
         }
         let mut state = self.state.lock();
         let sequence = state.next_sequence;
-        // Only a damaged journal has such numbers; starting over would bring back what was banned.
+        // Only a damaged journal has such numbers; starting over would bring banned objects back.
         let next_sequence = sequence.checked_add(1).ok_or(io::ErrorKind::InvalidData)?;
         let padded = (entry.len() as u64).next_multiple_of(8);
         let mut image = Vec::with_capacity((ENTRY_HEADER_BYTES + padded) as usize);
@@ -185,7 +193,7 @@ impl Journal {
         image.extend_from_slice(entry);
         image.resize((ENTRY_HEADER_BYTES + padded) as usize, 0);
         if let Err(error) = self.file.write_all_at(&image, state.end) {
-            // Remove what was written, since a shorter entry may later be written over it.
+            // Remove the partial entry, since a shorter entry may later be written over it.
             let _ = self.file.set_len(state.end);
             return Err(error);
         }
@@ -210,16 +218,16 @@ impl Journal {
         Ok(found)
     }
 
-    /// A number that no other journal has; 0 = it was made before there were such numbers.
+    /// A number that no other journal has; 0 = the journal was made before such numbers existed.
     #[must_use]
     pub fn identity(&self) -> u64 {
         self.identity
     }
 
-    /// Waits until the disk has what was appended, for a journal that lies on one. Blocks.
+    /// Waits until all appended entries are on the disk, for a journal in a file on a disk. Blocks.
     ///
     /// # Errors
-    /// Whatever the disk reports.
+    /// Any error that the disk reports.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
@@ -245,11 +253,11 @@ impl Journal {
         self.file.write_all_at(&state.next_sequence.to_le_bytes(), FLOOR_AT)?;
         self.file.write_all_at(&start.to_le_bytes(), START_AT)?;
         state.entries.drain(..gone);
-        // Nobody who appends waits for the disk. What is before the start nobody reads.
+        // Appends do not wait for the disk here. Bytes before the start are not read.
         drop(state);
         let whole_pages = start / PAGE_BYTES * PAGE_BYTES;
         if whole_pages > PAGE_BYTES {
-            // After a loss of power the start must not lie in the hole.
+            // After a power failure the start must not be in the hole.
             self.file.sync_data()?;
             punch_hole(&self.file, PAGE_BYTES, whole_pages - PAGE_BYTES);
         }
@@ -284,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_journal_that_cannot_be_written_is_opened_and_refuses_what_is_new() {
+    fn read_only_journal_is_opened_and_refuses_new_bans() {
         use std::os::fd::AsRawFd;
         let journal = Journal::in_memory().unwrap();
         journal.append(b"one").unwrap();
@@ -293,7 +301,7 @@ mod tests {
         assert_eq!(again.entries().unwrap(), [(1, b"one".to_vec())]);
         assert!(again.append(b"two").is_err());
         assert_eq!(again.entries().unwrap().len(), 1, "what could not be written is no entry");
-        // What must be mended before it is used is not opened.
+        // A journal that must be repaired before use is not opened.
         let end = journal.state.lock().end;
         journal.file.set_len(end + 4).unwrap();
         assert!(Journal::open(read_only().into()).is_err());
@@ -352,13 +360,14 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_no_torn_entry_and_nothing_is_cut_off() {
+    fn damage_is_not_treated_as_a_torn_entry() {
         let journal = Journal::in_memory().unwrap();
         for text in [b"first", b"other", b"third"] {
             journal.append(text).unwrap();
         }
         let bytes = journal.file.metadata().unwrap().len();
-        // The text, the length and the number of the second of three entries, which take 24 bytes each.
+        // The text, the length and the number of the second of three entries, which take 24 bytes
+        // each.
         for (at, damage) in [(16, &b"X"[..]), (0, &[0xff; 4]), (8, &[0; 8]), (8, &[1])] {
             let at = HEADER_BYTES + 24 + at;
             let mut whole = vec![0; damage.len()];

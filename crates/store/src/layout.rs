@@ -1,9 +1,11 @@
 //! The meaning of the words in the arena.
 //!
 //! ```text
-//! arena    header (64 bytes) block block block …                       every block begins with its head word
-//! block    head word: size in units (32) | kind (8) | state bits (8) | object flags (15) | unchecked (1)
-//! free     head, links to the next and previous free block of its class (32 | 32), …, size again in the last word
+//! arena    header (64 bytes) block block block …            every block begins with its head word
+//! block    head word: size in units (32) | kind (8) | state bits (8) | object flags (15) |
+//!          unchecked (1)
+//! free     head, links to the next and previous free block of its class (32 | 32), …,
+//!          size again in the last word
 //! extent   head, body bytes …, [link to the next extent in the last word, when HAS_NEXT]
 //! record   head
 //!          xid (32) | checksum (32)
@@ -14,21 +16,23 @@
 //!          hits (32) | last use (32)                                    in the index's units
 //!          key (24 bytes)                                               ends at byte 80
 //!          vary, response head, [annex length (64)], body bytes …, [annex], [link]
-//! filed    a record whose body lies in a file: in the place of body bytes there is the map (`filed/map.rs`)
+//! on disk  a record whose body is in a file: it has the map (`disk_tier/map.rs`) instead of body bytes
 //! ```
 //!
-//! The head word holds everything that a walk needs, so a store of eight bytes is enough to split, merge, commit or
-//! remove. The free-list words and PREVIOUS_FREE are hints for the running process: recovery computes them again. The
-//! key is cut to 192 bits: this saves eight bytes per object and still withstands a search for collisions. Objects with
-//! the flag ESI have room for the length of an annex (`annex.rs`), which follows the body through the extents; that word is
-//! not aligned, and is written before COMPLETE.
+//! The head word holds everything that a walk needs, so a store of eight bytes is enough to split,
+//! merge, commit or remove. The free-list words and PREVIOUS_FREE are hints for the running
+//! process: recovery computes them again. The key is cut to 192 bits: this saves eight bytes per
+//! object and still withstands a search for collisions. Objects with the flag ESI have room for the
+//! length of an annex (`annex.rs`), which follows the body through the extents; that word is not
+//! aligned, and is written before COMPLETE.
 
 use crate::attributes::ObjectFlags;
 
 /// First bytes of a formatted arena.
 pub(crate) const ARENA_MAGIC: u64 = u64::from_le_bytes(*b"CopalAr3");
-/// The same in release 0.1. Words and blocks are those of today, response heads are in the plain form, which is read too
-/// (`message::Message::decode`). Such an arena is taken over, and is one of today from then on.
+/// The same in release 0.1. Words and blocks are unchanged, response heads are in the plain form,
+/// which can still be read (`message::Message::decode`). Such an arena is taken over, and has the
+/// current format from then on.
 pub(crate) const ARENA_MAGIC_2: u64 = u64::from_le_bytes(*b"CopalAr2");
 /// Offset of the word that holds [`ARENA_MAGIC`]; written last when formatting.
 pub(crate) const MAGIC_AT: u64 = 0;
@@ -36,25 +40,25 @@ pub(crate) const MAGIC_AT: u64 = 0;
 pub(crate) const LENGTH_AT: u64 = 8;
 /// Offset of the word that holds log2 of the unit.
 pub(crate) const SHIFT_AT: u64 = 16;
-/// Offset of the word that a file of bodies has too ([`pairing`]); 0 where there is none.
+/// Offset of the word that a file of bodies has too ([`pairing`]); 0 where there is no file.
 pub(crate) const PAIRING_AT: u64 = 24;
-/// Where the first block begins.
+/// Offset of the first block.
 pub(crate) const FIRST_BLOCK: u64 = 64;
 
 /// Kinds of block. Zero is not one, so that zeroed memory is never taken for a block.
 pub(crate) const KIND_FREE: u8 = 0xf1;
 pub(crate) const KIND_RECORD: u8 = 0xc3;
 pub(crate) const KIND_EXTENT: u8 = 0xe7;
-/// A record whose body lies in a file.
-pub(crate) const KIND_FILED: u8 = 0x96;
+/// A record whose body is in a file.
+pub(crate) const KIND_ON_DISK: u8 = 0x96;
 
 /// State bits, at their places in the head word.
 pub(crate) const PREVIOUS_FREE: u64 = 1 << 40;
 /// The last word is the link to the next extent.
 pub(crate) const HAS_NEXT: u64 = 1 << 41;
-/// The body is whole and the checksum written.
+/// The body is complete and the checksum written.
 pub(crate) const COMPLETE: u64 = 1 << 42;
-/// The body will never be whole.
+/// The body will never be complete.
 pub(crate) const FAILED: u64 = 1 << 43;
 /// The index holds the object.
 pub(crate) const INDEXED: u64 = 1 << 44;
@@ -62,10 +66,12 @@ pub(crate) const INDEXED: u64 = 1 << 44;
 pub(crate) const REMOVED: u64 = 1 << 45;
 /// The last word is reserved for a link while the body grows.
 pub(crate) const GROWING: u64 = 1 << 46;
-/// The body cannot be kept: its beginning is given back as it is read. Set only together with REMOVED.
+/// The body cannot be kept: its beginning is given back as it is read. Set only together with
+/// REMOVED.
 pub(crate) const OVERFLOWED: u64 = 1 << 47;
 
-/// What an earlier process stored, and nobody has checked since; the uppermost object flag is never used. Set by recovery.
+/// The object was stored by an earlier process and not checked since; the uppermost object flag is
+/// never used. Set by recovery.
 pub(crate) const UNCHECKED: u64 = 1 << 63;
 
 /// Offsets inside a record.
@@ -76,13 +82,13 @@ pub(crate) const LIFETIME: u64 = 32;
 pub(crate) const KEEP_BAN: u64 = 40;
 pub(crate) const USE: u64 = 48;
 pub(crate) const KEY: u64 = 56;
-/// Where vary, response head and body begin.
+/// Offset of vary, response head and body.
 pub(crate) const RECORD_HEADER_BYTES: u64 = 80;
 /// Bytes of the key that are kept.
 pub(crate) const KEY_BYTES: usize = 24;
 /// Bytes that the length of an annex takes, in records that can have one.
 pub(crate) const ANNEX_LENGTH_BYTES: u64 = 8;
-/// Where body bytes begin in an extent.
+/// Offset of the body bytes in an extent.
 pub(crate) const EXTENT_HEADER_BYTES: u64 = 8;
 /// Bytes of a link.
 pub(crate) const LINK_BYTES: u64 = 8;
@@ -121,7 +127,7 @@ impl Head {
         ((self.0 & !UNCHECKED) >> 48) as u16
     }
 
-    /// Whether the record has room for the length of an annex.
+    /// True if the record has room for the length of an annex.
     pub(crate) fn is_annexed(self) -> bool {
         self.object_flags() & ObjectFlags::ESI.0 != 0
     }
@@ -130,15 +136,16 @@ impl Head {
         Head(self.0 | u64::from(flags) << 48)
     }
 
-    /// Whether recovery may accept this record (if its checksum holds).
+    /// True if recovery may accept this record (if its checksum holds).
     pub(crate) fn is_committed(self) -> bool {
-        matches!(self.kind(), KIND_RECORD | KIND_FILED)
+        matches!(self.kind(), KIND_RECORD | KIND_ON_DISK)
             && self.has(COMPLETE | INDEXED)
             && self.0 & (REMOVED | FAILED) == 0
     }
 }
 
-/// What the memory file of an arena says of the file that it belongs to; `None` if it has no arena.
+/// The pairing value in the memory file of an arena, which identifies the file it belongs to;
+/// `None` if it has no arena.
 pub(crate) fn pairing(file: &std::fs::File) -> Option<u64> {
     use std::os::unix::fs::FileExt;
     let word = |at| {
@@ -186,7 +193,7 @@ pub(crate) fn vary_length(word: u64) -> usize {
     (word & 0xffff) as usize
 }
 
-/// The largest `f32` not above `seconds`, so that rounding cannot prolong a life that has ended.
+/// The largest `f32` not above `seconds`, so that rounding cannot extend a lifetime.
 pub(crate) fn seconds_down(seconds: f64) -> f32 {
     if seconds.is_nan() {
         return 0.0;

@@ -1,24 +1,30 @@
-//! The arena that holds cached objects, and the journal that holds what was banned. Both outlive the worker.
+//! The arena that holds cached objects, and the journal that holds the bans. Both survive the
+//! worker.
 //!
-//! An object lies in a memory file that the manager holds open, and is addressed by offset, never by pointer. It is
-//! stored when its commit bits are set; everything else in the file is discarded by the scan that [`Store::open`] makes
-//! after a restart, and what is damaged when it is first used ([`Object::check`]). Each storage has an arena of its own. One limit bounds the arena, including
-//! Transient objects, and the private memory that the index charges ([`Store::charge`]). This crate knows nothing of
-//! HTTP, of keys beyond their bytes, or of which object to evict: it asks the evictor.
+//! An object is stored in a memory file that the manager holds open, and is addressed by offset,
+//! never by pointer. It is committed when its commit bits are set; everything else in the file is
+//! discarded by the scan that [`Store::open`] makes after a restart, and a damaged object when it
+//! is first used ([`Object::check`]). Each storage has an arena of its own. One limit bounds the
+//! arena, including Transient objects, and the private memory that the index charges
+//! ([`Store::charge`]). This crate does not depend on HTTP, on keys beyond their bytes, or on the
+//! choice of objects to evict: it calls the evictor.
 //!
-//! *Invariants*: a kill at any instant leaves a heap that can be walked; a removed object never comes back; bytes that a
-//! reader may ask for never change while it reads.
+//! *Invariants*: a kill at any instant leaves a heap that can be walked; a removed object never
+//! comes back; bytes that a reader may ask for never change while it reads.
 //!
-//! Reading order: `memory` (bytes and atomics) → `layout` (what the words mean) → `heap` (allocator) → `unsized_bodies`, `arena` (limit,
-//! eviction) → `place`, `object` → `streaming`, `writer`, `reader`, `readership` (bodies) → `annex` → `recovery`, `soundness` → `storage`; also
-//! `passing` (responses that are not kept), `journal`, and `filed` (bodies in a file).
+//! Reading order: `memory` (bytes and atomics) → `layout` (meaning of the words) → `heap`
+//! (allocator) → `unsized_bodies`, `shares`, `arena` (limit, eviction) → `place`, `chain` (blocks
+//! of a record) → `readership`, `streaming`, `object` → `writer`, `annex`, `reader` (bodies) →
+//! `recovery`, `soundness` → `storage`; also `passing` (responses that are not kept), `journal`,
+//! and `disk_tier` (bodies in a file).
 
 #![warn(missing_docs)]
 
 mod annex;
 mod arena;
 mod attributes;
-mod filed;
+mod chain;
+mod disk_tier;
 mod heap;
 mod journal;
 mod layout;
@@ -30,9 +36,11 @@ pub mod process;
 mod reader;
 mod readership;
 mod recovery;
+mod shares;
 mod soundness;
 mod storage;
 mod streaming;
+mod streaming_cell;
 mod unsized_bodies;
 mod usage;
 mod writer;
@@ -42,12 +50,13 @@ mod crash_tests;
 #[cfg(test)]
 mod overflow_tests;
 
-pub use arena::{Evictable, StoreFull};
+pub use arena::StoreFull;
 pub use attributes::{AppendError, BodyState, ObjectAttributes, ObjectFlags};
-pub use filed::{Advice, FileOptions, FileUsage, Sweeper};
+pub use disk_tier::{FileOptions, FileUsage, Reclaimer};
 pub use journal::Journal;
 pub use object::Object;
 pub use reader::BodyReader;
 pub use recovery::Recovered;
+pub use shares::Evictable;
 pub use storage::{Reservation, Store};
 pub use usage::Usage;

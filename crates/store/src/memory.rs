@@ -1,8 +1,9 @@
-//! The bytes of an arena: a mapping of a memory file, or heap memory where there are no files (tests, Miri).
+//! The bytes of an arena: a mapping of a memory file, or heap memory where there are no files
+//! (tests, Miri).
 //!
-//! All words that several threads or a later process read are atomics; all other bytes are written once, before they are
-//! published, through raw pointers, so no `&mut` to shared bytes ever exists. Offsets are checked here, and only here,
-//! before they become pointers.
+//! All words that several threads or a later process read are atomics; all other bytes are written
+//! once, before they are published, through raw pointers, so no `&mut` to shared bytes ever exists.
+//! Offsets are checked here, and only here, before they become pointers.
 
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::File;
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Size of a page for the purpose of giving memory back.
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
-/// Size of what a processor fetches at a time.
+/// Size of a CPU cache line.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const LINE_BYTES: usize = 64;
 
@@ -29,14 +30,15 @@ pub(crate) struct Memory {
     backing: Backing,
 }
 
-// SAFETY: the range is owned by this value for its whole life; access goes through atomics, or through the unsafe methods
-// whose callers exclude conflicting access.
+// SAFETY: the range is owned by this value for its whole life; access goes through atomics, or
+// through the unsafe methods whose callers exclude conflicting access.
 unsafe impl Send for Memory {}
 // SAFETY: as above; no method hands out `&mut`.
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Maps `bytes` of a file, which must be at least that long and must not be shortened while mapped.
+    /// Maps `bytes` of a file, which must be at least that long and must not be shortened while
+    /// mapped.
     pub(crate) fn map(file: File, bytes: u64) -> io::Result<Memory> {
         let length = usize::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         let mapping = MmapOptions::new().len(length).map_raw(&file)?;
@@ -64,8 +66,9 @@ impl Memory {
     #[inline]
     pub(crate) fn word(&self, offset: u64) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8) && offset <= self.bytes - 8, "word outside the arena");
-        // SAFETY: inside the range and aligned (the base is page-aligned); words at fixed places of blocks are only ever
-        // accessed as atomics while shared. The reference cannot outlive the mapping.
+        // SAFETY: inside the range and aligned (the base is page-aligned); words at fixed places of
+        // blocks are only ever accessed as atomics while shared. The reference cannot outlive the
+        // mapping.
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(offset as usize).cast()) }
     }
 
@@ -75,7 +78,7 @@ impl Memory {
         self.word(offset).load(Ordering::Acquire)
     }
 
-    /// Stores a word; whoever sees it also sees everything written before, even after a kill.
+    /// Stores a word; a thread that sees it also sees everything written before, even after a kill.
     #[inline]
     pub(crate) fn store(&self, offset: u64, value: u64) {
         self.word(offset).store(value, Ordering::Release);
@@ -99,14 +102,15 @@ impl Memory {
         }
     }
 
-    /// Brings the lines that begin at `offset` near the processor, if they are inside the range and it can be told so: nobody waits
-    /// for them meanwhile.
+    /// Prefetches the lines that begin at `offset`, if they are inside the range and the CPU
+    /// supports it, without waiting for them.
     #[inline]
     pub(crate) fn prefetch(&self, offset: u64, lines: u64) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if self.contains(offset, lines as usize * LINE_BYTES) {
             for line in 0..lines as usize {
-                // SAFETY: inside the range; the instruction reads nothing that the program could see, and cannot fail.
+                // SAFETY: inside the range; the instruction reads nothing that the program could
+                // see, and cannot fail.
                 unsafe {
                     let at = self.base.as_ptr().add(offset as usize + line * LINE_BYTES);
                     std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
@@ -117,7 +121,7 @@ impl Memory {
         let _ = (offset, lines);
     }
 
-    /// Whether `len` bytes at `offset` are inside the range.
+    /// True if `len` bytes at `offset` are inside the range.
     fn contains(&self, offset: u64, len: usize) -> bool {
         offset <= self.bytes && len as u64 <= self.bytes - offset
     }
@@ -125,29 +129,33 @@ impl Memory {
     /// Returns bytes as a slice.
     ///
     /// # Safety
-    /// While the slice exists nobody writes these bytes, and the caller has synchronised with whoever wrote them.
+    /// While the slice exists no thread writes these bytes, and the caller has synchronised with
+    /// their writer.
     #[inline]
     pub(crate) unsafe fn bytes(&self, offset: u64, len: usize) -> &[u8] {
         assert!(self.contains(offset, len), "bytes outside the arena");
-        // SAFETY: inside the range, initialised (the range begins zeroed); not written meanwhile, by contract.
+        // SAFETY: inside the range, initialised (the range begins zeroed); not written meanwhile,
+        // by contract.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(offset as usize), len) }
     }
 
     /// Copies bytes in.
     ///
     /// # Safety
-    /// Meanwhile nobody else reads or writes these bytes.
+    /// During the call no other thread reads or writes these bytes.
     #[inline]
     pub(crate) unsafe fn write(&self, offset: u64, bytes: &[u8]) {
         assert!(self.contains(offset, bytes.len()), "bytes outside the arena");
-        // SAFETY: inside the range; exclusive by contract; a caller's slice of the same bytes would break that contract.
+        // SAFETY: inside the range; exclusive by contract; a caller's slice of the same bytes would
+        // break that contract.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.as_ptr().add(offset as usize), bytes.len());
         }
     }
 
-    /// Gives whole pages back to the kernel; they read as zero afterwards. Best effort: a failure costs memory, not
-    /// correctness, so this returns `false` and the pages still count as resident.
+    /// Gives whole pages back to the kernel; they read as zero afterwards. Best effort: a failure
+    /// costs memory, not correctness, so this returns `false` and the pages still count as
+    /// resident.
     pub(crate) fn punch(&self, offset: u64, len: u64) -> bool {
         debug_assert!(offset.is_multiple_of(PAGE_BYTES) && len.is_multiple_of(PAGE_BYTES));
         match &self.backing {
@@ -156,7 +164,7 @@ impl Memory {
         }
     }
 
-    /// A place where a kill is simulated: between any two stores that recovery could tell apart.
+    /// A point where a kill is simulated: between any two stores that recovery could distinguish.
     #[inline]
     fn crash_point(&self) {
         #[cfg(test)]
@@ -198,11 +206,12 @@ pub(crate) fn memory_file(name: &std::ffi::CStr) -> io::Result<File> {
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a descriptor just made, owned by nobody else.
+    // SAFETY: a descriptor just created, which has no other owner.
     Ok(unsafe { File::from_raw_fd(descriptor) })
 }
 
-/// What serves as a memory file under Miri, which has none: a file that is removed at once. It cannot be mapped.
+/// A substitute for a memory file under Miri, which has none: a file that is removed at once. It
+/// cannot be mapped.
 fn unnamed_file() -> io::Result<File> {
     use std::sync::atomic::AtomicU32;
     static MADE: AtomicU32 = AtomicU32::new(0);

@@ -5,14 +5,15 @@
 //!    └─────fail─────▶ Failed          memory is freed with the last handle unless committed
 //! ```
 //!
-//! Everything about a stored object except its handle lies in the arena (`layout`). The handle is 40 bytes with its
-//! counts, since there is one for every object in the index. While a body is being written the handle has a
-//! [`Streaming`], which is dropped when the body has ended. *Owners*: one writer appends; anybody reads; only the index
-//! uses `slot`, `touch`, `enter_index`. Next files: `writer.rs`, `reader.rs`, `annex.rs`.
+//! Everything about a stored object except its handle is in the arena (`layout`). The handle is 40
+//! bytes with its counts, since there is one for every object in the index. While a body is being
+//! written the handle has a [`Streaming`], which is dropped when the body has ended. *Owners*: one
+//! writer appends; any thread reads; only the index uses `slot`, `touch`, `enter_index`. Next
+//! files: `writer.rs`, `reader.rs`, `annex.rs`.
 
-use crate::arena::{Inner, StoreFull};
+use crate::arena::{HANDLE_BYTES, Inner, StoreFull};
 use crate::attributes::{AppendError, BodyState, ObjectAttributes, ObjectFlags};
-use crate::filed::{Filing, give_back_in_file};
+use crate::disk_tier::{DiskWrite, give_back_in_file};
 use crate::layout::{
     ANNEX_LENGTH_BYTES, BODY_BYTES_MAX, COMPLETE, FAILED, HAS_NEXT, HEAD_BYTES_MAX, Head, IDENTITY, INDEXED, KEEP_BAN,
     KEY, KEY_BYTES, LENGTHS, LIFETIME, LINK_BYTES, ORIGIN, OVERFLOWED, RECORD_HEADER_BYTES, REMOVED, USE, high,
@@ -21,16 +22,14 @@ use crate::layout::{
 use crate::passing::Passing;
 use crate::place::Place;
 use crate::streaming::{Opening, Streaming};
-use arc_swap::ArcSwapOption;
+use crate::streaming_cell::StreamingCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Private memory of a handle: its size, the two counts of its `Arc`, and the overhead of a heap allocation.
-pub(crate) const HANDLE_BYTES: i64 = (size_of::<Object>() + 16 + 8) as i64;
-const _: () = assert!(size_of::<Object>() == 24);
+const _: () = assert!(size_of::<Object>() + 16 + 8 == HANDLE_BYTES as usize);
 
-/// The words, the key, and a head as it usually is.
+/// The words, the key, and a head of usual size.
 const PREFETCHED_LINES: u64 = 4;
 
 enum Kind {
@@ -48,26 +47,26 @@ pub(crate) struct Words {
     pub(crate) used: u64,
 }
 
-/// Where the body of a new record goes.
+/// The destination of the body of a new record.
 pub(crate) enum Body {
     /// Behind the head.
     InArena,
-    /// Into the file; `None` = it is there already.
-    InFile(Option<Arc<Filing>>),
+    /// In the file; `None` = it is there already.
+    InFile(Option<Arc<DiskWrite>>),
 }
 
-/// A response that is stored, or passed on without being stored: a head, and a body that may still grow. Shared between
-/// threads as `Arc<Object>`; all methods take `&self`.
+/// A response that is stored, or passed on without being stored: a head, and a body that may still
+/// grow. Shared between threads as `Arc<Object>`; all methods take `&self`.
 pub struct Object {
     kind: Kind,
-    pub(crate) streaming: ArcSwapOption<Streaming>,
+    pub(crate) streaming: StreamingCell,
 }
 
 impl std::fmt::Debug for Object {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("Object")
-            .field("xid", &self.xid())
+            .field("vxid", &self.vxid())
             .field("flags", &self.flags())
             .field("state", &self.state())
             .field("available_bytes", &self.available_bytes())
@@ -76,13 +75,13 @@ impl std::fmt::Debug for Object {
 }
 
 impl Object {
-    /// Creates a response that is not kept: its body passes from one writer to one reader, with at most
-    /// `in_flight_bytes` (at least one) under way. They are not counted against any store:
+    /// Creates a response that is not kept: its body passes from one writer to one reader, with at
+    /// most `in_flight_bytes` (at least one) under way. They are not counted against any store:
     /// `surface::limits::PASS_IN_FLIGHT_BYTES_MAX`, or less.
     #[must_use]
     pub fn passing(attributes: ObjectAttributes, head: Vec<u8>, in_flight_bytes: usize) -> Arc<Object> {
         let kind = Kind::Passing(Box::new(Passing::new(attributes, head, in_flight_bytes.max(1))));
-        Arc::new(Object { kind, streaming: ArcSwapOption::empty() })
+        Arc::new(Object { kind, streaming: StreamingCell::empty() })
     }
 
     pub(crate) fn create(
@@ -95,13 +94,14 @@ impl Object {
         if head.len() > HEAD_BYTES_MAX || promised.is_some_and(|bytes| bytes > BODY_BYTES_MAX) {
             return Err(StoreFull);
         }
+        store.note_vxid(attributes.xid);
         let flags = attributes.all_flags();
-        let tier = store.tier.as_ref().filter(|_| !flags.has(ObjectFlags::TRANSIENT));
-        if tier.zip(promised).is_some_and(|(tier, bytes)| bytes > tier.capacity_bytes()) {
+        let tier = store.shared_disk_tier().filter(|_| !flags.has(ObjectFlags::TRANSIENT));
+        if tier.as_ref().zip(promised).is_some_and(|(tier, bytes)| bytes > tier.capacity_bytes()) {
             return Err(StoreFull);
         }
         let words = Words {
-            identity: pair(attributes.xid, 0),
+            identity: pair(attributes.xid as u32, 0),
             lengths: lengths(0, head.len()),
             origin: origin_word(attributes.origin, vary_bytes),
             lifetime: pair(seconds_down(attributes.ttl).to_bits(), seconds_near(attributes.grace).to_bits()),
@@ -115,7 +115,7 @@ impl Object {
             parts,
             flags,
             promised,
-            tier.map_or(Body::InArena, |tier| Body::InFile(Some(Filing::new(tier, promised.is_none())))),
+            tier.map_or(Body::InArena, |tier| Body::InFile(Some(DiskWrite::new(&tier, promised.is_none())))),
         )
     }
 
@@ -128,17 +128,17 @@ impl Object {
         promised: Option<u64>,
         body: Body,
     ) -> Result<Arc<Object>, StoreFull> {
-        let (is_filed, filing) = match body {
+        let (is_on_disk, disk_write) = match body {
             Body::InArena => (false, None),
-            Body::InFile(filing) => (true, filing),
+            Body::InFile(disk_write) => (true, disk_write),
         };
         let no_annex = [0; ANNEX_LENGTH_BYTES as usize];
         let annex_length: &[u8] = if flags.has(ObjectFlags::ESI) { &no_annex } else { &[] };
         let [key, vary, head] = parts;
         let fixed_bytes = RECORD_HEADER_BYTES + (vary.len() + head.len() + annex_length.len()) as u64;
-        // Charged before room is sought, so that the limit holds at every instant.
+        // Charged before room is allocated, so that the limit holds at every instant.
         store.charge(HANDLE_BYTES + Streaming::PRIVATE_BYTES);
-        let opening = Opening::allocate(store, fixed_bytes, promised, flags, is_filed).inspect_err(|_| {
+        let opening = Opening::allocate(store, fixed_bytes, promised, flags, is_on_disk).inspect_err(|_| {
             store.charge(-HANDLE_BYTES - Streaming::PRIVATE_BYTES);
         })?;
         let place = Place { store: Arc::clone(store), record: opening.block.at, slot: AtomicU32::new(0) };
@@ -151,23 +151,24 @@ impl Object {
         memory.store(place.at(USE), words.used);
         let mut at = place.at(KEY);
         for part in [key, vary, head, annex_length] {
-            // SAFETY: the block was just allocated and nobody else knows of it; the parts lie inside it.
+            // SAFETY: the block was just allocated and no other thread has its address; the parts
+            // are inside it.
             unsafe { memory.write(at, part) };
             at += part.len() as u64;
         }
-        let streaming = Streaming::new(&place, opening, promised, filing.clone());
-        let object = Arc::new(Object { kind: Kind::Stored(place), streaming: ArcSwapOption::from_pointee(streaming) });
-        if let Some(filing) = filing {
-            let _ = filing.object.set(Arc::downgrade(&object));
+        let streaming = Streaming::new(&place, opening, promised, disk_write.clone());
+        let object = Arc::new(Object { kind: Kind::Stored(place), streaming: StreamingCell::new(streaming) });
+        if let Some(disk_write) = disk_write {
+            let _ = disk_write.owner.set(Arc::<Object>::downgrade(&object));
         }
         Ok(object)
     }
 
-    /// Creates the handle for a record that recovery found whole. There must be no other handle.
+    /// Creates the handle for a complete record that recovery found. There must be no other handle.
     pub(crate) fn recovered(store: &Arc<Inner>, record: u32) -> Arc<Object> {
         store.charge(HANDLE_BYTES);
         let place = Place { store: Arc::clone(store), record, slot: AtomicU32::new(0) };
-        Arc::new(Object { kind: Kind::Stored(place), streaming: ArcSwapOption::empty() })
+        Arc::new(Object { kind: Kind::Stored(place), streaming: StreamingCell::empty() })
     }
 
     pub(crate) fn stored(&self) -> Option<&Place> {
@@ -184,20 +185,21 @@ impl Object {
         }
     }
 
-    /// The number that the index gave the object's storage ([`crate::Store::number`]); `None` = a passing object.
+    /// The number that the index gave the object's storage ([`crate::Store::number`]); `None` = a
+    /// passing object.
     #[must_use]
     pub fn store_number(&self) -> Option<u8> {
         self.stored().map(|place| place.store.number())
     }
 
-    /// Whether this is a passing object.
+    /// True if this is a passing object.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         self.pass().is_some()
     }
 
-    /// Brings what the index and the beginning of the head say near the processor: for those who are about to look at many
-    /// objects, one after the other.
+    /// Prefetches the index's words and the beginning of the head: for callers that are about to
+    /// examine many objects, one after the other.
     #[inline]
     pub fn prefetch(&self) {
         if let Some(place) = self.stored() {
@@ -214,16 +216,32 @@ impl Object {
         }
     }
 
-    /// The vxid of the fetch.
+    /// The lower half of the fetch's vxid: with the origin, the identity of the object.
     #[must_use]
     pub fn xid(&self) -> u32 {
         match &self.kind {
             Kind::Stored(place) => low(place.word(IDENTITY)),
+            Kind::Passing(passing) => passing.attributes.xid as u32,
+        }
+    }
+
+    /// The fetch's vxid. A record has its lower half only; the upper half is that of the newest
+    /// object with a vxid at least as large, so the result is wrong for an object that is older
+    /// than the 2^32 last transactions.
+    #[must_use]
+    pub fn vxid(&self) -> u64 {
+        match &self.kind {
+            Kind::Stored(place) => {
+                let newest = place.store.newest_vxid.load(Ordering::Relaxed);
+                let lower = u64::from(low(place.word(IDENTITY)));
+                let vxid = newest & !u64::from(u32::MAX) | lower;
+                if vxid > newest { vxid.checked_sub(1 << 32).unwrap_or(lower) } else { vxid }
+            }
             Kind::Passing(passing) => passing.attributes.xid,
         }
     }
 
-    /// When the response was generated, seconds since 1970.
+    /// Time at which the response was generated, seconds since 1970.
     #[must_use]
     pub fn origin(&self) -> f64 {
         match &self.kind {
@@ -286,7 +304,7 @@ impl Object {
         }
     }
 
-    /// How often lookups found it.
+    /// Number of lookups that found it.
     #[must_use]
     pub fn hits(&self) -> u32 {
         self.stored().map_or(0, |place| low(place.word(USE)))
@@ -306,16 +324,17 @@ impl Object {
         }
     }
 
-    /// Adds bytes to the body. One writer at a time. A stored object takes them at once, evicting others as needed; a
-    /// passing object waits for its reader, an overflowed one for its slowest reader. In these two cases not
-    /// cancel-safe: some of the bytes may have been added.
+    /// Adds bytes to the body. One writer at a time. A stored object takes them at once, evicting
+    /// others as needed; a passing object waits for its reader, an overflowed one for its slowest
+    /// reader. In these two cases not cancel-safe: some of the bytes may have been added.
     ///
     /// # Errors
-    /// [`AppendError`]. Some of the bytes may have been added: as many as [`Object::available_bytes`] has grown by.
+    /// [`AppendError`]. Some of the bytes may have been added: as many as
+    /// [`Object::available_bytes`] has grown by.
     pub async fn append(&self, bytes: &[u8]) -> Result<(), AppendError> {
         match &self.kind {
             Kind::Stored(place) if place.head().has(OVERFLOWED) => self.append_passing_on(bytes).await,
-            Kind::Stored(place) if place.is_filed() => self.append_filed(place, bytes).await,
+            Kind::Stored(place) if place.is_on_disk() => self.append_on_disk(place, bytes).await,
             Kind::Stored(place) => self.append_stored(place, bytes),
             Kind::Passing(passing) => passing.append(bytes).await,
         }
@@ -324,7 +343,8 @@ impl Object {
     /// Passing objects: adds bytes to the body without copying them.
     ///
     /// # Errors
-    /// The bytes, when there is no room for all of them now, nobody reads them, or the object is stored: append them.
+    /// The bytes, if there is no room for all of them now, there is no reader, or the object is
+    /// stored: append them.
     pub fn hand_over(&self, bytes: Vec<u8>) -> Result<(), Vec<u8>> {
         match self.pass() {
             Some(passing) if !bytes.is_empty() => passing.hand_over(bytes),
@@ -336,7 +356,7 @@ impl Object {
     pub fn finish(&self) {
         match &self.kind {
             Kind::Stored(place) => {
-                // Without a map nobody finds the body.
+                // Without a map the body cannot be found.
                 let how = if self.write_map(place).is_ok() { COMPLETE } else { FAILED };
                 self.end_stored(place, how, &[]);
             }
@@ -370,7 +390,7 @@ impl Object {
         }
     }
 
-    /// Whether the body is complete and stored: it stays in place as long as a handle exists.
+    /// True if the body is complete and stored: it stays in place as long as a handle exists.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.stored().is_some_and(|place| {
@@ -379,7 +399,7 @@ impl Object {
         })
     }
 
-    /// Whether the body could not be kept ([`Object::overflow`]).
+    /// True if the body could not be kept ([`Object::overflow`]).
     #[must_use]
     pub fn has_overflowed(&self) -> bool {
         self.stored().is_some_and(|place| place.head().has(OVERFLOWED))
@@ -402,14 +422,14 @@ impl Object {
             return Some(self.available_bytes());
         }
         match &self.kind {
-            Kind::Stored(_) => self.streaming.load().as_ref().and_then(|streaming| streaming.promised_bytes),
+            Kind::Stored(_) => self.streaming.get().and_then(|streaming| streaming.promised_bytes),
             Kind::Passing(passing) => passing.attributes.body_bytes,
         }
     }
 
-    /// Passing objects: takes the next chunks, until there are `count_max`, and not more than `bytes_max` unless the first is larger. Those
-    /// taken before are considered used, which makes room for the writer. Returns the bytes; 0 when there are none (yet), and for
-    /// stored objects.
+    /// Passing objects: takes the next chunks, until there are `count_max`, and not more than
+    /// `bytes_max` unless the first is larger. Those taken before are considered used, which makes
+    /// room for the writer. Returns the bytes; 0 when there are none (yet), and for stored objects.
     pub fn take_chunks(&self, into: &mut VecDeque<Vec<u8>>, count_max: usize, bytes_max: usize) -> usize {
         self.pass().map_or(0, |passing| passing.take_chunks(into, count_max, bytes_max))
     }
@@ -420,19 +440,20 @@ impl Object {
         self.pass().map_or(0, Passing::under_way_bytes)
     }
 
-    /// Passing objects: limits the bytes under way (at least one) from now on; no effect on stored objects.
+    /// Passing objects: limits the bytes under way (at least one) from now on; no effect on stored
+    /// objects.
     pub fn limit_in_flight(&self, bytes: usize) {
         if let Some(passing) = self.pass() {
             passing.limit_in_flight(bytes.max(1));
         }
     }
 
-    /// Returns once more than `seen_bytes` bytes are available, or the state is no longer Writing. Any number may wait;
-    /// cancel-safe.
+    /// Returns once more than `seen_bytes` bytes are available, or the state is no longer Writing.
+    /// Any number may wait; cancel-safe.
     pub async fn changed(&self, seen_bytes: u64) {
         let unchanged = || self.state() == BodyState::Writing && self.available_bytes() <= seen_bytes;
         while unchanged() {
-            let streaming = self.streaming.load_full();
+            let streaming = self.streaming.get();
             let notify = match (&self.kind, &streaming) {
                 (Kind::Passing(passing), _) => passing.changed(),
                 (Kind::Stored(_), Some(streaming)) => &streaming.changed,
@@ -447,14 +468,16 @@ impl Object {
         }
     }
 
-    /// The reader of a passing object has gone: `append` fails from now on. No effect on stored objects.
+    /// The reader of a passing object has gone: `append` fails from now on. No effect on stored
+    /// objects.
     pub fn abandon(&self) {
         if let Some(passing) = self.pass() {
             passing.abandon();
         }
     }
 
-    /// Notes that the index has taken it: once complete, the object outlives its handles and this process.
+    /// Marks it as taken by the index: once complete, the object survives its handles and this
+    /// process.
     pub fn enter_index(&self) {
         if let Some(place) = self.stored() {
             place.set_bits(INDEXED);
@@ -473,7 +496,7 @@ impl Object {
         }
     }
 
-    /// Whether it was removed.
+    /// True if it was removed.
     #[must_use]
     pub fn is_removed(&self) -> bool {
         self.stored().is_some_and(|place| place.head().has(REMOVED))
@@ -506,20 +529,22 @@ impl Object {
         }
     }
 
-    /// For the index: when it was last used, in the index's own units.
+    /// For the index: time of its last use, in the index's own units.
     #[must_use]
     pub fn last_use(&self) -> u32 {
         self.stored().map_or(0, |place| high(place.word(USE)))
     }
 
-    /// For the index, which holds a lock around the call: adds `hits` to the hit count, and sets the time of last use if
-    /// at least `interval` units have passed since then. Returns whether it did.
+    /// For the index, which holds a lock around the call: adds `hits` to the hit count, and sets
+    /// the time of last use if at least `interval` units have passed since then. Returns true if it
+    /// was set.
     pub fn touch(&self, now: u32, hits: u32, interval: u32) -> bool {
         let Some(place) = self.stored() else { return false };
         let word = place.store.memory.word(place.at(USE));
         let old = word.load(Ordering::Relaxed);
         let moved = now.wrapping_sub(high(old)) >= interval;
-        // Not a read-modify-write: the index's lock protects us, and a lost count would do no harm.
+        // Not a read-modify-write: the index's lock protects the word, and a lost count would be
+        // harmless.
         word.store(pair(low(old).saturating_add(hits), if moved { now } else { high(old) }), Ordering::Relaxed);
         moved
     }
@@ -529,10 +554,10 @@ impl Drop for Object {
     fn drop(&mut self) {
         let Kind::Stored(place) = &self.kind else { return };
         let store = &place.store;
-        let streaming = self.streaming.swap(None);
+        let streaming = self.streaming.take_mut();
         store.charge(-(HANDLE_BYTES + if streaming.is_some() { Streaming::PRIVATE_BYTES } else { 0 }));
-        // What is on its way into the file gives its room back itself.
-        let is_on_its_way = streaming.as_ref().is_some_and(|streaming| streaming.filing.is_some());
+        // A body being written to the file gives its room back itself.
+        let is_on_its_way = streaming.as_ref().is_some_and(|streaming| streaming.disk_write.is_some());
         if let Some(streaming) = streaming {
             streaming.forget(store);
         }

@@ -1,4 +1,5 @@
-//! Bodies that turn out too large to be kept: every reader gets all the bytes, and nothing of them stays in the store.
+//! Bodies that turn out too large to be kept: every reader gets all the bytes, and nothing of them
+//! stays in the store.
 
 use crate::attributes::{AppendError, BodyState, ObjectAttributes};
 use crate::object::Object;
@@ -18,7 +19,7 @@ fn object_in(store: &Store, body_bytes: Option<u64>) -> Arc<Object> {
     store.create(&attributes, b"head of 7").unwrap()
 }
 
-/// The byte at a place of a long body, so that a wrong place is noticed.
+/// The byte at an offset of a long body, so that a wrong offset is noticed.
 fn byte_at(place: u64) -> u8 {
     (place ^ place >> 8 ^ place >> 16) as u8
 }
@@ -103,7 +104,7 @@ fn readers_at_any_speed_get_all_of_a_body_that_cannot_be_kept() {
 }
 
 #[test]
-fn what_the_slowest_reader_has_not_had_stays_and_holds_the_writer_up() {
+fn slowest_reader_blocks_the_writer() {
     let store = Store::in_memory(256 << 10).unwrap();
     store.set_unsized_share(25);
     let object = object_in(&store, None);
@@ -138,7 +139,7 @@ fn what_the_slowest_reader_has_not_had_stays_and_holds_the_writer_up() {
     read(&mut slow, &mut slow_at);
     assert!(store.held_bytes() < held - (40 << 10), "{} of {held} bytes are still held", store.held_bytes());
     assert!(poll().is_pending());
-    // A reader that goes away in the middle holds nobody up.
+    // A reader that is dropped in the middle does not hold up others.
     drop(slow);
     while poll().is_pending() {
         read(&mut fast, &mut fast_at);
@@ -210,7 +211,7 @@ fn several_bodies_of_unknown_length_share_what_one_may_have() {
     let total: u64 = largest.iter().sum();
     assert!(total <= 2 * share, "{total} bytes together");
     assert!(largest.iter().all(|bytes| *bytes >= share / 8 - (8 << 10)), "each has about its part: {largest:?}");
-    // However much is taken, a latecomer gets room for a small page.
+    // However much is taken, a late request gets room for a small page.
     let late = object_in(&store, None);
     assert!(store.inner.growth_room(0) >= share / 64);
     block_on(late.append(&[1; 2000])).unwrap();
@@ -218,7 +219,7 @@ fn several_bodies_of_unknown_length_share_what_one_may_have() {
 }
 
 #[test]
-fn what_slow_readers_keep_of_such_bodies_counts_until_it_is_given_back() {
+fn bytes_kept_for_slow_readers_count_until_freed() {
     let store = Store::in_memory(1 << 20).unwrap();
     store.set_unsized_share(25);
     let share = (1 << 20) / 4;

@@ -1,8 +1,8 @@
 //! A response that is not kept: from one writer to one reader, with a bounded amount under way.
 //!
-//! It lies outside the arena and does not count against it: this is request memory. The writer waits while the permitted
-//! number of bytes is under way: those not yet taken, and those that the reader took last, which it holds until it asks
-//! for more. *Lock*: one mutex, never across an await.
+//! It is outside the arena and does not count against it: this is request memory. The writer waits
+//! while the permitted number of bytes is under way: those not yet taken, and those that the reader
+//! took last, which it holds until it asks for more. *Lock*: one mutex, never across an await.
 
 use crate::attributes::{AppendError, BodyState, ObjectAttributes};
 use parking_lot::Mutex;
@@ -63,7 +63,7 @@ impl Passing {
         self.flow.lock().lifetime = (ttl, grace, keep);
     }
 
-    /// Changes how much may be under way from now on.
+    /// Changes the permitted number of bytes under way.
     pub(crate) fn limit_in_flight(&self, bytes: usize) {
         self.in_flight_bytes.store(bytes, Relaxed);
     }
@@ -96,12 +96,14 @@ impl Passing {
             if bytes.is_empty() {
                 return Ok(());
             }
-            // There is only one writer, so a permit left by the reader before this await is not lost.
+            // There is only one writer, so a permit left by the reader before this await is not
+            // lost.
             self.writable.notified().await;
         }
     }
 
-    /// As `append`, without copying; the bytes come back if there is no room for all of them, or nobody reads them.
+    /// As `append`, without copying; returns the bytes if there is no room for all of them, or
+    /// there is no reader.
     pub(crate) fn hand_over(&self, bytes: Vec<u8>) -> Result<(), Vec<u8>> {
         let mut flow = self.flow.lock();
         let room = self.in_flight_bytes.load(Relaxed).saturating_sub(flow.queued_bytes);

@@ -1,9 +1,8 @@
-//! Where a stored object lies, and the words of its record.
+//! The location of a stored object, and the words of its record.
 
 use crate::arena::Inner;
-use crate::filed::Map;
 use crate::layout::{
-    ANNEX_LENGTH_BYTES, Head, KIND_FILED, LENGTHS, ORIGIN, RECORD_HEADER_BYTES, body_length, head_length, vary_length,
+    ANNEX_LENGTH_BYTES, Head, KIND_ON_DISK, LENGTHS, ORIGIN, RECORD_HEADER_BYTES, body_length, head_length, vary_length,
 };
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -46,46 +45,44 @@ impl Place {
         head_length(self.word(LENGTHS))
     }
 
-    /// Whether the body lies in a file.
-    pub(crate) fn is_filed(&self) -> bool {
-        self.head().kind() == KIND_FILED
-    }
-
-    /// How many bytes lie where the body would: the body, or the map of one that lies in a file. Of a complete object.
-    pub(crate) fn chain_bytes(&self) -> u64 {
-        if self.is_filed() { Map::of(self).map_or(0, |map| map.bytes()) } else { self.body_bytes() }
+    /// True if the body is in a file.
+    pub(crate) fn is_on_disk(&self) -> bool {
+        self.head().kind() == KIND_ON_DISK
     }
 
     pub(crate) fn body_bytes(&self) -> u64 {
         body_length(self.word(LENGTHS))
     }
 
-    /// Where the body begins in the record, in bytes from the arena's start.
+    /// Offset of the body in the record, in bytes from the arena's start.
     #[inline]
     pub(crate) fn body_at(&self) -> u64 {
         self.fixed_end() + if self.head().is_annexed() { ANNEX_LENGTH_BYTES } else { 0 }
     }
 
-    /// Where key, vary and response head end, in bytes from the arena's start. The length of an annex is there.
+    /// End of key, vary and response head, in bytes from the arena's start. The length of an annex
+    /// is there.
     pub(crate) fn fixed_end(&self) -> u64 {
         self.at(RECORD_HEADER_BYTES) + (self.vary_bytes() + self.head_bytes()) as u64
     }
 
-    /// Length of the annex; says nothing before the object is complete.
+    /// Length of the annex; meaningless before the object is complete.
     pub(crate) fn annex_bytes(&self) -> u64 {
         if !self.head().is_annexed() {
             return 0;
         }
-        // SAFETY: written before the object became complete (or checked by recovery to lie inside the block), and not
-        // changed since; what is read earlier is not used.
+        // SAFETY: written before the object became complete (or checked by recovery to be inside
+        // the block), and not changed since; a value read earlier is not used.
         let bytes = unsafe { self.store.memory.bytes(self.fixed_end(), ANNEX_LENGTH_BYTES as usize) };
         bytes.try_into().map_or(0, u64::from_le_bytes)
     }
 
-    /// Bytes of the record that are written before the handle is shared and never change while it exists.
+    /// Bytes of the record that are written before the handle is shared and never change while it
+    /// exists.
     pub(crate) fn fixed(&self, word: u64, len: usize) -> &[u8] {
-        // SAFETY: key, vary and response head are written by `Object::create` (or checked by recovery)
-        // before the handle exists, nobody writes them after, and the block is not freed before the handle drops.
+        // SAFETY: key, vary and response head are written by `Object::create` (or checked by
+        // recovery) before the handle exists, are not written after, and the block is not freed
+        // before the handle drops.
         unsafe { self.store.memory.bytes(self.at(word), len) }
     }
 }

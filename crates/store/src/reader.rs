@@ -1,83 +1,32 @@
-//! Reads a stored body, even while it grows: published bytes never change.
+//! Reading of a stored body, even while it grows: published bytes never change.
 //!
-//! A complete body stays in place as long as its handle: reading it takes no lock and needs no [`BodyReader`]. A body
-//! that is still being written may turn out too large to be kept; therefore its readers are counted, and each reports at
-//! every block how far it has got (`readership.rs`).
+//! A complete body stays in place as long as its handle: reading it takes no lock and needs no
+//! [`BodyReader`]. A body that is still being written may turn out too large to be kept; therefore
+//! its readers are counted, and each reports its position at every block (`readership.rs`).
+//!
+//! *Invariant:* a block of a body being written is freed only when every counted reader is past it.
 
-use crate::filed::FiledReader;
-use crate::layout::{EXTENT_HEADER_BYTES, HAS_NEXT, Head, LINK_BYTES};
+use crate::chain::{Spot, find, first};
+use crate::disk_tier::OnDiskReader;
 use crate::object::Object;
 use crate::place::Place;
 use crate::streaming::Streaming;
 use std::sync::Arc;
 
-/// A block of a body.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Spot {
-    /// The block, in units.
-    block: u32,
-    /// The offset in the body of the block's first byte.
-    offset: u64,
-}
-
-/// The contiguous body bytes from `offset` on, with the block where they were found; the search starts at `spot`.
-fn find(place: &Place, spot: Spot, offset: u64) -> Option<(&[u8], Spot)> {
-    // Loaded first, since it publishes the blocks and links.
-    find_before(place, spot, offset, place.body_bytes())
-}
-
-/// As [`find`]; `available` is how far published bytes go.
-pub(crate) fn find_before(place: &Place, mut spot: Spot, offset: u64, available: u64) -> Option<(&[u8], Spot)> {
-    let (memory, geometry) = (&place.store.memory, place.store.geometry);
-    if offset >= available {
-        return None;
-    }
-    loop {
-        let head = Head(memory.load(geometry.byte(spot.block)));
-        let at =
-            if spot.block == place.record { place.body_at() } else { geometry.byte(spot.block) + EXTENT_HEADER_BYTES };
-        let mut room = available - spot.offset;
-        if head.has(HAS_NEXT) {
-            let link = geometry.byte(spot.block + head.units()) - LINK_BYTES;
-            room = room.min(link - at);
-            if offset - spot.offset >= room {
-                let block = memory.load(link) as u32;
-                spot = Spot { block, offset: spot.offset + room };
-                continue;
-            }
-        }
-        let skip = offset - spot.offset;
-        let len = usize::try_from(room - skip).ok()?;
-        // SAFETY: these bytes lie below what the writer has published and never touches again; a block with a link is
-        // full up to the link, and one without holds all the rest. The blocks from `spot` on are not freed while the
-        // slice exists: those of a complete body live as long as the handle, from which the slice borrows; those of a
-        // body that is being written are freed only when every counted reader is past them, and this reader counts as
-        // being at `spot` until its next call.
-        return Some((unsafe { memory.bytes(at + skip, len) }, spot));
-    }
-}
-
-/// The contiguous bytes of a complete object's annex from `offset` of its record on: it follows the body, and ends at `end`.
-pub(crate) fn annex_chunk(place: &Place, end: u64, offset: u64) -> Option<&[u8]> {
-    find_before(place, first(place), offset, end).map(|(bytes, _)| bytes)
-}
-
-pub(crate) fn first(place: &Place) -> Spot {
-    Spot { block: place.record, offset: 0 }
-}
-
 impl Object {
-    /// For a stored object with a complete body in memory: the contiguous bytes from `offset` on; `None` past the end, and for all
-    /// other objects. Searches the body's extents from the first one: for long bodies use [`Object::reader`].
+    /// For a stored object with a complete body in memory: the contiguous bytes from `offset` on;
+    /// `None` past the end, and for all other objects. Searches the body's extents from the first
+    /// one: for long bodies use [`Object::reader`].
     #[must_use]
     pub fn chunk_at(&self, offset: u64) -> Option<&[u8]> {
-        let place = self.stored().filter(|place| self.is_whole() && !place.is_filed())?;
+        let place = self.stored().filter(|place| self.is_whole() && !place.is_on_disk())?;
         find(place, first(place), offset).map(|(bytes, _)| bytes)
     }
 
-    /// For a stored object with a complete body in memory: its contiguous pieces, in order. None for all other objects.
+    /// For a stored object with a complete body in memory: its contiguous pieces, in order. None
+    /// for all other objects.
     pub fn chunks(&self) -> impl Iterator<Item = &[u8]> {
-        let place = self.stored().filter(|place| self.is_whole() && !place.is_filed());
+        let place = self.stored().filter(|place| self.is_whole() && !place.is_on_disk());
         let mut at = place.map(|place| (place, first(place), 0));
         std::iter::from_fn(move || {
             let (place, spot, offset) = at?;
@@ -87,29 +36,30 @@ impl Object {
         })
     }
 
-    /// Whether the body lies in a file: only a reader can read it, and may have to wait ([`BodyReader::wants_load`]).
+    /// True if the body is in a file: only a reader can read it, and may have to wait
+    /// ([`BodyReader::wants_load`]).
     #[must_use]
-    pub fn is_filed(&self) -> bool {
-        self.stored().is_some_and(Place::is_filed)
+    pub fn is_on_disk(&self) -> bool {
+        self.stored().is_some_and(Place::is_on_disk)
     }
 
-    /// A reader that remembers its position. If [`Object::is_whole`] it need not be counted; otherwise it is counted
-    /// from here on, and what it has not read yet stays. `None` when the body cannot be kept and its beginning may be
-    /// gone.
+    /// A reader that remembers its position. If [`Object::is_whole`] it need not be counted;
+    /// otherwise it is counted from here on, and the part that it has not read yet stays. `None` if
+    /// the body cannot be kept and its beginning may be gone.
     #[must_use]
     pub fn reader(self: &Arc<Object>) -> Option<BodyReader> {
         let spot = self.stored().map_or(Spot { block: 0, offset: 0 }, first);
-        let streaming = if self.is_whole() || self.is_passing() { None } else { self.streaming.load_full() };
+        let streaming = if self.is_whole() || self.is_passing() { None } else { self.streaming.get() };
         if self.has_overflowed() || streaming.as_ref().is_some_and(|streaming| !streaming.readership.join()) {
             return None;
         }
         let counted = streaming.map(|streaming| Box::new(Counted { streaming, needs_from: 0, held: None }));
-        let filed = self.is_filed().then(Box::default);
-        Some(BodyReader { object: Arc::clone(self), spot, counted, filed })
+        let on_disk = self.is_on_disk().then(Box::default);
+        Some(BodyReader { object: Arc::clone(self), spot, counted, on_disk })
     }
 }
 
-/// The state of a reader that came while the body was being written.
+/// The state of a reader that was created while the body was being written.
 struct Counted {
     streaming: Arc<Streaming>,
     /// The first byte that it still needs.
@@ -125,7 +75,7 @@ pub struct BodyReader {
     /// Boxed, since most readers have none and are part of a session's state.
     counted: Option<Box<Counted>>,
     /// For a body in a file.
-    filed: Option<Box<FiledReader>>,
+    on_disk: Option<Box<OnDiskReader>>,
 }
 
 impl std::fmt::Debug for BodyReader {
@@ -135,20 +85,21 @@ impl std::fmt::Debug for BodyReader {
 }
 
 impl BodyReader {
-    /// The contiguous bytes from `offset` on; `None` when there are none (yet), or when they have been given back. Cheap
-    /// when offsets only grow; if the body was still being written when the reader was created, they must only grow.
+    /// The contiguous bytes from `offset` on; `None` when there are none (yet), or when they have
+    /// been given back. Cheap when offsets only grow; if the body was still being written when the
+    /// reader was created, they must only grow.
     pub fn chunk_at(&mut self, offset: u64) -> Option<&[u8]> {
         let place = self.object.stored()?;
-        if let Some(filed) = self.filed.as_deref_mut().filter(|_| offset < place.body_bytes()) {
+        if let Some(on_disk) = self.on_disk.as_deref_mut().filter(|_| offset < place.body_bytes()) {
             if let Some(counted) = &mut self.counted {
-                let from = FiledReader::needs_from(offset);
+                let from = OnDiskReader::needs_from(offset);
                 if from > counted.needs_from {
                     counted.streaming.readership.advance(place, counted.needs_from, Some(from));
                     counted.needs_from = from;
                 }
             }
             let counted = self.counted.as_ref().map(|counted| &*counted.streaming);
-            return filed.chunk_at(&self.object, counted, offset);
+            return on_disk.chunk_at(&self.object, counted, offset);
         }
         let Some(counted) = &mut self.counted else {
             let spot = if self.spot.offset <= offset { self.spot } else { first(place) };
@@ -177,25 +128,28 @@ impl BodyReader {
         counted.held.as_ref().and_then(|(begin, piece)| piece.get(usize::try_from(offset - begin).ok()?..))
     }
 
-    /// Whether the last [`BodyReader::chunk_at`] found nothing because the bytes lie in a file and have to be waited for.
+    /// True if the last [`BodyReader::chunk_at`] found nothing because the bytes are in a file and
+    /// have to be waited for.
     #[must_use]
     pub fn wants_load(&self) -> bool {
-        self.filed.as_ref().is_some_and(|filed| filed.wants_load())
+        self.on_disk.as_ref().is_some_and(|on_disk| on_disk.wants_load())
     }
 
-    /// Reads what the last [`BodyReader::chunk_at`] asked for, off the event loop; afterwards the same call finds it, or
-    /// [`BodyReader::has_failed`]. At once if nothing is wanted. Cancel-safe.
+    /// Reads the bytes that the last [`BodyReader::chunk_at`] asked for, off the event loop;
+    /// afterwards the same call finds them, or [`BodyReader::has_failed`]. Returns at once if
+    /// nothing is wanted. Cancel-safe.
     pub async fn load(&self) {
-        if let Some(filed) = &self.filed {
+        if let Some(on_disk) = &self.on_disk {
             let counted = self.counted.as_ref().map(|counted| Arc::clone(&counted.streaming));
-            filed.load(&self.object, counted).await;
+            on_disk.load(&self.object, counted).await;
         }
     }
 
-    /// Whether bytes could not be read, or were not what had been stored. The object was removed; its body must be broken off.
+    /// True if bytes could not be read, or differed from the stored ones. The object was removed;
+    /// its body must be aborted.
     #[must_use]
     pub fn has_failed(&self) -> bool {
-        self.filed.as_ref().is_some_and(|filed| filed.has_failed())
+        self.on_disk.as_ref().is_some_and(|on_disk| on_disk.has_failed())
     }
 
     /// The object being read.

@@ -1,18 +1,21 @@
-//! The readers of a body that is still being written, and what happens when it cannot be kept.
+//! The readers of a body that is still being written, and the handling of a body that cannot be
+//! kept.
 //!
 //! ```text
-//! in the arena ──overflow──▶ what was stored goes back extent by extent, what comes passes through a bounded queue
+//! in the arena ──overflow──▶ stored extents are freed one by one, new bytes pass through a queue
 //! ```
 //!
-//! While a body is written each of its readers reports from where on it still needs it. Once the body has overflowed,
-//! whatever all readers have passed is given back, and the writer waits while the slowest reader is further behind than
-//! the length of the queue. Anybody who came after that would miss the beginning, and is turned away. The record's own
-//! block, which holds the head, stays as long as the handle. *Lock*: one mutex, taken when a reader comes, goes, or
-//! reaches the end of a block; the heap's, or that of a body on its way into a file, is taken inside it. *Invariants*: a block is given back only when no reader is
-//! in it or before it; an overflowed object is first marked as removed, so a kill at any instant leaves nothing of it.
+//! While a body is written each of its readers reports the first byte that it still needs. Once the
+//! body has overflowed, the part that all readers have passed is given back, and the writer waits
+//! while the slowest reader is further behind than the length of the queue. A reader that came
+//! after that would miss the beginning, and is refused. The record's own block, which holds the
+//! head, stays as long as the handle. *Lock*: one mutex, taken when a reader starts, ends, or
+//! reaches the end of a block; the heap's, or that of a body being written to the file, is taken
+//! inside it. *Invariants*: a block is given back only when no reader is in it or before it; an
+//! overflowed object is first marked as removed, so a kill at any instant leaves nothing of it.
 
 use crate::attributes::AppendError;
-use crate::filed::Filing;
+use crate::disk_tier::DiskWrite;
 use crate::layout::{EXTENT_HEADER_BYTES, HAS_NEXT, Head, LINK_BYTES, OVERFLOWED, REMOVED};
 use crate::place::Place;
 use parking_lot::Mutex;
@@ -20,44 +23,45 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tokio::sync::Notify;
 
-/// Counted for each piece in the queue in addition to its bytes, so that many small pieces are bounded too.
+/// Counted for each piece in the queue in addition to its bytes, so that many small pieces are
+/// bounded too.
 const PIECE_OVERHEAD_BYTES: usize = 64;
 
-/// See the module header.
+/// The readers; see the module header.
 #[derive(Default)]
 pub(crate) struct Readership {
     inner: Mutex<Readers>,
-    /// Notified when the queue has room, or nobody is left to read.
+    /// Notified when the queue has room, or the last reader ends.
     writable: Notify,
 }
 
 #[derive(Default)]
 struct Readers {
-    /// From which byte on readers need the body, with the number of readers at each.
+    /// The first byte that each reader needs, with the number of readers at each.
     positions: BTreeMap<u64, u32>,
     overflow: Option<Overflow>,
 }
 
-/// The part of a body that lies in the arena when it overflows.
+/// The part of a body that is in the arena when it overflows.
 pub(crate) struct Stored {
     /// Bytes of the body.
     pub(crate) bytes: u64,
-    /// How many of them lie in the record's own block.
+    /// Number of them in the record's own block.
     pub(crate) in_record: u64,
-    /// What a body of unknown length has been counted with, blocks included.
+    /// Bytes with which a body of unknown length has been counted, blocks included.
     pub(crate) unsized_bytes: Option<u64>,
-    /// The bytes are in a file, or on their way there.
-    pub(crate) filing: Option<Arc<Filing>>,
+    /// The bytes are in a file, or being written to one.
+    pub(crate) disk_write: Option<Arc<DiskWrite>>,
 }
 
 /// A body that has overflowed and passes through.
 struct Overflow {
     /// Bytes of the body that were stored before it overflowed.
     stored_bytes: u64,
-    /// What a body of unknown length is still counted with.
+    /// Bytes with which a body of unknown length is still counted.
     unsized_bytes: Option<u64>,
-    /// Where the stored bytes are, if not in the arena.
-    filing: Option<Arc<Filing>>,
+    /// Location of the stored bytes, if not in the arena.
+    disk_write: Option<Arc<DiskWrite>>,
     /// Body offset at which the first extent begins that has not been given back.
     extent_from: u64,
     /// Later bytes that some reader still needs: the offset of each piece, and the piece.
@@ -81,12 +85,12 @@ impl Readers {
         }
     }
 
-    /// Gives back what all readers have passed.
+    /// Gives back the part that all readers have passed.
     fn give_back(&mut self, place: &Place) {
         let Some(overflow) = &mut self.overflow else { return };
         let needed_from = self.positions.keys().next().copied().unwrap_or(u64::MAX);
-        if let Some(filing) = &overflow.filing {
-            filing.give_back_below(needed_from);
+        if let Some(disk_write) = &overflow.disk_write {
+            disk_write.give_back_below(needed_from);
         }
         let (memory, geometry) = (&place.store.memory, place.store.geometry);
         loop {
@@ -106,7 +110,7 @@ impl Readers {
             if end > needed_from {
                 break;
             }
-            // Unlinked before it is freed: whoever frees the rest follows the links.
+            // Unlinked before it is freed: the code that frees the rest follows the links.
             if head.has(HAS_NEXT) {
                 memory.store(link, memory.load(extent_end - LINK_BYTES));
             } else {
@@ -131,7 +135,8 @@ impl Readers {
 }
 
 impl Readership {
-    /// Adds a reader that needs the body from its beginning; `false` when the beginning may be gone already.
+    /// Adds a reader that needs the body from its beginning; returns `false` if the beginning may
+    /// be gone already.
     pub(crate) fn join(&self) -> bool {
         let mut readers = self.inner.lock();
         let may_join = readers.overflow.is_none();
@@ -146,7 +151,8 @@ impl Readership {
         self.inner.lock().positions.values().map(|count| *count as usize).sum()
     }
 
-    /// Notes that a reader that needed the body from `from` on now needs it from `to` on; `None` = no longer at all.
+    /// Notes that a reader that needed the body from `from` on now needs it from `to` on; `None` =
+    /// no longer at all.
     pub(crate) fn advance(&self, place: &Place, from: u64, to: Option<u64>) {
         let mut readers = self.inner.lock();
         if let Some(to) = to {
@@ -166,7 +172,7 @@ impl Readership {
         readers.overflow = Some(Overflow {
             stored_bytes: stored.bytes,
             unsized_bytes: stored.unsized_bytes,
-            filing: stored.filing,
+            disk_write: stored.disk_write,
             extent_from: stored.in_record,
             pieces: VecDeque::new(),
             queued_bytes: 0,
@@ -177,7 +183,8 @@ impl Readership {
         readers.positions.values().map(|count| *count as usize).sum()
     }
 
-    /// Takes what an overflowed body of unknown length is still counted with; `None` the second time.
+    /// Takes the bytes with which an overflowed body of unknown length is still counted; `None` the
+    /// second time.
     pub(crate) fn take_unsized(&self) -> Option<u64> {
         self.inner.lock().overflow.as_mut()?.unsized_bytes.take()
     }
@@ -187,10 +194,10 @@ impl Readership {
         self.inner.lock().overflow.as_ref().map_or(0, |overflow| overflow.total_bytes)
     }
 
-    /// Adds as many bytes as there is room for; returns how many.
+    /// Adds as many bytes as there is room for; returns their number.
     ///
     /// # Errors
-    /// `Abandoned` when nobody is reading any more.
+    /// `Abandoned` if no reader is left.
     fn push(&self, bytes: &[u8]) -> Result<usize, AppendError> {
         let mut readers = self.inner.lock();
         if readers.positions.is_empty() {
@@ -208,11 +215,11 @@ impl Readership {
         Ok(len)
     }
 
-    /// Adds bytes, waiting while the slowest reader is too far behind. One writer at a time. Every piece notifies
-    /// `changed`.
+    /// Adds bytes, waiting while the slowest reader is too far behind. One writer at a time. Every
+    /// piece notifies `changed`.
     ///
     /// # Errors
-    /// `Abandoned` when nobody is reading any more.
+    /// `Abandoned` if no reader is left.
     pub(crate) async fn append(&self, mut bytes: &[u8], changed: &Notify) -> Result<(), AppendError> {
         loop {
             let len = self.push(bytes)?;
@@ -228,8 +235,9 @@ impl Readership {
         }
     }
 
-    /// The piece that holds the byte `offset`, and the offset of its beginning. The reader needed the body from `from`
-    /// on; from now on it needs it from the end of this piece on. `None` when the byte has not arrived yet.
+    /// The piece that holds the byte `offset`, and the offset of its beginning. The reader needed
+    /// the body from `from` on; from now on it needs it from the end of this piece on. `None` if
+    /// the byte has not arrived yet.
     pub(crate) fn take(&self, place: &Place, from: u64, offset: u64) -> Option<(u64, Arc<[u8]>)> {
         let mut readers = self.inner.lock();
         let pieces = &readers.overflow.as_ref()?.pieces;

@@ -1,32 +1,34 @@
-//! What survives a restart: the scan of a used arena.
+//! Recovery after a restart: the scan of a used arena.
 //!
-//! Nothing in the file is trusted: a record counts when its commit bits are set, its lengths lie inside its blocks, and its
-//! links lead to extents that nothing else claims. The rest is freed. Its checksum is computed when it is first used
-//! (`soundness.rs`), so a start takes no longer for long bodies than for short ones.
+//! Nothing in the file is trusted: a record counts when its commit bits are set, its lengths are
+//! inside its blocks, and its links lead to extents that no other record claims. The rest is freed.
+//! Its checksum is computed when it is first used (`soundness.rs`), so a start takes no longer for
+//! long bodies than for short ones.
 
-use crate::arena::{Inner, PRIVATE_FREE_BYTES, RESIDENT_SLACK};
-use crate::filed::map_bytes;
+use crate::arena::{HANDLE_BYTES, Inner, PRIVATE_FREE_BYTES, RESIDENT_SLACK};
+use crate::disk_tier::map_bytes;
 use crate::heap::{Block, Geometry, Heap};
 use crate::layout::{
-    ANNEX_LENGTH_BYTES, EXTENT_HEADER_BYTES, HAS_NEXT, Head, KIND_EXTENT, KIND_FILED, KIND_RECORD, LENGTHS, LINK_BYTES,
-    ORIGIN, PREVIOUS_FREE, RECORD_HEADER_BYTES, REMOVED, UNCHECKED, body_length, head_length, vary_length,
+    ANNEX_LENGTH_BYTES, EXTENT_HEADER_BYTES, HAS_NEXT, Head, KIND_EXTENT, KIND_ON_DISK, KIND_RECORD, LENGTHS,
+    LINK_BYTES, ORIGIN, PREVIOUS_FREE, RECORD_HEADER_BYTES, REMOVED, UNCHECKED, body_length, head_length, vary_length,
 };
 use crate::memory::Memory;
-use crate::object::{HANDLE_BYTES, Object};
+use crate::object::Object;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// What a scan of a used arena found.
+/// Result of the scan of a used arena.
 #[derive(Debug, Default)]
 pub struct Recovered {
-    /// Complete objects, none of them checked ([`Object::check`]). The index takes them over, and removes those that it does
-    /// not want.
+    /// Complete objects, none of them checked ([`Object::check`]). The index takes them over, and
+    /// removes those that it does not need.
     pub objects: Vec<Arc<Object>>,
     /// Number of objects dropped because they were unfinished, or their lengths or links damaged.
     pub torn: usize,
     /// Number of objects dropped because the limit has become smaller.
     pub evicted: usize,
-    /// Why a file that was in use begins empty, in words for the operator; `None` = it does not.
+    /// The reason why a file that was in use begins empty, in words for the operator; `None` = it
+    /// does not begin empty.
     pub anew: Option<&'static str>,
 }
 
@@ -39,8 +41,9 @@ struct Candidate {
 /// The extents of the records that have any: most have none.
 type Chains = HashMap<u32, Vec<u32>>;
 
-/// Scans the arena, frees what is not whole, and creates handles for the rest. There may be millions of records, each on a page of its
-/// own: what can be told of one is told while it is near the processor.
+/// Scans the arena, frees incomplete records, and creates handles for the rest. There may be
+/// millions of records, each on a page of its own: everything needed from one is read while it is
+/// in the CPU cache.
 pub(crate) fn recover(
     memory: Memory,
     geometry: Geometry,
@@ -48,9 +51,9 @@ pub(crate) fn recover(
     make: impl FnOnce(Memory, Heap) -> Arc<Inner>,
 ) -> (Arc<Inner>, Recovered) {
     let (mut candidates, mut extents, mut torn) = (Vec::new(), HashSet::new(), 0);
-    // A damaged head ends the walk; what follows it is lost.
+    // A damaged head ends the walk; the blocks after it are lost.
     let walked = geometry.walk(&memory, |at, head| match head.kind() {
-        KIND_RECORD | KIND_FILED if head.is_committed() => {
+        KIND_RECORD | KIND_ON_DISK if head.is_committed() => {
             if head.has(HAS_NEXT) || chain(&memory, geometry, at, &mut HashSet::new()).is_some() {
                 memory.update(geometry.byte(at), |head| head & !PREVIOUS_FREE | UNCHECKED);
                 candidates.push(Candidate { head, record: at });
@@ -58,7 +61,7 @@ pub(crate) fn recover(
                 torn += 1;
             }
         }
-        KIND_RECORD | KIND_FILED if head.0 & REMOVED == 0 => torn += 1,
+        KIND_RECORD | KIND_ON_DISK if head.0 & REMOVED == 0 => torn += 1,
         KIND_EXTENT => {
             memory.update(geometry.byte(at), |head| head & !PREVIOUS_FREE);
             extents.insert(at);
@@ -90,7 +93,7 @@ pub(crate) fn recover(
     (inner, Recovered { objects, torn, evicted, anew: None })
 }
 
-/// The blocks of both in the order in which they lie.
+/// The blocks of both in address order.
 fn merged(records: impl Iterator<Item = Block>, extents: impl Iterator<Item = Block>) -> impl Iterator<Item = Block> {
     let (mut records, mut extents) = (records.peekable(), extents.peekable());
     std::iter::from_fn(move || {
@@ -99,9 +102,10 @@ fn merged(records: impl Iterator<Item = Block>, extents: impl Iterator<Item = Bl
     })
 }
 
-/// Drops what exceeds a limit that has become smaller; returns how many objects. Those further back go first: nobody
-/// here knows which objects are used, and only neighbours that go together give whole pages back. This happens before
-/// anything is read or allocated for them, since memory may be what is scarce.
+/// Drops objects beyond a limit that has become smaller; returns their number. Those further back
+/// go first: the use of objects is not known here, and only adjacent objects together give whole
+/// pages back. This happens before anything is read or allocated for them, since memory may be
+/// scarce.
 fn keep_to_limit(
     memory: &Memory,
     geometry: Geometry,
@@ -125,7 +129,8 @@ fn keep_to_limit(
     before - candidates.len()
 }
 
-/// Follows the links of a record; takes its extents out of `unclaimed`. `None` when lengths or links are impossible.
+/// Follows the links of a record; takes its extents out of `unclaimed`. `None` when lengths or
+/// links are impossible.
 fn chain(memory: &Memory, geometry: Geometry, record: u32, unclaimed: &mut HashSet<u32>) -> Option<Vec<u32>> {
     let at = geometry.byte(record);
     let mut head = Head(memory.load(at));
@@ -152,26 +157,28 @@ fn chain(memory: &Memory, geometry: Geometry, record: u32, unclaimed: &mut HashS
     (body_bytes <= room).then_some(claimed)
 }
 
-/// How many bytes lie where the body would; `None` if the map of a body in a file has no room. `room` is that of the first block.
+/// Number of bytes at the position of the body; `None` if the map of a body in a file has no room.
+/// `room` is that of the first block.
 fn chain_length(memory: &Memory, head: Head, body_bytes: u64, body_at: u64, room: u64) -> Option<u64> {
-    if head.kind() != KIND_FILED {
+    if head.kind() != KIND_ON_DISK {
         return Some(body_bytes);
     }
     if room < 16 {
         return None;
     }
-    // SAFETY: as below; the caller's `room` says that the bytes lie inside the block.
+    // SAFETY: as below; the caller's `room` guarantees that the bytes are inside the block.
     let extents = unsafe { memory.bytes(body_at + 8, 8) };
     let extents = extents.try_into().map_or(u64::MAX, u64::from_le_bytes);
     (extents < 1 << 24).then(|| map_bytes(body_bytes, extents))
 }
 
-/// The length of a record's annex; `body_at` is where its body begins, inside the record's block.
+/// The length of a record's annex; `body_at` is the offset of its body, inside the record's block.
 fn annex_length(memory: &Memory, head: Head, body_at: u64) -> u64 {
     if !head.is_annexed() {
         return 0;
     }
-    // SAFETY: nobody else uses the arena while it is recovered; the caller has checked that the word lies inside the block.
+    // SAFETY: no other thread uses the arena while it is recovered; the caller has checked that the
+    // word is inside the block.
     let bytes = unsafe { memory.bytes(body_at - ANNEX_LENGTH_BYTES, ANNEX_LENGTH_BYTES as usize) };
     bytes.try_into().map_or(0, u64::from_le_bytes)
 }

@@ -1,16 +1,18 @@
-//! [`Store`]: a storage as others see it. There is one for each `-s`; they know nothing of each other.
+//! [`Store`]: the interface of a storage. There is one for each `-s`; they are independent of each
+//! other.
 //!
-//! What it bounds and how it makes room is in `arena.rs`; what it holds elsewhere in its name is a [`Reservation`]; bodies in a file
-//! are in `filed.rs`.
+//! Its limits and the way it makes room are in `arena.rs`; memory held outside the arena in its
+//! name is a [`Reservation`]; bodies in a file are in `disk_tier.rs`.
 
-use crate::arena::{Evictable, Inner, StoreFull};
+use crate::arena::{Inner, LowerTier, StoreFull};
 use crate::attributes::ObjectAttributes;
-use crate::filed::{FileOptions, FileUsage, Sweeper, Tier};
+use crate::disk_tier::{FileUsage, Reclaimer};
 use crate::heap::{Geometry, Heap};
 use crate::layout::{ARENA_MAGIC, ARENA_MAGIC_2, LENGTH_AT, MAGIC_AT, SHIFT_AT};
 use crate::memory::{Memory, PAGE_BYTES, memory_file};
 use crate::object::Object;
 use crate::recovery::{Recovered, recover};
+use crate::shares::{Class, Evictable};
 use crate::usage::Usage;
 use std::fs::File;
 use std::io;
@@ -19,8 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use surface::counter::LCK;
 
-/// Memory outside the arena that is held in the name of a storage and counts against its limit, e.g. a kept request
-/// body. Given back when dropped.
+/// Memory outside the arena that is held in the name of a storage and counts against its limit,
+/// e.g. a kept request body. Given back when dropped.
 #[derive(Debug)]
 pub struct Reservation {
     store: Store,
@@ -75,7 +77,7 @@ impl Store {
     /// A store named `s0` in a memory file of its own. Under Miri the memory is on the heap.
     ///
     /// # Errors
-    /// The memory file could not be made or mapped.
+    /// The memory file could not be created or mapped.
     pub fn in_memory(limit_bytes: u64) -> io::Result<Store> {
         Store::in_memory_as("s0", limit_bytes)
     }
@@ -92,9 +94,10 @@ impl Store {
         Ok(Store::open(memory_file(c"copal-arena")?.into(), name, limit_bytes)?.0)
     }
 
-    /// Opens the arena in `file` (a memfd that the manager holds); formats it when it is new, otherwise recovers its
-    /// objects: all complete ones whose checksum holds. A used arena keeps its length whatever the limit; what exceeds a
-    /// smaller limit is dropped, and its memory given back.
+    /// Opens the arena in `file` (a memfd that the manager holds); formats it when it is new,
+    /// otherwise recovers its objects: all complete ones whose checksum holds. A used arena keeps
+    /// its length whatever the limit; objects beyond a smaller limit are dropped, and their memory
+    /// given back.
     ///
     /// # Errors
     /// The file cannot be sized or mapped; `InvalidData` when it holds something else.
@@ -102,8 +105,8 @@ impl Store {
         Store::open_to_grow(file, name, limit_bytes, limit_bytes)
     }
 
-    /// Like [`Store::open`], but a new arena is made for a limit of `grows_to_bytes`: so far [`Store::set_limit`] can raise it.
-    /// The file is sparse.
+    /// Like [`Store::open`], but a new arena is made for a limit of `grows_to_bytes`:
+    /// [`Store::set_limit`] can raise the limit that far. The file is sparse.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -122,55 +125,38 @@ impl Store {
         Store::on(Memory::map(file, bytes)?, name, limit_bytes)
     }
 
-    /// Opens a storage whose bodies lie in `file`; `metadata` is a memory file for the rest. Both belong to the manager, which holds
-    /// a lock on the file. If the memory file is new, the objects are read from the log in the file; if both are new, or the file
-    /// is of another layout, length or journal, the storage begins empty ([`Recovered::anew`] says why). Starts a thread that
-    /// writes.
-    ///
-    /// # Errors
-    /// The files cannot be sized, mapped or read; `InvalidInput` for options that make no sense.
-    pub fn open_filed(
-        metadata: OwnedFd,
-        file: OwnedFd,
-        name: &str,
-        options: &FileOptions,
-    ) -> io::Result<(Store, Recovered)> {
-        let file = File::from(file);
-        if file.metadata()?.len() < options.bytes {
-            file.set_len(options.bytes)?;
-        }
-        crate::filed::advise(&file, options.advice);
-        Store::open_file_on(metadata, Box::new(file), name, options)
-    }
-
-    /// Whether bodies lie in a file.
+    /// True if bodies are in a file.
     #[must_use]
-    pub fn is_filed(&self) -> bool {
-        self.inner.tier.is_some()
+    pub fn is_on_disk(&self) -> bool {
+        self.inner.lower_tier.is_some()
     }
 
-    /// Counters of the file; `None` = there is none. [`Store::usage`] is about the metadata then.
+    /// Counters of the file; `None` = there is no file. With a file, [`Store::usage`] is about the
+    /// metadata.
     #[must_use]
     pub fn file_usage(&self) -> Option<FileUsage> {
-        self.inner.tier.as_ref().map(|tier| tier.usage())
+        self.inner.disk_tier().map(|tier| tier.usage())
     }
 
-    /// Sets who takes objects out of the index, so that there is room in the file (the cache does). It is called with no lock of
-    /// the store held.
-    pub fn set_sweeper(&self, sweeper: Box<Sweeper>) {
-        *self.inner.sweeper.write() = Some(Arc::from(sweeper));
+    /// Sets the function that takes objects out of the index, so that there is room in the file
+    /// (the cache sets it). It is called with no lock of the store held.
+    pub fn set_reclaimer(&self, reclaimer: Box<Reclaimer>) {
+        if let Some(tier) = self.inner.disk_tier() {
+            tier.set_reclaimer(reclaimer);
+        }
     }
 
-    /// Waits until it is on the disk what was removed before the call: it cannot come back even after a loss of power. At once for
-    /// memory. `false` = the file could not be written.
+    /// Waits until the removals made before the call are on the disk: the objects cannot come back
+    /// even after a power failure. Returns at once for memory. `false` = the file could not be
+    /// written.
     pub async fn settle(&self) -> bool {
-        let Some(tier) = &self.inner.tier else { return true };
+        let Some(tier) = self.inner.disk_tier() else { return true };
         let settled = tier.queue().settle();
         settled.await.unwrap_or(false)
     }
 
-    /// At the orderly end of a worker: writes out everything that is to be kept. Takes as long as the disk does; blocks. What is
-    /// stored afterwards stays in memory.
+    /// At the orderly end of a worker: writes out everything that is to be kept. Takes as long as
+    /// the disk needs; blocks. Objects stored afterwards stay in memory.
     pub fn close(&self) {
         self.inner.end_writer();
     }
@@ -180,12 +166,12 @@ impl Store {
         Store::on_with(memory, name, limit_bytes, None)
     }
 
-    /// The same, for an arena whose bodies may lie in a file.
+    /// The same, for an arena whose bodies may be in a file.
     pub(crate) fn on_with(
         memory: Memory,
         name: &str,
         limit_bytes: u64,
-        tier: Option<Arc<Tier>>,
+        lower_tier: Option<Arc<dyn LowerTier>>,
     ) -> io::Result<(Store, Recovered)> {
         let damaged = || io::Error::new(io::ErrorKind::InvalidData, "not an arena of this program");
         let heap = match memory.load(MAGIC_AT) {
@@ -202,23 +188,23 @@ impl Store {
                 let bytes = memory.load(LENGTH_AT);
                 let shift = u32::try_from(memory.load(SHIFT_AT)).map_err(|_| damaged())?;
                 let geometry = Geometry::new(bytes, shift).filter(|_| bytes <= memory.len()).ok_or_else(damaged)?;
-                // An earlier release must not read what is stored from now on.
+                // An earlier release must not read objects stored from now on.
                 memory.store(MAGIC_AT, ARENA_MAGIC);
                 let (inner, recovered) = recover(memory, geometry, limit_bytes, |memory, heap| {
-                    Arc::new(Inner::new(memory, name, limit_bytes, heap, tier.clone()))
+                    Arc::new(Inner::new(memory, name, limit_bytes, heap, lower_tier.clone()))
                 });
                 return Ok((Store { inner }, recovered));
             }
             _ => return Err(damaged()),
         };
-        let inner = Arc::new(Inner::new(memory, name, limit_bytes, heap, tier));
+        let inner = Arc::new(Inner::new(memory, name, limit_bytes, heap, lower_tier));
         Ok((Store { inner }, Recovered::default()))
     }
 
-    /// Walks the whole arena under its lock, and checks that everything known about it is consistent.
+    /// Walks the whole arena under its lock, and checks that its state is consistent.
     ///
     /// # Panics
-    /// When the heap contradicts itself.
+    /// If the heap is inconsistent.
     pub fn check(&self) {
         self.inner.heap.lock().check(&self.inner.memory);
     }
@@ -240,26 +226,35 @@ impl Store {
         self.inner.number.store(number, Relaxed);
     }
 
-    /// Sets who makes room (the cache does). It is called with a number of bytes and with no lock of the store held; it
-    /// evicts about that much, and returns `false` when nothing is evictable.
+    /// Sets the function that makes room (the cache sets it). It is called with a number of bytes
+    /// and with no lock of the store held; it evicts about that much, and returns `false` if
+    /// nothing is evictable.
     pub fn set_evictor(&self, evictor: Box<dyn Fn(u64, Evictable) -> bool + Send + Sync>) {
         *self.inner.evictor.write() = Some(Arc::from(evictor));
     }
 
-    /// Sets a limit for Transient objects within that of the storage; `None` = no limit of their own.
+    /// Sets a limit for Transient objects within that of the storage; `None` = no limit of their
+    /// own. With one, transient objects evict transient objects only.
     pub fn set_transient_limit(&self, bytes: Option<u64>) {
         self.inner.transient_limit_bytes.store(bytes.unwrap_or(u64::MAX), Relaxed);
     }
 
-    /// Sets what percentage of the limit a body of unknown length may have ([`crate::AppendError::TooLarge`]); several
-    /// under way share it fairly. Initially 100.
+    /// Keeps a part of the limit free for markers, or for Transient objects if those have a limit
+    /// of their own: `surface::limits::MARKERS_RESERVE_SHARE` and `TRANSIENT_RESERVE_SHARE`.
+    /// Without this, a storage full of objects has no room for them.
+    pub fn keep_room_for_markers(&self) {
+        self.inner.keeps_room.store(true, Relaxed);
+    }
+
+    /// Sets the percentage of the limit that a body of unknown length may have
+    /// ([`crate::AppendError::TooLarge`]); several under way share it fairly. Initially 100.
     pub fn set_unsized_share(&self, percent: u64) {
         self.inner.unsized_share_percent.store(percent, Relaxed);
     }
 
-    /// Makes room for an object and writes its head. Recovery accepts the object only once it is both finished
-    /// ([`Object::finish`]) and in the index ([`Object::enter_index`]); until then its memory is freed with its last
-    /// handle.
+    /// Makes room for an object and writes its head. Recovery accepts the object only once it is
+    /// both finished ([`Object::finish`]) and in the index ([`Object::enter_index`]); until then
+    /// its memory is freed with its last handle.
     ///
     /// # Errors
     /// [`StoreFull`].
@@ -267,8 +262,9 @@ impl Store {
         Object::create(&self.inner, attributes, head)
     }
 
-    /// Reserves room for bytes that lie elsewhere; `transient` as for objects. Objects are evicted for a quarter of the limit, all
-    /// reservations together, or for a limit of Transient's own; what is free can be had beyond that.
+    /// Reserves room for bytes outside the arena; `transient` as for objects. Objects are evicted
+    /// for a quarter of the limit, all reservations together, or for a limit of Transient's own;
+    /// free room can be had beyond that.
     ///
     /// # Errors
     /// [`StoreFull`].
@@ -282,13 +278,14 @@ impl Store {
         self.inner.charge(bytes);
     }
 
-    /// Counters of the storage itself, without Transient; `g_space` is what is left of the one limit.
+    /// Counters of the storage itself, without Transient; `g_space` is the remainder of the one
+    /// limit.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.inner.usage.read(self.free_bytes(false))
     }
 
-    /// What the lock of the heap has counted, in the order of section `LCK`.
+    /// The counts of the heap's lock, in the order of section `LCK`.
     #[must_use]
     pub fn lock_counts(&self) -> [u64; LCK.counters.len()] {
         self.inner.heap.counts()
@@ -297,7 +294,7 @@ impl Store {
     /// Counters of the transient objects.
     #[must_use]
     pub fn transient_usage(&self) -> Usage {
-        let space = self.inner.transient_space();
+        let space = self.inner.shares().transient_space();
         let is_bounded = self.inner.transient_limit_bytes.load(Relaxed) != u64::MAX;
         self.inner.transient.read(if is_bounded { space } else { 0 })
     }
@@ -308,25 +305,28 @@ impl Store {
         self.inner.limit_bytes()
     }
 
-    /// Changes the limit, as far as the arena's length allows; returns the new one. What is beyond a smaller one is evicted now, except what
-    /// is in use, and its memory is given back.
+    /// Changes the limit, as far as the arena's length allows; returns the new one. Objects beyond
+    /// a smaller one are evicted now, except those in use, and their memory is given back.
     pub fn set_limit(&self, bytes: u64) -> u64 {
-        // As when the arena was made: room for fragments.
+        // The same ratio as at creation: room for fragmentation.
         let most = self.inner.memory.len() / 5 * 4;
         let bytes = bytes.min(most.max(self.limit_bytes()));
         self.inner.set_limit(bytes);
         bytes
     }
 
-    /// Bytes left of the limit; for transient objects no more than is left of a limit of their own.
+    /// Bytes left of the limit; for transient objects no more than the remainder of a limit of
+    /// their own.
     #[must_use]
     pub fn free_bytes(&self, transient: bool) -> u64 {
-        let free = self.inner.limit_bytes().saturating_sub(self.held_bytes());
-        if transient { free.min(self.inner.transient_space()) } else { free }
+        let class = if transient { Class::Transient } else { Class::Stored };
+        let held = self.held_bytes() + self.inner.shares().kept_free(class);
+        let free = self.inner.limit_bytes().saturating_sub(held);
+        if transient { free.min(self.inner.shares().transient_space()) } else { free }
     }
 
-    /// Whether the operator set no limit, see [`Store::show_unlimited`]; with `transient`, whether Transient has none of
-    /// its own.
+    /// True if the operator set no limit, see [`Store::show_unlimited`]; with `transient`, true if
+    /// Transient has none of its own.
     #[must_use]
     pub fn is_shown_unlimited(&self, transient: bool) -> bool {
         if transient {
@@ -341,13 +341,15 @@ impl Store {
         self.inner.shows_unlimited.store(is_unlimited, Relaxed);
     }
 
-    /// Bytes that count against the limit: arena blocks (including Transient) and private memory beyond its first page.
+    /// Bytes that count against the limit: arena blocks (including Transient) and private memory
+    /// beyond its first page.
     #[must_use]
     pub fn held_bytes(&self) -> u64 {
         self.inner.held_bytes(&self.inner.heap.lock())
     }
 
-    /// The part of [`Store::held_bytes`] that is private memory: handles, index, reservations, the allocator's own.
+    /// The part of [`Store::held_bytes`] that is private memory: handles, index, reservations, the
+    /// allocator's own.
     #[must_use]
     pub fn private_bytes(&self) -> u64 {
         self.inner.private_bytes(&self.inner.heap.lock())

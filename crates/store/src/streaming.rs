@@ -1,10 +1,10 @@
-//! What a body needs while it is being written: its first block, and where the writer is.
+//! The state of a body while it is being written: its first block, and the writer's position.
 
 use crate::arena::{Demand, Inner, StoreFull};
 use crate::attributes::ObjectFlags;
-use crate::filed::{Filing, map_bytes};
+use crate::disk_tier::{DiskWrite, map_bytes};
 use crate::heap::Block;
-use crate::layout::{GROWING, Head, IDENTITY, KEY, KIND_FILED, KIND_RECORD, LINK_BYTES, ORIGIN, low};
+use crate::layout::{GROWING, Head, IDENTITY, KEY, KIND_ON_DISK, KIND_RECORD, LINK_BYTES, ORIGIN, low};
 use crate::place::Place;
 use crate::readership::Readership;
 use crc32fast::Hasher;
@@ -36,11 +36,11 @@ impl Opening {
         fixed_bytes: u64,
         promised: Option<u64>,
         flags: ObjectFlags,
-        is_filed: bool,
+        is_on_disk: bool,
     ) -> Result<Opening, StoreFull> {
-        let kind = if is_filed { KIND_FILED } else { KIND_RECORD };
-        // In the place of the body there will be its map, which is short if it lies in one piece.
-        let promised = if is_filed {
+        let kind = if is_on_disk { KIND_ON_DISK } else { KIND_RECORD };
+        // The map will be stored instead of the body; it is short if the body is in one piece.
+        let promised = if is_on_disk {
             Some(promised.map_or(GUESS_BYTES / 8, |bytes| map_bytes(bytes, 2)).max(16))
         } else {
             promised
@@ -48,7 +48,7 @@ impl Opening {
         let head = |bits: u64| Head(Head::new(0, kind).with_object_flags(flags.0).0 | bits);
         let is_annexed = flags.has(ObjectFlags::ESI);
         let annex =
-            if is_annexed { ANNEX_GUESS_BYTES } else { 0 } + if is_annexed || is_filed { LINK_BYTES } else { 0 };
+            if is_annexed { ANNEX_GUESS_BYTES } else { 0 } + if is_annexed || is_on_disk { LINK_BYTES } else { 0 };
         let whole = promised.map(|body| fixed_bytes + body + annex);
         if whole.is_some_and(|bytes| bytes > store.limit_bytes()) {
             return Err(StoreFull);
@@ -71,7 +71,7 @@ impl Opening {
         };
         let block = store.allocate(demand, head(0))?;
         // An annex may need more room than was guessed.
-        let growing = is_annexed || is_filed || whole.is_none_or(|whole| store.geometry.byte(block.units) < whole);
+        let growing = is_annexed || is_on_disk || whole.is_none_or(|whole| store.geometry.byte(block.units) < whole);
         if growing {
             store.memory.update(store.geometry.byte(block.at), |head| head | GROWING);
         }
@@ -79,7 +79,7 @@ impl Opening {
     }
 }
 
-/// Where the writer is.
+/// The writer's position.
 pub(crate) struct Position {
     /// The block being filled, in units.
     pub(crate) block: u32,
@@ -87,24 +87,24 @@ pub(crate) struct Position {
     pub(crate) at: u64,
     /// End of the block's room for body bytes.
     pub(crate) end: u64,
-    /// Whether more blocks may follow.
+    /// True if more blocks may follow.
     pub(crate) growing: bool,
     pub(crate) body_bytes: u64,
-    /// Bytes of the storage that a body of unknown length has while it is written; `None` for other bodies, and after it
-    /// has ended or overflowed.
+    /// Bytes of the storage that a body of unknown length has while it is written; `None` for other
+    /// bodies, and after it has ended or overflowed.
     pub(crate) unsized_bytes: Option<u64>,
     pub(crate) checksum: Hasher,
     /// Set under the lock, so that no writer ever touches a block that was trimmed.
     pub(crate) ended: bool,
 }
 
-/// What a body needs while it is being written.
+/// The state of a body while it is being written.
 pub(crate) struct Streaming {
     pub(crate) changed: Notify,
     pub(crate) promised_bytes: Option<u64>,
     pub(crate) readership: Readership,
     /// For a body that goes into a file. It stays until all of it is written.
-    pub(crate) filing: Option<Arc<Filing>>,
+    pub(crate) disk_write: Option<Arc<DiskWrite>>,
     pub(crate) position: Mutex<Position>,
 }
 
@@ -123,7 +123,7 @@ impl Streaming {
         place: &Place,
         opening: Opening,
         promised_bytes: Option<u64>,
-        filing: Option<Arc<Filing>>,
+        disk_write: Option<Arc<DiskWrite>>,
     ) -> Streaming {
         let at = place.body_at();
         let block_end = place.store.geometry.byte(opening.block.at + opening.block.units);
@@ -131,7 +131,7 @@ impl Streaming {
             Some(bytes) if !opening.growing => at + bytes,
             _ => block_end - LINK_BYTES,
         };
-        let is_unsized = promised_bytes.is_none() && filing.is_none();
+        let is_unsized = promised_bytes.is_none() && disk_write.is_none();
         let unsized_bytes = is_unsized.then(|| place.store.geometry.byte(opening.block.units));
         if let Some(bytes) = unsized_bytes {
             place.store.unsized_bodies.begin(bytes);
@@ -140,7 +140,7 @@ impl Streaming {
             changed: Notify::new(),
             promised_bytes,
             readership: Readership::default(),
-            filing,
+            disk_write,
             position: Mutex::new(Position {
                 block: opening.block.at,
                 at,
@@ -155,7 +155,8 @@ impl Streaming {
     }
 }
 
-/// The checksum of what precedes the body: xid, origin and vary length, head length, key, vary, head.
+/// The checksum of everything before the body: xid, origin and vary length, head length, key, vary,
+/// head.
 pub(crate) fn fixed_checksum(place: &Place) -> Hasher {
     let memory = &place.store.memory;
     let mut hasher = Hasher::new();
@@ -163,7 +164,8 @@ pub(crate) fn fixed_checksum(place: &Place) -> Hasher {
     hasher.update(&memory.load(place.at(ORIGIN)).to_le_bytes());
     hasher.update(&(place.head_bytes() as u32).to_le_bytes());
     let from = place.at(KEY);
-    // SAFETY: from the key to the end of the response head: written before the first call, not changed after.
+    // SAFETY: from the key to the end of the response head: written before the first call, not
+    // changed after.
     hasher.update(unsafe { memory.bytes(from, (place.fixed_end() - from) as usize) });
     hasher
 }

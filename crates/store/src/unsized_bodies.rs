@@ -1,15 +1,16 @@
-//! Bodies of unknown length under way, in an arena or in a file: how much each may have.
+//! Bodies of unknown length under way, in an arena or in a file: the share that each may have.
 //!
-//! Room has to be made for them without knowing how long they will be. Overflowed bodies count as long as a slow reader keeps part
-//! of them.
+//! Room has to be made for them without knowing how long they will be. Overflowed bodies count as
+//! long as a slow reader keeps part of them.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A body of unknown length that has no more than one part in this many of what all of them may have is left alone,
-/// however many there are: pages of usual size must not be given up because a few large bodies are under way.
+/// A body of unknown length that has no more than one part in this many of the share of all of them
+/// is never limited, however many there are: pages of usual size must not be dropped because a few
+/// large bodies are under way.
 const FLOOR: u64 = 64;
 
-/// See the module header.
+/// The bodies; see the module header.
 #[derive(Default)]
 pub(crate) struct UnsizedBodies {
     count: AtomicU64,
@@ -17,14 +18,15 @@ pub(crate) struct UnsizedBodies {
     bytes: AtomicU64,
 }
 
-/// How much any body of unknown length may have of a share, in bytes.
+/// Bytes that any body of unknown length may have of a share.
 pub(crate) fn floor_bytes(share: u64) -> u64 {
     share / FLOOR
 }
 
 impl UnsizedBodies {
-    /// By how many bytes a body of unknown length that has `held_bytes` may grow: up to the share; if several bodies
-    /// together already have the share, up to a fair part of it; and if they have twice that, only up to the floor.
+    /// Number of bytes by which a body of unknown length that has `held_bytes` may grow: up to the
+    /// share; if several bodies together already have the share, up to a fair part of it; and if
+    /// they have twice that, only up to the floor.
     pub(crate) fn room(&self, share: u64, held_bytes: u64) -> u64 {
         let (count, total) = (self.count.load(Relaxed), self.bytes.load(Relaxed));
         let fair = if total < 2 * share { share / count.max(1) } else { 0 };

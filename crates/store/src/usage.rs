@@ -40,18 +40,22 @@ impl UsageCells {
         self.c_req.fetch_add(1, Relaxed);
     }
 
-    /// A part of what was handed out has come back.
+    /// Counts an allocation of which a part was given back.
     pub(crate) fn shortened(&self, bytes: u64) {
         self.c_freed.fetch_add(bytes, Relaxed);
     }
 
-    /// Two that lie side by side are one from now on.
+    /// Counts two adjacent allocations as one from now on.
     pub(crate) fn joined(&self) {
         self.g_alloc.fetch_sub(1, Relaxed);
     }
 
     pub(crate) fn live_bytes(&self) -> u64 {
         self.c_bytes.load(Relaxed).saturating_sub(self.c_freed.load(Relaxed))
+    }
+
+    pub(crate) fn live_count(&self) -> u64 {
+        self.g_alloc.load(Relaxed)
     }
 
     pub(crate) fn refused(&self) {

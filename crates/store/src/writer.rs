@@ -1,9 +1,10 @@
 //! Writing a body: into the record's own block first, then into extents that grow with it.
 //!
-//! A body of known length gets a block that fits it exactly, up to [`BLOCK_BYTES_MAX`]. All others reserve the last word
-//! of each block for a link and double the size from extent to extent; the last one is trimmed at the end. A block with
-//! a link is always full. The checksum is computed as bytes arrive, and written before the commit bit. A body of unknown
-//! length gets no more than its share of the storage (`Inner::growth_room`); then its writer has to decide: after
+//! A body of known length gets a block that fits it exactly, up to [`BLOCK_BYTES_MAX`]. All others
+//! reserve the last word of each block for a link and double the size from extent to extent; the
+//! last one is trimmed at the end. A block with a link is always full. The checksum is computed as
+//! bytes arrive, and written before the commit bit. A body of unknown length gets no more than its
+//! share of the storage (`Inner::growth_room`); then its writer has to decide: after
 //! [`Object::overflow`] the rest passes through (`readership.rs`).
 
 use crate::arena::Demand;
@@ -21,8 +22,7 @@ use crate::streaming::{
 
 impl Object {
     pub(crate) fn append_stored(&self, place: &Place, mut bytes: &[u8]) -> Result<(), AppendError> {
-        let streaming = self.streaming.load();
-        let Some(streaming) = streaming.as_ref() else { return Err(AppendError::Abandoned) };
+        let Some(streaming) = self.streaming.get() else { return Err(AppendError::Abandoned) };
         let memory = &place.store.memory;
         let mut position = streaming.position.lock();
         if position.ended {
@@ -42,12 +42,13 @@ impl Object {
         Ok(())
     }
 
-    /// For a body that cannot be kept: from now on it passes through. The object never comes back, as after
-    /// [`Object::remove`]. What all its readers have passed is given back. [`Object::append`] waits while the slowest
-    /// reader is more than `in_flight_bytes` behind in the bytes that were not stored. [`Object::reader`] turns
-    /// newcomers away. Returns the number of readers. Does nothing to a body that has already ended or overflowed.
+    /// For a body that cannot be kept: from now on it passes through. The object never comes back,
+    /// as after [`Object::remove`]. The part that all its readers have passed is given back.
+    /// [`Object::append`] waits while the slowest reader is more than `in_flight_bytes` behind in
+    /// the bytes that were not stored. [`Object::reader`] refuses new readers. Returns the number
+    /// of readers. Does nothing to a body that has already ended or overflowed.
     pub fn overflow(&self, in_flight_bytes: usize) -> usize {
-        let Some((place, streaming)) = self.stored().zip(self.streaming.load_full()) else { return 0 };
+        let Some((place, streaming)) = self.stored().zip(self.streaming.get()) else { return 0 };
         let mut position = streaming.position.lock();
         if std::mem::replace(&mut position.ended, true) {
             return streaming.readership.count();
@@ -56,26 +57,27 @@ impl Object {
         store.trim(position.block, position.at - store.geometry.byte(position.block), place.head());
         let unsized_bytes = position.unsized_bytes.take();
         let record_end = store.geometry.byte(place.record + place.head().units()) - LINK_BYTES;
-        if let Some(filing) = streaming.filing.clone() {
-            // What came so far is in the file, or will be, until all have read it.
-            filing.queue_whole();
-            let (bytes, filing) = (position.body_bytes, Some(filing));
-            let stored = Stored { bytes, in_record: bytes, unsized_bytes, filing };
+        if let Some(disk_write) = streaming.disk_write.clone() {
+            // The bytes received so far are in the file, or will be, until all readers have read
+            // them.
+            disk_write.queue_whole();
+            let (bytes, disk_write) = (position.body_bytes, Some(disk_write));
+            let stored = Stored { bytes, in_record: bytes, unsized_bytes, disk_write };
             return streaming.readership.overflow(place, stored, in_flight_bytes);
         }
         let in_record = if position.block == place.record { position.body_bytes } else { record_end - place.body_at() };
-        let stored = Stored { bytes: position.body_bytes, in_record, unsized_bytes, filing: None };
+        let stored = Stored { bytes: position.body_bytes, in_record, unsized_bytes, disk_write: None };
         streaming.readership.overflow(place, stored, in_flight_bytes)
     }
 
     /// The number of counted readers; 0 for a complete body, which needs no count.
     #[must_use]
     pub fn reader_count(&self) -> usize {
-        self.streaming.load().as_ref().map_or(0, |streaming| streaming.readership.count())
+        self.streaming.get().map_or(0, |streaming| streaming.readership.count())
     }
 
     pub(crate) async fn append_passing_on(&self, bytes: &[u8]) -> Result<(), AppendError> {
-        let Some(streaming) = self.streaming.load_full() else { return Err(AppendError::Abandoned) };
+        let Some(streaming) = self.streaming.get() else { return Err(AppendError::Abandoned) };
         if self.state() != BodyState::Writing {
             return Err(AppendError::Abandoned);
         }
@@ -84,12 +86,12 @@ impl Object {
 
     /// Body bytes of an overflowed object.
     pub(crate) fn passed_on_bytes(&self) -> u64 {
-        self.streaming.load().as_ref().map_or(0, |streaming| streaming.readership.total_bytes())
+        self.streaming.get().map_or(0, |streaming| streaming.readership.total_bytes())
     }
 
     /// Ends the body, complete or failed. The annex has been written already.
     pub(crate) fn end_stored(&self, place: &Place, how: u64, annex: &[u8]) {
-        let Some(streaming) = self.streaming.load_full() else { return };
+        let Some(streaming) = self.streaming.get() else { return };
         let mut position = streaming.position.lock();
         let has_ended = std::mem::replace(&mut position.ended, true);
         if place.head().has(OVERFLOWED) && self.state() == BodyState::Writing {
@@ -115,11 +117,11 @@ impl Object {
             store.memory.update(place.at(IDENTITY), |word| pair(low(word), checksum));
         }
         place.set_bits(how);
-        match &streaming.filing {
-            // The rest has to be written; then `Object::settle_filed`.
-            Some(filing) if how == COMPLETE => filing.queue_end(),
+        match &streaming.disk_write {
+            // The rest has to be written; then `Object::settle_on_disk`.
+            Some(disk_write) if how == COMPLETE => disk_write.queue_end(),
             _ => {
-                self.streaming.store(None);
+                drop(self.streaming.take());
                 store.charge(-Streaming::PRIVATE_BYTES);
             }
         }
@@ -128,7 +130,8 @@ impl Object {
     }
 }
 
-/// Writes as many bytes behind the last ones as fit into one block, which may have to be allocated. Returns how many.
+/// Writes as many bytes behind the last ones as fit into one block, which may have to be allocated.
+/// Returns their number.
 pub(crate) fn put(
     place: &Place,
     position: &mut Position,
@@ -140,8 +143,8 @@ pub(crate) fn put(
     }
     let room = (position.end - position.at) as usize;
     let now = &bytes[..room.min(bytes.len())];
-    // SAFETY: behind everything published (`available_bytes`) and inside the block being filled, which has one writer: the
-    // holder of the position's lock.
+    // SAFETY: behind everything published (`available_bytes`) and inside the block being filled,
+    // which has one writer: the holder of the position's lock.
     unsafe { place.store.memory.write(position.at, now) };
     position.checksum.update(now);
     position.at += now.len() as u64;
@@ -169,10 +172,10 @@ fn grow(place: &Place, position: &mut Position, promised: Option<u64>, now_bytes
     }
     let store = &place.store;
     let overhead = EXTENT_HEADER_BYTES + LINK_BYTES;
-    let is_filed = place.is_filed();
-    // Of a body in a file only the map comes here, all at once.
+    let is_on_disk = place.is_on_disk();
+    // For a body in a file only the map is written here, all at once.
     let to_come =
-        if is_filed { Some(now_bytes) } else { promised.map(|bytes| bytes.saturating_sub(position.body_bytes)) };
+        if is_on_disk { Some(now_bytes) } else { promised.map(|bytes| bytes.saturating_sub(position.body_bytes)) };
     let to_come = to_come.filter(|bytes| *bytes > 0);
     let wanted = overhead + to_come.unwrap_or(position.body_bytes.max(now_bytes).max(GUESS_BYTES));
     let wanted = wanted.min(BLOCK_BYTES_MAX);
@@ -182,7 +185,7 @@ fn grow(place: &Place, position: &mut Position, promised: Option<u64>, now_bytes
     if room < least {
         return Err(AppendError::TooLarge);
     }
-    if !is_filed && position.body_bytes.saturating_add(least) > store.limit_bytes() {
+    if !is_on_disk && position.body_bytes.saturating_add(least) > store.limit_bytes() {
         return Err(AppendError::Full);
     }
     let (wanted, fair) = (wanted.min(room), fair.min(room));
@@ -198,7 +201,8 @@ fn grow(place: &Place, position: &mut Position, promised: Option<u64>, now_bytes
         *held += bytes;
         store.unsized_bodies.grow(bytes);
     }
-    // First the link, then the bit that announces it; both before any byte in the new block is published.
+    // First the link, then the bit that announces it; both before any byte in the new block is
+    // published.
     store.memory.store(position.end, u64::from(block.at));
     store.memory.update(store.geometry.byte(position.block), |head| head | HAS_NEXT);
     position.block = block.at;

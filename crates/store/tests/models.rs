@@ -1,10 +1,11 @@
 //! The store's protocols between threads, tried in every order that the memory model allows.
 //!
-//! These are models: each writes out one protocol, with the words, the bits and the orderings of the sources (`memory.rs`: a load is
-//! Acquire, a store Release, a change a loop of compare-and-exchange with AcqRel), and loom runs it in all orders. A byte of an arena
-//! is a cell: loom fails when one thread reads it while another one writes, or before it can know what was written. What the models
-//! leave out is covered elsewhere: the allocator is behind a lock, and kills are the matter of `crash_tests`. Miri and
-//! ThreadSanitizer run over the sources themselves (`cargo xtask sound`).
+//! These are models: each writes out one protocol, with the words, the bits and the orderings of
+//! the sources (`memory.rs`: a load is Acquire, a store Release, a change a loop of
+//! compare-and-exchange with AcqRel), and loom runs it in all orders. A byte of an arena is a cell:
+//! loom fails when one thread reads it while another one writes, or before the write is visible to
+//! it. The rest is covered elsewhere: the allocator is behind a lock, and kills are covered by
+//! `crash_tests`. Miri and ThreadSanitizer run over the sources themselves (`cargo xtask sound`).
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -34,9 +35,9 @@ fn update(word: &AtomicU64, change: impl Fn(u64) -> u64) -> u64 {
 /// A record with a body of two blocks of one byte each.
 struct Record {
     head: AtomicU64,
-    /// How many bytes of the body may be read.
+    /// Number of bytes of the body that may be read.
     length: AtomicU64,
-    /// Where the second block is; a word of the arena like any other.
+    /// Location of the second block; a word of the arena like any other.
     link: AtomicU64,
     checksum: AtomicU64,
     body: [UnsafeCell<u8>; 2],
@@ -54,16 +55,17 @@ impl Record {
     }
 
     fn write(&self, at: usize, byte: u8) {
-        // SAFETY: loom checks that nobody else reads or writes it meanwhile.
+        // SAFETY: loom checks that no other thread reads or writes it meanwhile.
         self.body[at].with_mut(|cell| unsafe { *cell = byte });
     }
 
     fn read(&self, at: usize) -> u8 {
-        // SAFETY: loom checks that nobody writes it meanwhile.
+        // SAFETY: loom checks that no thread writes it meanwhile.
         self.body[at].with(|cell| unsafe { *cell })
     }
 
-    /// `writer.rs`: bytes first, then the length that publishes them; a new block is linked before anything in it is published.
+    /// `writer.rs`: bytes first, then the length that publishes them; a new block is linked before
+    /// anything in it is published.
     fn append_all(&self) {
         self.write(0, 1);
         self.length.store(1, Release);
@@ -113,7 +115,7 @@ fn a_reader_of_a_growing_body_sees_only_what_was_published() {
         let seen = record.read_available();
         assert!([1, 2].starts_with(&seen));
         if is_complete {
-            // The state is read before the bytes: once it is complete, all are there.
+            // The state is read before the bytes: once it is complete, all bytes are visible.
             assert_eq!((seen.len(), record.checksum.load(Acquire)), (2, 3));
         }
         writer.join().unwrap();
@@ -137,8 +139,8 @@ fn two_readers_and_a_writer_never_meet_in_a_byte() {
     });
 }
 
-/// Whoever removes an object while its fetch ends and the index takes it: all three bits are there in the end, so it is not committed, and
-/// recovery will not find it.
+/// An object is removed while its fetch ends and the index takes it: all three bits are set in the
+/// end, so it is not committed, and recovery will not find it.
 #[test]
 fn a_removed_object_is_never_committed_again() {
     loom::model(|| {
@@ -160,10 +162,10 @@ fn a_removed_object_is_never_committed_again() {
     });
 }
 
-/// An object of an earlier process is checked by several threads at once, and by a lookup that only looks. Damaged, it is never used;
-/// sound, it is never removed.
+/// An object of an earlier process is checked by several threads at once, and by a lookup that only
+/// reads its flags. Damaged, it is never used; sound, it is never removed.
 #[test]
-fn a_damaged_object_is_used_by_nobody_however_many_check_it() {
+fn damaged_object_is_used_by_no_thread_however_many_check_it() {
     for is_sound in [true, false] {
         loom::model(move || {
             let head = Arc::new(AtomicU64::new(COMPLETE | INDEXED | UNCHECKED));
@@ -197,7 +199,8 @@ fn a_damaged_object_is_used_by_nobody_however_many_check_it() {
     }
 }
 
-/// Two words that are changed by different threads at once (the lifetime beside the newest ban) lose neither change.
+/// Two halves of a word that are changed by different threads at once (the lifetime and the newest
+/// ban) lose neither change.
 #[test]
 fn halves_of_a_word_that_change_at_once_are_both_kept() {
     loom::model(|| {
@@ -212,7 +215,7 @@ fn halves_of_a_word_that_change_at_once_are_both_kept() {
     });
 }
 
-/// The models would notice: a writer that publishes a length before the byte is found out.
+/// A self-test of the models: a writer that publishes a length before the byte is detected.
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn a_length_that_comes_before_its_byte_is_found_out() {

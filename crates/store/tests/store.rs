@@ -1,4 +1,4 @@
-//! What a store promises to the cache and to those who read and write bodies.
+//! The promises of a store to the cache and to the readers and writers of bodies.
 
 use rand::{Rng, RngExt, SeedableRng, rngs::SmallRng};
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ fn attributes(number: u32, body_bytes: Option<u64>) -> ObjectAttributes {
     key[..4].copy_from_slice(&number.to_le_bytes());
     ObjectAttributes {
         key,
-        xid: number,
+        xid: number.into(),
         origin: 1_700_000_000.25,
         ttl: 120.0,
         grace: 10.0,
@@ -50,7 +50,8 @@ fn stored(store: &Store, number: u32, known: bool, body: &[u8]) -> Result<Arc<Ob
 }
 
 fn memory_file() -> OwnedFd {
-    // SAFETY: a system call with a NUL-terminated name; the descriptor is new and owned by nobody else.
+    // SAFETY: a system call with a NUL-terminated name; the descriptor is new and has no other
+    // owner.
     unsafe { OwnedFd::from_raw_fd(libc::memfd_create(c"test".as_ptr(), libc::MFD_CLOEXEC)) }
 }
 
@@ -141,7 +142,7 @@ fn memory_is_freed_with_the_last_handle_of_what_is_not_kept() {
 }
 
 #[test]
-fn what_is_held_elsewhere_counts_against_the_limit_until_it_is_dropped() {
+fn external_reservations_count_against_the_limit_until_dropped() {
     let store = Store::in_memory(1 << 20).unwrap();
     let empty = store.held_bytes();
     let asked = Arc::new(AtomicU64::new(0));
@@ -181,7 +182,7 @@ fn objects_go_for_what_is_held_elsewhere_up_to_a_share() {
         *queue.lock() = objects;
         let kept: Vec<_> = std::iter::from_fn(|| store.reserve(5000, true).ok()).collect();
         let (bytes, share) = (kept.len() * 5000, limit.map_or(1 << 18, |limit| limit as usize));
-        // The rest of what an object leaves is free.
+        // Everything else that the object occupied is free.
         assert!(bytes < share + 10_000 && bytes > share - 5000, "{bytes} of {share}");
         let evictions = evictions.load(Ordering::Relaxed);
         assert!(evictions <= share / 10_000 + 1, "{evictions} of {all}");
@@ -204,7 +205,7 @@ fn transient_objects_are_counted_apart_within_the_one_limit() {
 }
 
 #[test]
-fn only_what_is_committed_survives_a_restart() {
+fn only_committed_entries_survive_a_restart() {
     let file = memory_file();
     let (store, recovered) = Store::open(file.try_clone().unwrap(), "s0", 8 << 20).unwrap();
     assert!(recovered.objects.is_empty());
@@ -290,7 +291,7 @@ fn storing_never_fails_while_something_can_be_evicted_and_the_limit_always_holds
 }
 
 #[test]
-fn an_object_larger_than_the_storage_evicts_nobody() {
+fn object_larger_than_the_storage_evicts_nothing() {
     let store = Store::in_memory(1 << 20).unwrap();
     let (kept, evictions) = with_oldest_evicted(&store);
     kept.lock().push_back(stored(&store, 1, true, b"small").unwrap());
@@ -424,7 +425,7 @@ fn many_small_pieces_of_a_passing_body_are_bounded_too() {
 }
 
 #[test]
-fn the_writer_of_a_passing_body_learns_that_nobody_reads() {
+fn writer_of_a_passing_body_is_notified_without_readers() {
     let object = Object::passing(attributes(1, None), b"".to_vec(), 1 << 10);
     block_on(async {
         let writer = object.append(&[0; 1_000_000]);
@@ -460,7 +461,8 @@ fn a_smaller_limit_drops_what_is_beyond_it_and_gives_its_memory_back() {
         assert!(resident <= limit + limit / 16, "{resident} after {body_bytes}");
         let objects = recovered.objects.len();
         drop((recovered, store));
-        // If the limit stays the same nothing more is dropped, and there is room again when it grows.
+        // If the limit stays the same nothing more is dropped, and there is room again when it
+        // grows.
         let (store, recovered) = open(limit);
         assert_eq!((recovered.objects.len(), recovered.evicted), (objects, 0));
         drop((recovered, store));
@@ -489,10 +491,11 @@ fn limit_changes_while_the_store_is_in_use() {
 }
 
 #[test]
-fn what_the_allocator_remembers_of_free_blocks_counts() {
+fn free_block_bookkeeping_counts_against_the_limit() {
     const LIMIT: u64 = 32 << 20;
     let store = Store::in_memory(LIMIT).unwrap();
-    // Small objects between large ones, of which then only the small ones are left: as many free blocks as there can be.
+    // Small objects between large ones; then only the small ones are left: as many free blocks as
+    // possible.
     let (mut small, mut large) = (Vec::new(), Vec::new());
     for number in 0..1900 {
         large.push(stored(&store, number, true, &vec![1; 9000]).unwrap());
@@ -503,7 +506,7 @@ fn what_the_allocator_remembers_of_free_blocks_counts() {
     for object in large {
         object.remove();
     }
-    // The handles have gone, and each free block is remembered.
+    // The handles are dropped, and each free block is recorded.
     let handles = 1900 * 48;
     let remembered = charged(&store) + handles - before;
     assert!((1900 * 20..1900 * 40).contains(&remembered), "{remembered}");

@@ -1,10 +1,11 @@
-//! Why a session ended: the word in `SessClose`, whether it counts as an error, and its counter.
+//! Reasons for the end of a session: the word in `SessClose`, the class (error or not), the
+//! counter.
 //!
 //! Source: observed `SessClose` records and `MAIN.sc_*` of Varnish 7.1.1.
 
 use crate::counter::Main;
 
-/// Why a client session was closed.
+/// Reason for the end of a client session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub enum CloseReason {
@@ -54,7 +55,7 @@ impl CloseReason {
         }
     }
 
-    /// Whether `sess_closed_err` counts this reason.
+    /// True if `sess_closed_err` counts this reason.
     #[must_use]
     pub fn is_error(self) -> bool {
         match self {

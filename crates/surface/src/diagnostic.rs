@@ -1,9 +1,10 @@
-//! Every message of the VCL compiler: its code, what it means, what causes it and what to write instead.
+//! Messages of the VCL compiler: for each the code, the meaning, the cause and the correction.
 //!
-//! A code is stable: it is never given to another message, and one that is no longer used is not used again. The first
-//! two digits tell the part of the language: 00 sources and versions, 01 characters, 02 grammar, 03 names, 04 what may
-//! be done where, 05 types, 06 backends and probes, 07 access control lists, 08 old dialects. The texts of messages are
-//! in the compiler; this table is what `copal vcl explain` shows. The rows are in `diagnostic/rows.rs`.
+//! Codes are stable: a code is never given to another message, and a retired code is not used
+//! again. The first two digits give the part of the language: 00 sources and versions, 01
+//! characters, 02 grammar, 03 names, 04 permitted places, 05 types, 06 backends and probes, 07
+//! access control lists, 08 old dialects. The texts of messages are in the compiler; `copal vcl
+//! explain` shows this table. The rows are in `diagnostic/rows.rs`.
 
 mod rows;
 
@@ -14,11 +15,11 @@ pub use rows::{CODES, Code};
 pub struct CodeRow {
     /// The code.
     pub code: Code,
-    /// Its written form: `V0301`.
+    /// Written form: `V0301`.
     pub number: &'static str,
-    /// What is wrong, in a few words.
+    /// Title: the error in a few words.
     pub title: &'static str,
-    /// Why it is wrong and what to do.
+    /// The cause, and the correction.
     pub explanation: &'static str,
     /// A VCL that causes the message.
     pub bad: &'static str,
@@ -33,13 +34,13 @@ impl Code {
         &CODES[self as usize]
     }
 
-    /// Its written form: `V0301`.
+    /// Written form: `V0301`.
     #[must_use]
     pub fn number(self) -> &'static str {
         self.row().number
     }
 
-    /// The code with that number; case does not matter, and the `V` is optional.
+    /// Code with this number, ignoring case; the `V` is optional.
     #[must_use]
     pub fn by_number(written: &str) -> Option<Code> {
         let digits = written.strip_prefix(['V', 'v']).unwrap_or(written);

@@ -1,7 +1,7 @@
-//! Content codings that the program can pack and unpack, and lists of them in order of preference.
+//! Content codings that Copal encodes and decodes, and lists of them in order of preference.
 //!
-//! A list is a word of 16 bits, so that a request can carry a copy of its parameter. Source: RFC 9110 §8.4.1 (gzip),
-//! RFC 7932 (br), RFC 8878 and RFC 9659 (zstd).
+//! A list is one 16-bit word, so that a request can carry a copy of its parameter. Source: RFC 9110
+//! §8.4.1 (gzip), RFC 7932 (br), RFC 8878 and RFC 9659 (zstd).
 
 /// A content coding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,11 +14,11 @@ pub enum Encoding {
     Zstd = 3,
 }
 
-/// All of them.
+/// All codings.
 pub const ENCODINGS: [Encoding; 3] = [Encoding::Gzip, Encoding::Brotli, Encoding::Zstd];
 
 impl Encoding {
-    /// The name in header fields and in the parameter `http_encodings`.
+    /// Name in header fields and in the parameter `http_encodings`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -28,7 +28,7 @@ impl Encoding {
         }
     }
 
-    /// The coding of that name, in any case.
+    /// Coding with this name, ignoring case.
     #[must_use]
     pub fn of_name(name: &[u8]) -> Option<Encoding> {
         if name.eq_ignore_ascii_case(b"x-gzip") {
@@ -48,10 +48,10 @@ const BITS: u32 = 4;
 impl Encodings {
     /// No coding.
     pub const NONE: Encodings = Encodings(0);
-    /// Only gzip: what Varnish knows, and the default of the parameter.
+    /// Only gzip: the coding that Varnish supports, and the default of the parameter.
     pub const GZIP: Encodings = Encodings(Encoding::Gzip as u16);
 
-    /// The list behind the value of the parameter `http_encodings`.
+    /// The list for the value of the parameter `http_encodings`.
     #[must_use]
     pub const fn of_parameter(value: u64) -> Encodings {
         Encodings(value as u16)
@@ -63,20 +63,20 @@ impl Encodings {
         self.0 as u64
     }
 
-    /// Adds a coding at the end, unless it is there.
+    /// Appends a coding unless the list contains it.
     pub fn push(&mut self, encoding: Encoding) {
         if !self.has(encoding) {
             self.0 |= (encoding as u16) << (BITS * self.iter().count() as u32);
         }
     }
 
-    /// Whether a coding is in the list.
+    /// True if the list contains a coding.
     #[must_use]
     pub fn has(self, encoding: Encoding) -> bool {
         self.iter().any(|other| other == encoding)
     }
 
-    /// Whether the list has a coding that Varnish does not know.
+    /// True if the list has a coding that Varnish does not support.
     #[must_use]
     pub const fn is_beyond_gzip(self) -> bool {
         self.0 & !Encodings::GZIP.0 != 0
@@ -92,17 +92,17 @@ impl Encodings {
         })
     }
 
-    /// The names with something between them.
+    /// The names, separated by `between`.
     #[must_use]
     pub fn join(self, between: &str) -> String {
         self.iter().map(Encoding::name).collect::<Vec<_>>().join(between)
     }
 
-    /// Reads the value of the parameter: names with spaces or commas between them. `gzip` must be among them, since
-    /// every client understands it; `http_gzip_support` turns everything off.
+    /// Parses the value of the parameter: names separated by spaces or commas. `gzip` is mandatory,
+    /// since every client supports it; `http_gzip_support` turns all codings off.
     ///
     /// # Errors
-    /// What is wrong, for the CLI.
+    /// The error text for the CLI.
     pub fn parse(text: &str) -> Result<Encodings, String> {
         let mut list = Encodings::NONE;
         for name in text.split([' ', ',', '\t']).filter(|name| !name.is_empty()) {

@@ -1,34 +1,39 @@
-//! What is evicted from a full storage: the policies that the parameter `eviction_policy`, an option of `-s` and
-//! `copal policy` know.
+//! Eviction policies: the values of the parameter `eviction_policy`, of an option of `-s` and of
+//! `copal policy`.
 
 use serde::{Deserialize, Serialize};
 
-/// Which object goes when a storage is full.
+/// Choice of the object to evict when a storage is full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize, Deserialize)]
 pub enum EvictionPolicy {
-    /// The one that was used longest ago.
+    /// Evicts the least recently used object.
     Lru,
-    /// A small queue for what is new, a main queue for what was used again, a memory of what left.
+    /// A small queue for new objects, a main queue for objects used again, and a history of evicted
+    /// keys.
     S3Fifo,
-    /// One queue and a hand that takes what was not used since it last passed.
+    /// One queue and a hand that evicts objects not used since its last turn.
     Sieve,
     /// Admission by frequency.
     TinyLfu,
 }
 
-/// A policy and its words.
+/// Names of a policy.
 pub struct PolicyRow {
-    /// Which.
+    /// The policy.
     pub policy: EvictionPolicy,
-    /// What users call it.
+    /// Name in options and parameters.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// Description in one line.
     pub text: &'static str,
 }
 
 /// All policies.
 pub const POLICIES: [PolicyRow; 4] = [
-    PolicyRow { policy: EvictionPolicy::Lru, name: "lru", text: "the least recently used goes, as in Varnish" },
+    PolicyRow {
+        policy: EvictionPolicy::Lru,
+        name: "lru",
+        text: "evicts the least recently used object, as in Varnish",
+    },
     PolicyRow {
         policy: EvictionPolicy::S3Fifo,
         name: "s3fifo",
@@ -37,7 +42,7 @@ pub const POLICIES: [PolicyRow; 4] = [
     PolicyRow {
         policy: EvictionPolicy::Sieve,
         name: "sieve",
-        text: "what was not used since the last round goes, the oldest first",
+        text: "evicts objects that were not used since the last round, oldest first",
     },
     PolicyRow {
         policy: EvictionPolicy::TinyLfu,
@@ -47,13 +52,13 @@ pub const POLICIES: [PolicyRow; 4] = [
 ];
 
 impl EvictionPolicy {
-    /// The policy of that name.
+    /// Policy with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<EvictionPolicy> {
         POLICIES.iter().find(|row| row.name == name).map(|row| row.policy)
     }
 
-    /// Its name.
+    /// Name of the policy.
     #[must_use]
     pub fn name(self) -> &'static str {
         POLICIES.iter().find(|row| row.policy == self).map_or("", |row| row.name)

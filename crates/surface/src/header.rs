@@ -1,18 +1,18 @@
-//! The headers that HTTP and Varnish know: their spelling, and where they are dropped.
+//! Headers with special handling in HTTP or Varnish: their spelling, and where they are dropped.
 //!
-//! A header that is not listed here is passed on everywhere. A listed header that is not dropped on pass must not be
-//! named by a Connection header: otherwise a peer could make a proxy remove it (Host, Cookie, Authorization, …). Source:
-//! RFC 9110 §7.6.1; observed behaviour of Varnish 7.1.1.
+//! A header that is not listed here is passed on everywhere. A listed header that is not dropped on
+//! pass must not be named by a Connection header: otherwise a peer could make a proxy remove it
+//! (Host, Cookie, Authorization, …). Source: RFC 9110 §7.6.1; observed behaviour of Varnish 7.1.1.
 
 /// Dropped between client request and backend request of a pass.
 pub const DROP_PASS: u8 = 1;
 /// Dropped between client request and backend request of a fetch for the cache.
 pub const DROP_FETCH: u8 = 2;
-/// Dropped when a response is kept.
+/// Dropped when a response is stored.
 pub const DROP_INSERT: u8 = 4;
 /// Dropped when a response serves one request.
 pub const DROP_STORE_PASS: u8 = 8;
-/// About one connection: never in an HTTP/2 response.
+/// Connection-specific: never in an HTTP/2 response.
 pub const CONNECTION_SPECIFIC: u8 = 16;
 
 /// One header.
@@ -20,7 +20,7 @@ pub const CONNECTION_SPECIFIC: u8 = 16;
 pub struct HeaderRow {
     /// The name.
     pub name: &'static str,
-    /// Where it is dropped: the bits above.
+    /// Bits for the places where it is dropped.
     pub dropped: u8,
 }
 
@@ -34,9 +34,20 @@ const I: u8 = DROP_INSERT;
 const S: u8 = DROP_STORE_PASS;
 const K: u8 = CONNECTION_SPECIFIC;
 
-/// The response headers with the tags of an object, separated by blanks and commas: those of the VMOD xkey, and those that
-/// publishing systems send to content delivery networks.
+/// Response headers with the tags of an object, separated by blanks and commas: those of the VMOD
+/// xkey, and those that publishing systems send to content delivery networks.
 pub const TAG_HEADERS: [&str; 4] = ["xkey", "X-HashTwo", "Surrogate-Key", "Cache-Tag"];
+
+/// Response headers with secrets of one client or of the connection. A marker of hit-for-miss or
+/// hit-for-pass does not keep them.
+pub const CREDENTIAL_HEADERS: [&str; 6] = [
+    "Set-Cookie",
+    "Set-Cookie2",
+    "WWW-Authenticate",
+    "Authentication-Info",
+    "Proxy-Authenticate",
+    "Proxy-Authentication-Info",
+];
 
 /// The rows, in alphabetical order ignoring case.
 pub static HEADERS: &[HeaderRow] = &[
@@ -96,8 +107,8 @@ pub static HEADERS: &[HeaderRow] = &[
 
 const BUCKETS: usize = 256;
 
-/// The place where the search for a name starts. Ignores case by setting bit 5, which affects other characters too; this
-/// does not matter, since names are compared afterwards.
+/// Start of the search for a name. Ignores case by setting bit 5, which affects other characters
+/// too; this does not matter, since names are compared afterwards.
 const fn bucket(name: &[u8]) -> usize {
     if name.is_empty() {
         return 0;
@@ -123,15 +134,16 @@ static INDEX: [u8; BUCKETS] = {
     index
 };
 
-/// Whether a header is about one connection, and so has no place on a stream. Source: RFC 9113 §8.2.2.
+/// True if a header is connection-specific, and so must not occur on a stream. Source: RFC 9113
+/// §8.2.2.
 #[must_use]
 pub fn is_of_connection(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"proxy-connection")
         || find(name).is_some_and(|row| row.dropped & CONNECTION_SPECIFIC != 0)
 }
 
-/// The row of a header, ignoring case; `None` for an unlisted one. Called for every header of every message, so for most
-/// it is a single look into a table.
+/// Row of a header, ignoring case; `None` for an unlisted one. Called for every header of every
+/// message; for most headers it is a single table lookup.
 #[must_use]
 pub fn find(name: &[u8]) -> Option<&'static HeaderRow> {
     let mut at = bucket(name);

@@ -1,15 +1,17 @@
-//! How untrusted bytes are shown to a user: a terminal must never take them for commands, nor a reader one line for two.
+//! Display of untrusted bytes: a terminal must never interpret them as commands, nor one line
+//! appear as two.
 //!
-//! UTF-8 text stays unchanged. Bytes that are not UTF-8, and the bytes of characters that would affect a terminal or the
-//! order of what is read, are shown as `%xx`, as `varnishlog` shows the bytes of unsafe records. In JSON such characters
-//! become `\uxxxx`, so that nothing is lost. Tabs stay. Every program passes text from outside (requests, origins, the
-//! log, replies, sources of VCL) through here before printing it.
+//! UTF-8 text stays unchanged. Bytes that are not UTF-8, and the bytes of characters that would
+//! affect a terminal or the order of the displayed text, are shown as `%xx`, as `varnishlog` shows
+//! the bytes of unsafe records. In JSON such characters become `\uxxxx`, so that nothing is lost.
+//! Tabs stay. Every program passes text from outside (requests, origins, the log, replies, VCL
+//! sources) through here before printing it.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Whether a character does something other than being displayed: controls (C0 except the tab, DEL, C1), and characters
-/// that change the direction of text, break lines or join them invisibly.
+/// True if a character does something other than being displayed: controls (C0 except the tab, DEL,
+/// C1), and characters that change the direction of text, break lines or join them invisibly.
 #[must_use]
 pub fn is_commanding(letter: char) -> bool {
     match letter {
@@ -31,7 +33,8 @@ pub fn lines(bytes: &[u8]) -> Cow<'_, str> {
     shown(bytes, |rest| matches!(rest, [b'\n', ..] | [b'\r', b'\n', ..]))
 }
 
-/// `stays` gets the text that begins at a commanding character, and decides whether that stays.
+/// Escapes bytes. `stays` receives the text from a commanding character on, and returns true if the
+/// character stays.
 fn shown(bytes: &[u8], stays: fn(&[u8]) -> bool) -> Cow<'_, str> {
     let is_plain = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~');
     if bytes.iter().all(is_plain)
@@ -62,8 +65,8 @@ fn push_octets(bytes: &[u8], text: &mut String) {
     }
 }
 
-/// JSON text with its strings escaped, so that printing it affects no terminal. Between the strings the text must
-/// contain no commanding characters other than newlines, which stay.
+/// JSON text with its strings escaped, so that printing it does not affect a terminal. Outside of
+/// strings the text must contain no commanding characters other than newlines, which stay.
 #[must_use]
 pub fn json(text: &str) -> Cow<'_, str> {
     let commands = |letter: char| letter != '\n' && is_commanding(letter);
@@ -86,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_stays_and_what_commands_a_terminal_is_shown_by_its_bytes() {
+    fn text_is_unchanged_and_control_characters_are_escaped() {
         for (bytes, shown) in [
             (&b"/plain?a=b\tc%41"[..], "/plain?a=b\tc%41"),
             (b"/\x1b]0;title\x07", "/%1b]0;title%07"),
@@ -109,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn json_says_the_same_after_it_was_made_harmless() {
+    fn sanitised_json_is_equivalent() {
         assert_eq!(
             json("{\n\"a\":\"\u{9b}31m \u{7f}\u{202e}\u{fc}\"}"),
             "{\n\"a\":\"\\u009b31m \\u007f\\u202e\u{fc}\"}"

@@ -1,14 +1,14 @@
-//! Options of the daemon: Copal's own long ones, which supplement varnishd's letters, and the words of `-j`.
-//! The letters are in `option/letter.rs`.
+//! Options of the daemon: Copal's own long ones, which supplement varnishd's letters, and the words
+//! of `-j`. The letters are in `option/letter.rs`.
 
 pub mod letter;
 
 /// One long option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongOption {
-    /// As typed, without the two dashes.
+    /// Name without the two dashes.
     pub name: &'static str,
-    /// Whether it takes a value: the next argument, or the text after `=`.
+    /// True if it takes a value: the next argument, or the text after `=`.
     pub takes_value: bool,
 }
 
@@ -20,7 +20,7 @@ pub const DAEMON: &[LongOption] = &[
     LongOption { name: "version", takes_value: false },
 ];
 
-/// Value of `--memory`: what the machine or its control groups allow, also when that changes.
+/// Value of `--memory`: the limit of the machine or its control groups, followed when it changes.
 pub const MEMORY_AUTO: &str = "auto";
 
 /// The values of `--log-format`: the form of the daemon's own messages on standard error.
@@ -30,30 +30,51 @@ pub const LOG_FORMATS: [&str; 3] = ["text", "plain", "json"];
 pub const JAIL_USER: &str = "user";
 /// Sub-argument of `-j unix`: the user that the worker becomes.
 pub const JAIL_WORKER: &str = "workuser";
-/// Sub-argument of `-j unix`: accepted, as there is no C compiler.
+/// Sub-argument of `-j unix`: accepted without effect, as there is no C compiler.
 pub const JAIL_COMPILERS: &str = "ccgroup";
-/// Sub-argument of `-j unix`, Copal's own: the group that, besides root, has the secret of the CLI.
+/// Sub-argument of `-j unix`, Copal's own: the group that, besides root, can read the CLI secret.
 pub const JAIL_ADMINISTRATORS: &str = "admingroup";
 
-/// Key of `-o`: certificates are ordered, and this is whom the authority may write to.
+/// Key of `-o`: enables certificate orders; its value is the contact address for the authority.
 pub const ACME: &str = "acme";
 /// Key of `-o`: the authority.
 pub const ACME_DIRECTORY: &str = "acme_directory";
 /// Key of `-o`: the folder of account and certificates.
 pub const ACME_DIR: &str = "acme_dir";
-/// Key of `-o`: who may have issued the authority's own certificate.
+/// Key of `-o`: the issuers that may have signed the authority's own certificate.
 pub const ACME_CA: &str = "acme_ca";
-/// Key of `-o`: how it is shown that a name is ours.
+/// Key of `-o`: the challenge type that proves control of a name.
 pub const ACME_CHALLENGE: &str = "acme_challenge";
-/// The keys of `-o`.
-pub const ACME_KEYS: [&str; 5] = [ACME, ACME_DIRECTORY, ACME_DIR, ACME_CA, ACME_CHALLENGE];
-/// Value of `-o acme`: nobody.
+/// Key of `-o`: an address for metrics.
+pub const METRICS: &str = "metrics";
+/// Key of `-o`: an access log.
+pub const ACCESS_LOG: &str = "access-log";
+/// Key of `-o`: the layout of the log.
+pub const VSL: &str = "vsl";
+/// Value of `-o vsl`: the layout that the installed libvarnishapi reads.
+pub const VSL_AUTO: &str = "auto";
+/// Key of `-o`: a collector of traces.
+pub const OTLP: &str = "otlp";
+/// Key of `-o`: the traces that are sent.
+pub const OTLP_SAMPLE: &str = "otlp_sample";
+/// Key of `-o`: `keep`, to send values of query arguments.
+pub const OTLP_QUERY: &str = "otlp_query";
+/// All keys of `-o`.
+pub const KEYS: [&str; 11] =
+    [ACME, ACME_DIRECTORY, ACME_DIR, ACME_CA, ACME_CHALLENGE, METRICS, ACCESS_LOG, VSL, OTLP, OTLP_SAMPLE, OTLP_QUERY];
+/// Port of metrics if the address has none: that of other exporters for Varnish.
+pub const METRICS_PORT: u16 = 9131;
+/// First argument of a `copal observe` that a manager starts.
+pub const OBSERVE_INHERITED: &str = "--inherited";
+/// Argument of a `copal observe` before an access log.
+pub const OBSERVE_ACCESS_LOG: &str = "--access-log";
+/// Value of `-o acme`: no contact address.
 pub const ACME_NOBODY: &str = "none";
-/// Value of `-o acme_challenge`: whichever works.
+/// Value of `-o acme_challenge`: the first type that works.
 pub const ACME_AUTO: &str = "auto";
-/// The folder of account and certificates, unless `-o acme_dir` says another.
+/// Folder of account and certificates, unless `-o acme_dir` names another.
 pub const ACME_FOLDER: &str = "/var/lib/copal/acme";
-/// Authorities that have a name, the default first.
+/// Authorities with a short name, the default first.
 pub const ACME_AUTHORITIES: [(&str, &str); 2] = [
     ("letsencrypt", "https://acme-v02.api.letsencrypt.org/directory"),
     ("staging", "https://acme-staging-v02.api.letsencrypt.org/directory"),

@@ -1,9 +1,10 @@
 //! The run-time parameters: name, type, default, bounds, unit, flags and text, one row each.
 //!
-//! The rows feed `param.show`, `param.set`, `-p`, `-r` and the reference page; the rest of the program reads the typed
-//! [`Parameters`]. A parameter that belongs to a design we don't share is accepted and marked [`ACCEPTED_ONLY`]. The
-//! bits of those that are sets: `parameter/bits.rs`; parsing and printing of values: `parameter/value.rs`. Source:
-//! observed `param.show` of Varnish 7.1.1.
+//! The rows feed `param.show`, `param.set`, `-p`, `-r` and the reference page; the rest of the
+//! program reads the typed [`Parameters`]. A parameter that belongs to a design we don't share is
+//! accepted and marked [`ACCEPTED_ONLY`]. The bits of those that are sets: `parameter/bits.rs`;
+//! parsing and printing of values: `parameter/value.rs`. Source: observed `param.show` of Varnish
+//! 7.1.1.
 
 pub mod bits;
 pub mod former;
@@ -14,7 +15,7 @@ pub use bits::{BitRow, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, debug, exper
 use crate::encoding::Encodings;
 use serde::{Deserialize, Serialize};
 
-/// How a value is written, parsed and bounded.
+/// Format and bounds of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ParameterKind {
     /// Seconds, printed with three decimals.
@@ -47,6 +48,8 @@ pub enum ParameterKind {
     NameSource,
     /// One of [`PLACEMENTS`].
     Placement,
+    /// Addresses and networks, see [`crate::front`].
+    Addresses,
     /// Free text.
     Text,
 }
@@ -57,10 +60,10 @@ pub const HTTP_POLICIES: &[&str] = &["varnish", "rfc"];
 /// The values of the parameter `backend_follow_dns`.
 pub const NAME_SOURCES: &[&str] = &[NAMES_FIXED, "system", NAMES_BY_DNS];
 
-/// The one under which names are looked up when a VCL is loaded, and never again.
+/// The value with which names are looked up only when a VCL is loaded.
 pub const NAMES_FIXED: &str = "off";
 
-/// The one under which DNS itself is asked.
+/// The value with which names are resolved by direct DNS queries.
 pub const NAMES_BY_DNS: &str = "dns";
 
 /// The values of the parameter `storage_placement`.
@@ -78,14 +81,14 @@ pub const OBJ_STICKY: u16 = 8;
 pub const EXPERIMENTAL: u16 = 16;
 /// Text note only.
 pub const WIZARD: u16 = 32;
-/// Accepted for compatibility; this design has no use for it.
+/// Accepted for compatibility; without effect in this design.
 pub const ACCEPTED_ONLY: u16 = 64;
 /// Copal's own, unknown to Varnish.
 pub const COPAL: u16 = 128;
 /// The default was chosen when the program was built; a word in JSON only.
 pub const BUILD_OPTIONS: u16 = 256;
 
-/// What a flag means: its word in JSON, and a sentence.
+/// Meaning of the flags: for each its word in JSON, and a sentence.
 pub static FLAGS: &[(u16, &str, &str)] = &[
     (
         OBJ_STICKY,
@@ -93,7 +96,7 @@ pub static FLAGS: &[(u16, &str, &str)] = &[
         "Only objects that are stored from now on feel a change; ban or restart for the others.",
     ),
     (DELAYED, "delayed_effect", "A change may take a while to be felt."),
-    (EXPERIMENTAL, "experimental", "Whether it is wise to change this is not known yet."),
+    (EXPERIMENTAL, "experimental", "True if it is wise to change this is not known yet."),
     (MUST_RELOAD, "must_reload", "A change is felt when the VCL is loaded again."),
     (MUST_RESTART, "must_restart", "A change is felt when the worker process is started again."),
     (WIZARD, "wizard", "Better left alone."),
@@ -119,7 +122,7 @@ pub struct ParameterRow {
     pub unit: &'static str,
     /// Flag bits.
     pub flags: u16,
-    /// What it does.
+    /// Description.
     pub text: &'static str,
 }
 
@@ -160,7 +163,8 @@ macro_rules! parameters {
         }
 
         impl Parameters {
-            /// The field behind a name, for parsing and printing; `None` when there is no such parameter.
+            /// Mutable field with this name, for parsing and printing; `None` if there is no such
+            /// parameter.
             pub fn value_mut(&mut self, name: &str) -> Option<ValueMut<'_>> {
                 match name {
                     $(stringify!($name) => Some(ValueMut::$variant(&mut self.$name)),)*
@@ -168,7 +172,7 @@ macro_rules! parameters {
                 }
             }
 
-            /// The field behind a name, for printing; `None` when there is no such parameter.
+            /// Field with this name, for printing; `None` if there is no such parameter.
             #[must_use]
             pub fn value(&self, name: &str) -> Option<ValueRef<'_>> {
                 match name {
@@ -189,22 +193,22 @@ macro_rules! parameters {
 }
 
 parameters! {
-    accept_filter: bool = false, Bool, Bool, "off", None, None, "bool", ACCEPTED_ONLY | MUST_RESTART, "Kernel accept filters (not available on Linux; reported as not implemented).";
+    accept_filter: bool = false, Bool, Bool, "off", None, None, "bool", ACCEPTED_ONLY | MUST_RESTART, "Kernel accept filters, which Linux does not have: any change is refused.";
     acceptor_sleep_decay: f64 = 0.9, Float, Double, "0.9", Some("0"), Some("1"), "", EXPERIMENTAL, "Factor by which the accept pause shrinks after each good accept.";
     acceptor_sleep_incr: f64 = 0.0, Float, Seconds, "0.000", Some("0.000"), Some("1.000"), "seconds", EXPERIMENTAL, "Growth of the accept pause per failure.";
     acceptor_sleep_max: f64 = 0.05, Float, Seconds, "0.050", Some("0.000"), Some("10.000"), "seconds", EXPERIMENTAL, "Upper bound of the accept pause.";
-    alt_svc_max_age: f64 = 86400.0, Float, Seconds, "86400.000", Some("0.000"), None, "seconds", COPAL, "For how long clients that come over TLS are told (Alt-Svc) that HTTP/3 is spoken, where it is; 0 = not at all.";
-    alt_svc_port: u64 = 0, Number, Unsigned, "0", Some("0"), Some("65535"), "", COPAL, "The UDP port of HTTP/3 that clients are told, for instance that of a load balancer; 0 = that of the listener.";
+    alt_svc_max_age: f64 = 86400.0, Float, Seconds, "86400.000", Some("0.000"), None, "seconds", COPAL, "Lifetime of the Alt-Svc header that announces HTTP/3 to clients over TLS; 0 = no header.";
+    alt_svc_port: u64 = 0, Number, Unsigned, "0", Some("0"), Some("65535"), "", COPAL, "UDP port of HTTP/3 in Alt-Svc, for instance that of a load balancer; 0 = that of the listener.";
     auto_restart: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Restart the worker when it dies.";
-    backend_close_notify: bool = true, Bool, Bool, "on", None, None, "bool", COPAL, "A response over TLS whose end is that of the connection is complete only if the origin says that this is the end (close_notify): otherwise somebody may have cut it off. Off: any end will do, as in Varnish 9.";
-    backend_dns_ttl: f64 = 30.0, Float, Seconds, "30.000", Some("1.000"), None, "seconds", COPAL, "Under backend_follow_dns: how long an answer is good if whoever gave it does not say that, and how long to wait after a lookup that failed.";
+    backend_close_notify: bool = true, Bool, Bool, "on", None, None, "bool", COPAL, "A response over TLS whose end is that of the connection is complete only if the origin says that this is the end (close_notify): otherwise it may have been truncated. Off: any end will do, as in Varnish 9.";
+    backend_dns_ttl: f64 = 30.0, Float, Seconds, "30.000", Some("1.000"), None, "seconds", COPAL, "Under backend_follow_dns: lifetime of an answer without a TTL, and time to wait after a failed lookup.";
     backend_error_reasons: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "When a fetch fails, beresp.reason in vcl_backend_error says how (Backend first byte timeout, Backend connection refused …); on is the default of copal daemon. Off: Backend fetch failed, as in Varnish.";
-    backend_follow_dns: String = "off".to_owned(), Text, NameSource, "off", None, None, "", COPAL | MUST_RELOAD, "Whether the names of backends (.host) are looked up again and again: off (once, when the VCL is loaded, as in Varnish), system (as other programs do, every backend_dns_ttl seconds; the default of copal daemon) or dns (DNS itself is asked, as often as its times to live say). All addresses are used, new ones as they appear. A VCL follows the names that it has if this was not off when it was loaded.";
+    backend_follow_dns: String = "off".to_owned(), Text, NameSource, "off", None, None, "", COPAL | MUST_RELOAD, "Repeated lookup of backend names (.host): off (once, when the VCL is loaded, as in Varnish), system (as other programs do, every backend_dns_ttl seconds; the default of copal daemon) or dns (DNS itself is asked, as often as its times to live say). All addresses are used, new ones as they appear. A VCL follows the names that it has if this was not off when it was loaded.";
     backend_idle_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("1.000"), None, "seconds", 0, "Close pooled backend connections idle this long.";
     backend_local_error_holddown: f64 = 10.0, Float, Seconds, "10.000", Some("0.000"), None, "seconds", EXPERIMENTAL, "After local connect errors (EADDRNOTAVAIL, EACCES, EPERM) skip new connects this long.";
     backend_remote_error_holddown: f64 = 0.25, Float, Seconds, "0.250", Some("0.000"), None, "seconds", EXPERIMENTAL, "After remote connect errors (ECONNREFUSED, ENETUNREACH) skip new connects this long.";
     backend_wait_limit: u64 = 0, Number, Unsigned, "0", Some("0"), None, "transactions", COPAL, "Fetches that may wait for a connection to a backend whose max_connections are in use; 0 none (Varnish 7.6).";
-    backend_wait_timeout: f64 = 0.0, Float, Seconds, "0.000", Some("0.000"), None, "seconds", COPAL, "How long a fetch waits for a connection to such a backend (Varnish 7.6).";
+    backend_wait_timeout: f64 = 0.0, Float, Seconds, "0.000", Some("0.000"), None, "seconds", COPAL, "Time that a fetch waits for a connection to such a backend (Varnish 7.6).";
     ban_cutoff: u64 = 0, Number, Unsigned, "0", Some("0"), None, "bans", EXPERIMENTAL, "Lurker kills everything older than the Nth ban; 0 off.";
     ban_dups: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Drop older bans identical to a new one.";
     ban_lurker_age: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "Lurker ignores bans younger than this.";
@@ -212,29 +216,31 @@ parameters! {
     ban_lurker_holdoff: f64 = 0.01, Float, Seconds, "0.010", Some("0.000"), None, "seconds", EXPERIMENTAL, "Lurker pause when lookups contend.";
     ban_lurker_sleep: f64 = 0.01, Float, Seconds, "0.010", Some("0.000"), None, "seconds", 0, "Lurker pause between batches; 0 disables it.";
     between_bytes_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "Max gap between backend bytes.";
-    brotli_level: u64 = 6, Number, Unsigned, "6", Some("0"), Some("11"), "", COPAL, "Brotli level, of compressed copies and of the filter brotli; that works beside other requests and goes no higher than 9.";
+    brotli_level: u64 = 6, Number, Unsigned, "6", Some("0"), Some("11"), "", COPAL, "Brotli level, of compressed copies and of the filter brotli; the filter shares the event loop and is limited to level 9.";
     cache_control_targets: String = "CDN-Cache-Control, Surrogate-Control".to_owned(), Text, Text, "CDN-Cache-Control, Surrogate-Control", None, None, "", COPAL, "Under http_policy=rfc: the fields that replace Cache-Control and Expires where they say something, the most important first (RFC 9213). Put a name of your own in front, or leave it empty for none.";
     cache_status: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "Add a Cache-Status header (RFC 9211) to responses under http_policy=varnish, too; under http_policy=rfc they have it anyway, unless cache_status_name is empty.";
-    cache_status_name: String = "copal".to_owned(), Text, Text, "copal", None, None, "", COPAL, "The name of this cache in Cache-Status (RFC 9211): a host name tells several caches apart. Empty: no such header.";
+    cache_status_name: String = "copal".to_owned(), Text, Text, "copal", None, None, "", COPAL, "The name of this cache in Cache-Status (RFC 9211): a host name distinguishes several caches. Empty: no such header.";
     cc_command: String = "exec false".to_owned(), Text, Text, "exec false", None, None, "", MUST_RELOAD | BUILD_OPTIONS | ACCEPTED_ONLY, "C compiler command (irrelevant without C).";
     cc_warnings: String = "".to_owned(), Text, Text, "", None, None, "", MUST_RELOAD | BUILD_OPTIONS | ACCEPTED_ONLY, "C compiler warnings (irrelevant).";
     cli_limit: u64 = 65536, Number, Bytes, "64k", Some("128b"), Some("99999999b"), "bytes", 0, "Largest CLI reply. (48k in Varnish, which has fewer parameters to list.)";
-    cli_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "How long the master waits for a worker CLI reply.";
-    client_half_close: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "A client over HTTP/1 that closes its end of the connection before any of the response was sent is gone, like one that breaks it. Clients that leave cannot be told from those that only have no more to say: with off, the habit of Varnish, both get their answer; on is the default of copal daemon.";
+    cli_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "Time that the manager waits for a CLI reply of the worker.";
+    client_half_close: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "A client over HTTP/1 that closes its end of the connection before any of the response was sent is gone, like one that breaks it. A client that leaves cannot be distinguished from one that only has no more to send: with off, the habit of Varnish, both get their answer; on is the default of copal daemon.";
     clock_skew: u64 = 10, Number, Unsigned, "10", Some("0"), None, "seconds", 0, "Tolerated backend clock difference in TTL computation.";
     clock_step: f64 = 1.0, Float, Seconds, "1.000", Some("0.000"), None, "seconds", ACCEPTED_ONLY, "Clock jump that triggers a panic.";
-    compress_after: u64 = 3, Number, Unsigned, "3", Some("0"), None, "hits", COPAL, "How often an object must have been hit before a copy in a better coding (http_encodings) is made of it.";
-    compress_cpu: u64 = 25, Number, Unsigned, "25", Some("0"), Some("100"), "percent of a core", COPAL, "How much of one core making compressed copies of objects may take, in the background; 0 makes none.";
+    compress_after: u64 = 3, Number, Unsigned, "3", Some("0"), None, "hits", COPAL, "Number of hits before a copy in a better coding (http_encodings) is made of it.";
+    compress_cpu: u64 = 25, Number, Unsigned, "25", Some("0"), Some("100"), "percent of a core", COPAL, "Share of one core for making compressed copies of objects in the background; 0 = no copies.";
     connect_timeout: f64 = 3.5, Float, Seconds, "3.500", Some("0.000"), None, "seconds", 0, "Backend connect time limit.";
     critbit_cooloff: f64 = 180.0, Float, Seconds, "180.000", Some("60.000"), Some("254.000"), "seconds", WIZARD | ACCEPTED_ONLY, "Delay before freeing hash heads.";
-    debug: u64 = 0, Number, DebugBits, "none", None, None, "", 0, "What helps to debug, bit by bit; none takes all bits away.";
+    debug: u64 = 0, Number, DebugBits, "none", None, None, "", 0, "Debug bits; none clears all of them.";
     default_grace: f64 = 10.0, Float, Seconds, "10.000", Some("0.000"), None, "seconds", OBJ_STICKY, "Grace if nothing else sets it.";
     default_keep: f64 = 0.0, Float, Seconds, "0.000", Some("0.000"), None, "seconds", OBJ_STICKY, "Keep if nothing else sets it.";
     default_ttl: f64 = 120.0, Float, Seconds, "120.000", Some("0.000"), None, "seconds", OBJ_STICKY, "Ttl if nothing else sets it.";
-    drain_timeout: f64 = 5.0, Float, Seconds, "5.000", Some("0.000"), Some("86400.000"), "seconds", COPAL, "How long a stop of the worker waits for requests in flight before it cuts them; a second SIGTERM waits no longer.";
-    esi_parallel: u64 = 16, Number, Unsigned, "16", Some("1"), Some("1000"), "fragments", COPAL, "How many fragments of a page may be under way at once, those of the pages in it included; 1 = one after the other, as in Varnish.";
+    drain_timeout: f64 = 5.0, Float, Seconds, "5.000", Some("0.000"), Some("86400.000"), "seconds", COPAL, "Time that a stopping worker waits for requests in flight before it ends them; a second SIGTERM ends them at once.";
+    esi_fragments_max: u64 = 10_000, Number, Unsigned, "10000", Some("0"), None, "fragments", COPAL, "Most fragments of one client request in all, those of nested pages included; more are left out, as below max_esi_depth. The default is as many as one page may name: a request with more is for a page that includes itself.";
+    esi_parallel: u64 = 16, Number, Unsigned, "16", Some("1"), Some("1000"), "fragments", COPAL, "Number of fragments of a page that may be fetched at once, those of the pages in it included; 1 = one after the other, as in Varnish.";
     event_loops: u64 = 0, Number, Unsigned, "0", Some("0"), Some("256"), "loops", MUST_RESTART | COPAL, "Number of event loops, one thread each; 0 means one for every core the worker may use.";
     eviction_policy: String = "lru".to_owned(), Text, EvictionPolicy, "lru", None, None, "", COPAL, "Which objects go when a storage is full: lru (the least recently used; the default of varnishd), s3fifo (what is asked for once passes through a small part of the storage; the default of copal daemon), sieve (what was not used since the last round, the oldest first) or tinylfu (what is new stays only if it is asked for more often than what would go). A storage can have its own: -s malloc,8G,policy=sieve. What each would do for a site, copal policy says from its access log.";
+    expect_continue_timeout: f64 = 1.0, Float, Seconds, "1.000", Some("0.000"), None, "seconds", COPAL, "Under http_policy=rfc, how long to wait for an origin to answer a request that expects 100-continue before its body is sent anyway.";
     experimental: u64 = 0, Number, ExperimentalBits, "none", None, None, "", ACCEPTED_ONLY, "Experiments, bit by bit; none takes all bits away.";
     feature: u64 = feature::VALIDATE_HEADERS, Number, FeatureBits, "+validate_headers", None, None, "", 0, "Minor features, bit by bit; default gives the default ones, none takes all away.";
     fetch_chunksize: u64 = 16384, Number, Bytes, "16k", Some("4k"), None, "bytes", EXPERIMENTAL | ACCEPTED_ONLY, "Storage chunk for fetches of unknown length: here blocks grow with the body.";
@@ -250,14 +256,15 @@ parameters! {
     h2_max_frame_size: u64 = 16384, Number, Bytes, "16k", Some("16k"), Some("16777215b"), "bytes", 0, "SETTINGS frame size.";
     h2_max_header_list_size: u64 = 2147483647, Number, Bytes, "2147483647b", Some("0b"), None, "bytes", 0, "SETTINGS header list limit.";
     h2_rapid_reset: f64 = 1.0, Float, Seconds, "1.000", Some("0.000"), None, "seconds", COPAL, "A stream of HTTP/2 that its client resets this soon after its start counts for h2_rapid_reset_limit (Varnish 7.5). New connections only.";
-    h2_rapid_reset_limit: u64 = 100, Number, Unsigned, "100", Some("0"), None, "resets", COPAL, "How many streams a client of HTTP/2 may reset that soon, or make us reset, in h2_rapid_reset_period, before its connection is ended, and how many requests a client of HTTP/3 may give up; 0 = no limit (Varnish 7.5). New connections only.";
+    h2_rapid_reset_limit: u64 = 100, Number, Unsigned, "100", Some("0"), None, "resets", COPAL, "Number of streams that an HTTP/2 client may reset that soon, or cause to be reset, in h2_rapid_reset_period before its connection is closed, and of requests that a client of HTTP/3 may give up; 0 = no limit (Varnish 7.5). New connections only.";
     h2_rapid_reset_period: f64 = 60.0, Float, Seconds, "60.000", Some("1.000"), None, "seconds", COPAL, "The time for which h2_rapid_reset_limit is meant (Varnish 7.5). New connections only.";
     h2_rx_window_increment: u64 = 1048576, Number, Bytes, "1M", Some("1M"), Some("1G"), "bytes", WIZARD, "Credit per WINDOW_UPDATE.";
     h2_rx_window_low_water: u64 = 10485760, Number, Bytes, "10M", Some("65535b"), Some("1G"), "bytes", WIZARD, "Send credit when window is below.";
     h2_rxbuf_storage: String = "Transient".to_owned(), Text, Text, "Transient", None, None, "", MUST_RESTART | ACCEPTED_ONLY, "Storage name for H2 receive buffers.";
-    h2_window_timeout: f64 = 5.0, Float, Seconds, "5.000", Some("0.000"), None, "seconds", COPAL, "How long a response on a stream of HTTP/2 may wait because its client gives no window for it (Varnish 7.5). New connections only.";
+    h2_window_timeout: f64 = 5.0, Float, Seconds, "5.000", Some("0.000"), None, "seconds", COPAL, "Time that a response on an HTTP/2 stream may wait for window from its client (Varnish 7.5). New connections only.";
     http1_iovs: u64 = 64, Number, Unsigned, "64", Some("5"), Some("1024"), "struct iovec (=16 bytes)", WIZARD | ACCEPTED_ONLY, "Io vectors for HTTP/1 output.";
     http_encodings: u64 = Encodings::GZIP.parameter(), Number, Encodings, "gzip", None, None, "", COPAL, "Content codings that clients and origins are offered, the preferred one first: gzip, br, zstd.";
+    http_forwarded: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "Under http_policy=rfc, requests to origins carry Forwarded (RFC 7239) with the address and scheme of the client. New connections only.";
     http_gzip_support: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Master switch for gzip handling.";
     http_max_hdr: u64 = 64, Number, Unsigned, "64", Some("32"), Some("65535"), "header lines", 0, "Header slots per message.";
     http_policy: String = "varnish".to_owned(), Text, Policy, "varnish", None, None, "", COPAL | MUST_RELOAD, "Which rules decide what may be stored, for how long, and what for: varnish (the habits of Varnish 7.1; the default of varnishd) or rfc (RFC 9111 in full; the default of copal daemon). A VCL follows the rules under which it was loaded, and has their built-in VCL.";
@@ -268,7 +275,7 @@ parameters! {
     http_resp_hdr_len: u64 = 8192, Number, Bytes, "8k", Some("40b"), None, "bytes", 0, "Longest response header line.";
     http_resp_size: u64 = 32768, Number, Bytes, "32k", Some("0.25k"), None, "bytes", 0, "Largest response head.";
     idle_send_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", DELAYED, "Per-write send timeout to clients.";
-    last_byte_timeout: f64 = 0.0, Float, Seconds, "0.000", Some("0.000"), None, "seconds", COPAL, "How long a fetch may take from the time its request begins to be sent to the last byte of its response, against origins that trickle; 0 no limit. Backends (.last_byte_timeout) and fetches (bereq.last_byte_timeout) can have their own.";
+    last_byte_timeout: f64 = 0.0, Float, Seconds, "0.000", Some("0.000"), None, "seconds", COPAL, "Time limit of a fetch, from the start of sending its request to the last byte of its response, against origins that trickle; 0 = no limit. Backends (.last_byte_timeout) and fetches (bereq.last_byte_timeout) can have their own.";
     listen_depth: u64 = 1024, Number, Unsigned, "1024", Some("0"), None, "connections", MUST_RESTART, "Listen backlog.";
     lru_interval: f64 = 2.0, Float, Seconds, "2.000", Some("0.000"), None, "seconds", EXPERIMENTAL, "Minimum time between LRU moves of an object.";
     max_esi_depth: u64 = 5, Number, Unsigned, "5", Some("0"), None, "levels", 0, "ESI nesting limit.";
@@ -278,13 +285,13 @@ parameters! {
     max_vcl_handling: u64 = 1, Number, Unsigned, "1", Some("0"), Some("2"), "", 0, "0 ignore, 1 warn, 2 refuse.";
     no_vary_search: bool = true, Bool, Bool, "on", None, None, "bool", COPAL, "Under http_policy=rfc, whether responses may say which parts of the query do not matter (No-Vary-Search): requests that differ in those alone then share a stored response.";
     nuke_limit: u64 = 50, Number, Unsigned, "50", Some("0"), None, "allocations", EXPERIMENTAL | ACCEPTED_ONLY, "Max objects evicted for one allocation.";
-    partial_leniency: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "Under http_policy=rfc: believe parts (206) that are shorter than their Content-Range says or hold another range than the one asked for, and ask for the rest of a part even if its version cannot be told (no strong validator).";
+    partial_leniency: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "Under http_policy=rfc: believe parts (206) that are shorter than their Content-Range says or hold another range than the one asked for, and ask for the rest of a part even if its version is unknown (no strong validator).";
     pcre2_depth_limit: u64 = 20, Number, Unsigned, "20", Some("1"), None, "", 0, "Regex depth limit.";
     pcre2_jit_compilation: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Use regex JIT.";
     pcre2_match_limit: u64 = 10000, Number, Unsigned, "10000", Some("1"), None, "", 0, "Regex match limit.";
     ping_interval: u64 = 3, Number, Unsigned, "3", Some("0"), None, "seconds", MUST_RESTART, "Master→worker ping; 0 off.";
     pipe_sess_max: u64 = 0, Number, Unsigned, "0", Some("0"), None, "connections", 0, "Limit of concurrent pipes; 0 none.";
-    pipe_task_deadline: f64 = 0.0, Float, Seconds, "0.000", Some("0.000"), None, "seconds", COPAL, "How long a pipe may last in all; 0 as long as it likes (Varnish 7.5).";
+    pipe_task_deadline: f64 = 0.0, Float, Seconds, "0.000", Some("0.000"), None, "seconds", COPAL, "Time limit of a pipe; 0 = no limit (Varnish 7.5).";
     pipe_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "Idle timeout of pipes.";
     pool_req: String = "10,100,10".to_owned(), Text, Pool, "10,100,10", None, None, "", 0, "Memory pool triple min,max,age (request).";
     pool_sess: String = "10,100,10".to_owned(), Text, Pool, "10,100,10", None, None, "", ACCEPTED_ONLY, "Memory pool triple (session).";
@@ -300,10 +307,10 @@ parameters! {
     ssl_buffer: u64 = 16384, Number, Bytes, "16k", Some("1k"), None, "bytes", ACCEPTED_ONLY | COPAL, "Buffer of a TLS connection (Varnish 9).";
     sslbuf_pool: String = "10,100,10".to_owned(), Text, Pool, "10,100,10", None, None, "", ACCEPTED_ONLY | COPAL, "Memory pool triple min,max,age (TLS buffers; Varnish 9).";
     storage_demote: bool = true, Bool, Bool, "on", None, None, "bool", COPAL, "Under storage_placement=tiers: what memory has no more room for is moved to a file instead of being dropped. What VCL has put into memory stays there until it is dropped.";
-    storage_placement: String = "turns".to_owned(), Text, Placement, "turns", None, None, "", COPAL, "Where a response goes for which VCL chooses no storage: turns (each storage in turn; the default of varnishd) or tiers (with storages in memory and in files: memory for bodies known to be small, see storage_small_bytes, and files for all others; the default of copal daemon).";
+    storage_placement: String = "turns".to_owned(), Text, Placement, "turns", None, None, "", COPAL, "Storage of a response for which VCL chooses none: turns (each storage in turn; the default of varnishd) or tiers (with storages in memory and in files: memory for bodies known to be small, see storage_small_bytes, and files for all others; the default of copal daemon).";
     storage_promote_bytes: u64 = 1048576, Number, Bytes, "1M", Some("0b"), Some("16M"), "bytes", COPAL, "Under storage_placement=tiers: the longest body that is copied from a file to memory.";
-    storage_promote_hits: u64 = 2, Number, Unsigned, "2", Some("0"), None, "hits", COPAL, "Under storage_placement=tiers: how often an object whose body lies in a file must have been hit before that body is copied to memory, from where it is sent then; 0 = never. What VCL has put into a file stays there.";
-    storage_small_bytes: u64 = 65536, Number, Bytes, "64k", Some("0b"), None, "bytes", COPAL, "Under storage_placement=tiers: the longest body that goes to memory at once.";
+    storage_promote_hits: u64 = 2, Number, Unsigned, "2", Some("0"), None, "hits", COPAL, "Under storage_placement=tiers: number of hits after which the body of an object in a file is copied to memory and sent from there; 0 = never. A body that VCL has put into a file stays there.";
+    storage_small_bytes: u64 = 65536, Number, Bytes, "64k", Some("0b"), None, "bytes", COPAL, "Under storage_placement=tiers: the longest body that is stored in memory at first.";
     store_set_cookie: bool = true, Bool, Bool, "on", None, None, "bool", COPAL, "Under http_policy=rfc: store responses that set a cookie, and send that cookie to everybody who gets them (RFC 9111 section 7.3). Off: such a response is for the client that asked.";
     syslog_cli_traffic: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Log CLI dialogue to syslog.";
     tcp_fastopen: bool = false, Bool, Bool, "off", None, None, "bool", MUST_RESTART, "TCP fast open.";
@@ -325,21 +332,23 @@ parameters! {
     timeout_idle: f64 = 5.0, Float, Seconds, "5.000", Some("0.000"), None, "seconds", 0, "Client idle timeout.";
     timeout_linger: f64 = 0.05, Float, Seconds, "0.050", Some("0.000"), None, "seconds", EXPERIMENTAL, "Wait on keep-alive before handing session to waiter.";
     tls_cleanup_batch: u64 = 64, Number, Unsigned, "64", Some("0"), None, "", ACCEPTED_ONLY | COPAL, "Discarded certificates freed at a time (Varnish 9).";
-    tls_handshake_timeout: f64 = 8.0, Float, Seconds, "8.000", Some("0.000"), None, "seconds", COPAL, "How long a client may take for its TLS handshake, from the moment it is connected (Varnish 9).";
+    tls_handshake_timeout: f64 = 8.0, Float, Seconds, "8.000", Some("0.000"), None, "seconds", COPAL, "Time limit of a client's TLS handshake, from the moment it is connected (Varnish 9).";
     tls_ja3: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "Compute the JA3 fingerprint of clients, for tls.ja3() in VCL (Varnish 9).";
     tls_err_dup_servername: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "Refuse a certificate for a host that another one of the same frontend, with the same kind of key, is for already. Off: the first one is served (Varnish 9).";
-    tls_file_poll: f64 = 5.0, Float, Seconds, "5.000", Some("0.000"), None, "seconds", COPAL, "How often the files of certificates are looked at; what was replaced is loaded by itself once it has been the same twice; 0 = never.";
-    transit_buffer: u64 = 0, Number, Bytes, "0b", Some("0b"), None, "bytes", COPAL, "How far the fetch of an uncacheable response may run ahead of its client; 0 as far as the daemon allows (Varnish 7.3).";
-    uncacheable_ttl: f64 = 120.0, Float, Seconds, "120.000", Some("0.000"), None, "seconds", COPAL, "How long the built-in VCL remembers that a response is not to be cached (Varnish 8.0).";
-    unknown_transfer_encoding: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "Accept a response whose Transfer-Encoding is none that HTTP knows: its body is taken as it comes, up to the end of the connection. Off: such a response is an error, since nobody can know what its body means.";
-    unsized_body_share: u64 = 25, Number, Unsigned, "25", Some("1"), Some("100"), "percent of the storage", COPAL, "How much of its storage a response of unknown length (chunked, or gzipped here) may take before it is passed on to its clients instead of being kept; several under way share it.";
+    tls_file_poll: f64 = 5.0, Float, Seconds, "5.000", Some("0.000"), None, "seconds", COPAL, "Interval between checks of the certificate files; a replaced file is loaded once it was unchanged in two checks; 0 = no checks.";
+    transit_buffer: u64 = 0, Number, Bytes, "0b", Some("0b"), None, "bytes", COPAL, "Bytes that the fetch of an uncacheable response may run ahead of its client; 0 = the daemon's own limit (Varnish 7.3).";
+    trusted_fronts: String = "".to_owned(), Text, Addresses, "", None, None, "", COPAL, "Addresses and networks (10.0.0.0/8 2001:db8::7) of proxies in front whose X-Forwarded-Proto and Forwarded are trusted, under http_policy=rfc and for listeners with redirect=https; from any other client they are replaced. A PROXY header before requests in clear and a Unix-domain socket need no entry. New connections only.";
+    uncacheable_ttl: f64 = 120.0, Float, Seconds, "120.000", Some("0.000"), None, "seconds", COPAL, "Lifetime of the hit-for-miss marker that the built-in VCL makes of an uncacheable response (Varnish 8.0).";
+    unknown_transfer_encoding: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "Accept a response with an unknown Transfer-Encoding: its body is taken as it is, up to the end of the connection. Off: such a response is an error, since the meaning of its body is unknown.";
+    unsized_body_share: u64 = 25, Number, Unsigned, "25", Some("1"), Some("100"), "percent of the storage", COPAL, "Share of a storage that a response of unknown length (chunked, or gzipped by Copal) may take before it is passed on to its clients instead of being kept; concurrent ones share it.";
     vary_language_order: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "Under http_policy=rfc, the order of languages in Accept-Language does not make another variant.";
+    trace_context: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "Continue W3C trace context (traceparent) to origins: each request and each fetch is a span of its own. If off, the header passes unchanged.";
     vary_language_select: bool = false, Bool, Bool, "off", None, None, "bool", COPAL, "Under http_policy=rfc, a stored response whose Content-Language is the one the client likes best answers requests with another Accept-Language, too.";
     vary_notice: u64 = 10, Number, Unsigned, "10", Some("1"), None, "variants", 0, "Variants looked at before a Notice is logged.";
-    vcc_allow_inline_c: bool = false, Bool, Bool, "off", None, None, "bool", ACCEPTED_ONLY, "Allow inline C: there is no C compiler here, and C{ is refused.";
+    vcc_allow_inline_c: bool = false, Bool, Bool, "off", None, None, "bool", ACCEPTED_ONLY, "Allow inline C: Copal has no C compiler and refuses C{.";
     vcc_err_unref: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Unreferenced VCL symbols are errors (else warnings).";
     vcc_unsafe_path: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Allow / in include/vmod paths.";
-    vcl_cooldown: f64 = 600.0, Float, Seconds, "600.000", Some("1.000"), None, "seconds", 0, "Time before an unused VCL goes cold.";
+    vcl_cooldown: f64 = 600.0, Float, Seconds, "600.000", Some("1.000"), None, "seconds", 0, "Time before an unused VCL becomes cold.";
     vcl_path: String = "/etc/varnish:/usr/share/varnish/vcl".to_owned(), Text, Text, "/etc/varnish:/usr/share/varnish/vcl", None, None, "", BUILD_OPTIONS, "Search path for VCL.";
     vmod_path: String = "/usr/lib/x86_64-linux-gnu/varnish/vmods".to_owned(), Text, Text, "/usr/lib/x86_64-linux-gnu/varnish/vmods", None, None, "", BUILD_OPTIONS | ACCEPTED_ONLY, "Search path for VMODs: here VMODs are built in.";
     vsl_buffer: u64 = 16384, Number, Bytes, "16k", Some("vsl_reclen + 12 bytes"), None, "bytes", 0, "Log buffer per transaction.";
@@ -349,17 +358,17 @@ parameters! {
     vsl_space: u64 = 83886080, Number, Bytes, "80M", Some("1M"), Some("4G"), "bytes", MUST_RESTART, "Log ring size.";
     vsm_free_cooldown: f64 = 60.0, Float, Seconds, "60.000", Some("10.000"), Some("600.000"), "seconds", ACCEPTED_ONLY, "Delay before freed VSM memory is released: here readers keep what they have mapped.";
     waiting_requests_max: u64 = 100000, Number, Unsigned, "100000", Some("0"), None, "requests", COPAL, "Requests that may wait for an object that another request is fetching; 0 no limit. One more is answered at once, with a stale object if http_policy=rfc allows that, else with 503.";
-    waiting_timeout: f64 = 0.0, Float, Seconds, "0.000", Some("0.000"), None, "seconds", COPAL, "How long a request waits for an object that another request is fetching before it is answered like one that may not wait; 0 no limit (the default of varnishd; that of copal daemon is 300).";
+    waiting_timeout: f64 = 0.0, Float, Seconds, "0.000", Some("0.000"), None, "seconds", COPAL, "Time that a request waits for an object that another request is fetching before it is answered like one that may not wait; 0 = no limit (the default of varnishd; that of copal daemon is 300).";
     workspace_backend: u64 = 98304, Number, Bytes, "96k", Some("1k"), None, "bytes", DELAYED | ACCEPTED_ONLY, "Backend workspace: here memory of a request grows as needed, up to request_memory_max.";
     workspace_client: u64 = 98304, Number, Bytes, "96k", Some("9k"), None, "bytes", DELAYED | ACCEPTED_ONLY, "Client workspace: here memory of a request grows as needed, up to request_memory_max.";
     workspace_session: u64 = 768, Number, Bytes, "0.75k", Some("384b"), None, "bytes", DELAYED | ACCEPTED_ONLY, "Session workspace.";
     workspace_thread: u64 = 2048, Number, Bytes, "2k", Some("0.25k"), Some("8k"), "bytes", DELAYED | ACCEPTED_ONLY, "Thread workspace.";
-    zstd_level: u64 = 9, Number, Unsigned, "9", Some("1"), Some("19"), "", COPAL, "Zstandard level, of compressed copies and of the filter zstd; that works beside other requests and goes no higher than 12.";
+    zstd_level: u64 = 9, Number, Unsigned, "9", Some("1"), Some("19"), "", COPAL, "Zstandard level, of compressed copies and of the filter zstd; the filter shares the event loop and is limited to level 12.";
 }
 
 impl Parameters {
-    /// How many fragments of a page may be under way at once: `esi_parallel`, except that test scripts, which play one origin
-    /// connection in order, get one at a time unless they say otherwise.
+    /// Number of fragments of a page that may be fetched at once: `esi_parallel`. Test scripts,
+    /// which serve one origin connection in order, get one at a time unless they set it.
     #[must_use]
     pub fn esi_fragments_at_once(&self) -> usize {
         let is_default = self.esi_parallel == Parameters::default().esi_parallel;
@@ -369,7 +378,8 @@ impl Parameters {
         usize::try_from(self.esi_parallel).unwrap_or(usize::MAX)
     }
 
-    /// Whether the reasons of decisions are recorded: `vsl_reasons`, except for test scripts, which count records.
+    /// True if the reasons of decisions are recorded: `vsl_reasons`, except for test scripts, which
+    /// count records.
     #[must_use]
     pub fn tells_reasons(&self) -> bool {
         self.vsl_reasons && self.debug & debug::VTC_MODE == 0

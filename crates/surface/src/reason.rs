@@ -1,19 +1,25 @@
-//! Reasons: what made a request a hit, a miss, a pass or an error, as a closed list.
+//! Reasons for a hit, a miss, a pass or an error, as a closed list.
 //!
-//! A reason is recorded where the decision is made (records of [`TAG`] that begin with [`RECORD`]); `copal why` explains
-//! it in plain words, `Cache-Status` (RFC 9211) carries the short form. Nothing is guessed from the log afterwards. A
-//! record has the form `why <word> [<name>=<value> …]`; values extend to the next ` name=` of [`DETAILS`]. Next file:
-//! `tag.rs`.
+//! A reason is recorded where the decision is made (records of [`TAG`] that begin with [`RECORD`]);
+//! `copal why` explains it in plain words, `Cache-Status` (RFC 9211) carries the short form.
+//! Nothing is inferred from the log afterwards. A record has the form `why <word> [<name>=<value>
+//! …]`; values extend to the next ` name=` of [`DETAILS`]. Next file: `tag.rs`.
 
+use crate::counter::{CounterFormat, CounterKind, CounterLevel, CounterRow, SectionRow};
 use crate::tag::Tag;
 
-/// The tag of the records: one that the stock 7.1 tools know by name, and that hardly anybody else writes or asks for.
+/// Tag of the records: it has a name in the stock 7.1 tools, and is rarely written or queried
+/// otherwise.
 pub const TAG: Tag = Tag::Witness;
 
 /// The beginning of a record of this list.
 pub const RECORD: &str = "why ";
 
-/// In place of a word: the rest belongs to the reason recorded before.
+/// The beginning of a record with the trace context of a request: `traceparent` of the request, and
+/// the span of its caller or `-`.
+pub const TRACE: &str = "trace ";
+
+/// Used instead of a reason's word: the rest belongs to the reason recorded before.
 pub const MORE: &str = "more";
 
 /// Names of the details that may follow a word.
@@ -22,15 +28,16 @@ pub const DETAILS: &[&str] = &[
     "dialect", "headers", "differs", "cookies", "ban", "text",
 ];
 
-/// Details whose values strangers can influence: such a value extends to the end of the record, whatever it contains.
+/// Details whose values clients or origins can influence: such a value extends to the end of the
+/// record, whatever it contains.
 pub const FREE_DETAILS: &[&str] = &["headers", "differs", "cookies", "ban", "text"];
 
-/// How an object left the cache.
+/// Cause of an object's removal from the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Departure {
+pub enum RemovalReason {
     /// VCL or a VMOD purged it.
     Purged,
-    /// A ban hit it.
+    /// A ban matched it.
     Banned,
     /// `ban_cutoff` was reached.
     CutOff,
@@ -40,42 +47,43 @@ pub enum Departure {
     Evicted,
     /// Its body failed, or another object replaced it.
     Dropped,
-    /// A request changed what it represented.
+    /// A request changed the resource it represented.
     Invalidated,
 }
 
-/// For each [`Departure`] the word in records and its meaning. `never` is not a departure: nothing was there.
-pub static DEPARTURES: &[(Option<Departure>, &str, &str)] = &[
-    (Some(Departure::Purged), "purged", "The last copy was purged"),
-    (Some(Departure::Banned), "banned", "The last copy was removed by a ban"),
+/// For each [`RemovalReason`] the word in records and its meaning. `never` is not a removal: no
+/// object existed.
+pub static REMOVAL_REASONS: &[(Option<RemovalReason>, &str, &str)] = &[
+    (Some(RemovalReason::Purged), "purged", "The last copy was purged"),
+    (Some(RemovalReason::Banned), "banned", "The last copy was removed by a ban"),
     (
-        Some(Departure::CutOff),
+        Some(RemovalReason::CutOff),
         "cutoff",
         "The last copy was removed by the ban lurker, since it was older than ban_cutoff bans",
     ),
-    (Some(Departure::Expired), "expired", "The last copy had outlived its TTL, grace and keep"),
-    (Some(Departure::Evicted), "evicted", "The last copy was evicted to make room for others"),
-    (Some(Departure::Dropped), "dropped", "The last copy was dropped: its body failed, or another took its place"),
+    (Some(RemovalReason::Expired), "expired", "The last copy had outlived its TTL, grace and keep"),
+    (Some(RemovalReason::Evicted), "evicted", "The last copy was evicted to make room for others"),
+    (Some(RemovalReason::Dropped), "dropped", "The last copy was dropped: its body failed, or another took its place"),
     (
-        Some(Departure::Invalidated),
+        Some(RemovalReason::Invalidated),
         "invalidated",
         "The last copy was invalidated: a request (POST, PUT, DELETE …) changed what it represented",
     ),
-    (None, NEVER, "It was not in the cache"),
+    (None, NEVER, "Not in the cache"),
 ];
 
-/// The word if nothing was ever there.
+/// The word if no object ever existed.
 pub const NEVER: &str = "never";
 
-impl Departure {
+impl RemovalReason {
     /// The word in records.
     #[must_use]
     pub fn word(self) -> &'static str {
-        DEPARTURES.iter().find(|row| row.0 == Some(self)).map_or(NEVER, |row| row.1)
+        REMOVAL_REASONS.iter().find(|row| row.0 == Some(self)).map_or(NEVER, |row| row.1)
     }
 }
 
-/// Where the decision was made.
+/// Layer that made the decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layer {
     /// The lookup in the cache.
@@ -90,28 +98,28 @@ pub enum Layer {
     Daemon,
 }
 
-/// How a request was handled, in a word.
+/// Handling of a request, in a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Handling {
-    /// A stored copy was sent.
+    /// A stored response was sent.
     Hit,
-    /// The same, in its grace time.
+    /// A stored response was sent in its grace time.
     HitGrace,
-    /// The same, since the origin failed.
+    /// A stored response was sent because the origin failed.
     HitStale,
-    /// It was fetched, and the response could have been stored.
+    /// The response was fetched and could be stored.
     Miss,
-    /// It was fetched for this client alone.
+    /// The response was fetched for this client alone.
     Pass,
-    /// Bytes went to the origin untouched.
+    /// Bytes were relayed to the origin unchanged.
     Pipe,
     /// VCL purged.
     Purge,
-    /// The answer was made here, as it was meant to be.
+    /// Copal generated the response, as configured.
     Synth,
-    /// Something failed.
+    /// An error occurred.
     Error,
-    /// The log does not say.
+    /// The log does not contain the handling.
     Answer,
 }
 
@@ -150,16 +158,17 @@ pub struct ReasonRow {
     pub reason: Reason,
     /// The word in records, and `detail` in `Cache-Status`.
     pub word: &'static str,
-    /// Where the decision was made.
+    /// Layer that made the decision.
     pub layer: Layer,
-    /// How a client's request was handled for which it is the last reason; `None` = it says nothing about that, and an earlier
-    /// one does.
+    /// Handling of a client request whose last reason this is; `None` if an earlier reason
+    /// determines it.
     pub handling: Option<Handling>,
-    /// The value in `Cache-Status`: `hit`, or why the request was forwarded. Empty = none.
+    /// The value in `Cache-Status`: `hit`, or the reason why the request was forwarded. Empty =
+    /// none.
     pub cache_status: &'static str,
     /// The explanation in plain words.
     pub sentence: &'static str,
-    /// What to look at next; empty when nothing is wrong.
+    /// Advice for the operator; empty when nothing is wrong.
     pub advice: &'static str,
 }
 
@@ -174,7 +183,7 @@ macro_rules! handling {
 
 macro_rules! reasons {
     ($($name:ident, $word:literal, $layer:ident, $handling:tt, $status:literal, $sentence:literal, $advice:literal;)*) => {
-        /// Why a decision was made.
+        /// Reason for a decision.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[repr(u8)]
         pub enum Reason {
@@ -193,6 +202,20 @@ macro_rules! reasons {
                 advice: $advice,
             },)*
         ];
+
+        /// Section `WHY`: how often each reason was the cause of a decision.
+        pub static WHY: SectionRow = SectionRow {
+            name: "why",
+            oneliner: "Reasons for hits, misses, passes and errors",
+            order: 90,
+            counters: &[$(CounterRow {
+                name: $word,
+                kind: CounterKind::Counter,
+                level: CounterLevel::Diag,
+                format: CounterFormat::Integer,
+                oneliner: $sentence,
+            },)*],
+        };
     };
 }
 
@@ -201,7 +224,7 @@ reasons! {
     HitGrace, "hit-grace", Lookup, HitGrace, "hit", "The copy was past its TTL but within its grace time, so it was served while one fetch renews it.", "";
     HitStaleWelcome, "hit-stale-welcome", Lookup, Hit, "hit", "The copy was past its TTL, but the client accepts that (max-stale).", "";
     HitCopy, "hit-copy", Lookup, Hit, "hit", "A fresh copy was in the cache, and a compressed copy made of it was sent.", "";
-    HitPromoted, "hit-promoted", Lookup, Hit, "hit", "A fresh copy was in the cache. Its body lies in a file, and was sent from a copy of it in memory.", "";
+    HitPromoted, "hit-promoted", Lookup, Hit, "hit", "A fresh copy was in the cache. Its body is stored in a file, and was sent from a copy in memory.", "";
     HitForMiss, "hit-for-miss", Lookup, Miss, "fwd=bypass", "An earlier response to this request was not cacheable, and the cache remembers that for a while.",
         "find out why the earlier response was not cacheable: copal why with its XID, or wait until the marker has run out";
     HitForPass, "hit-for-pass", Lookup, Pass, "fwd=bypass", "VCL has said return (pass(duration)) for an earlier response to this request.", "";
@@ -248,15 +271,23 @@ reasons! {
     NotStoredPrivate, "not-stored-private", Store, -, "", "The response says that it is for one user (private).",
         "the origin's Cache-Control; or set beresp.uncacheable = false and a ttl in vcl_backend_response";
     NotStoredNotUnderstood, "not-stored-must-understand", Store, -, "", "The response may be stored only by a cache that understands its status (must-understand), and this status is not of HTTP's own.", "";
-    NotStoredAuthorization, "not-stored-authorization", Store, -, "", "The request had Authorization, and the response does not say that it may be shared.",
-        "if it is for everybody, have the origin send Cache-Control: public, or unset req.http.Authorization in vcl_recv";
+    NotStoredAuthorization, "not-stored-authorization", Store, -, "", "The request had Authorization, and the response does not say that it may be shared, and for how long.",
+        "if it is for everybody, have the origin send Cache-Control: public with max-age, or unset req.http.Authorization in vcl_recv";
     NotStoredSetCookie, "not-stored-set-cookie", Store, -, "", "The response sets a cookie, and the parameter store_set_cookie is off.",
         "have the origin set its cookie only where it is needed, or name it: Cache-Control: private=\"set-cookie\"";
+    NotStoredResponseCookie, "not-stored-set-cookie-ttl", Store, -, "", "The response sets a cookie and gives no lifetime of its own: a ttl from VCL, or one that was guessed, does not share it.",
+        "have the origin set its cookie only where it is needed, or unset beresp.http.Set-Cookie; for everybody as it is: set beresp.uncacheable = false with the ttl";
+    NotStoredRequestCookie, "not-stored-cookie", Store, -, "", "The request had a Cookie, and the response gives no lifetime of its own: a ttl from VCL, or one that was guessed, does not share it.",
+        "remove cookies that the origin does not need in vcl_recv, or have it send Cache-Control: max-age; for everybody as it is: set beresp.uncacheable = false with the ttl";
+    NotStoredNoCache, "not-stored-no-cache", Store, -, "", "The response says that it must be validated before every use (no-cache): a ttl from VCL alone does not change that.",
+        "the origin's Cache-Control; or set beresp.uncacheable = false and a ttl in vcl_backend_response";
     NotStoredNoLifetime, "not-stored-no-lifetime", Store, -, "", "The response gives no lifetime, and for this status none may be guessed.",
         "have the origin send Cache-Control: max-age, or set beresp.uncacheable = false and a ttl in vcl_backend_response";
-    NotStoredUseless, "not-stored-stale", Store, -, "", "The response is not fresh even now, cannot be validated, and nothing allows its use when it is stale.",
-        "have the origin send Cache-Control: max-age, or an ETag or Last-Modified";
-    NotStoredNoContent, "not-stored-head", Store, -, "", "VCL had the origin asked with HEAD, so there is no content for those who ask with GET.",
+    NotStoredUseless, "not-stored-stale", Store, -, "", "The response has no lifetime: its TTL is 0 or has passed, it cannot be validated, and it may not be served stale.",
+        "have the origin send Cache-Control: max-age (or ETag or Last-Modified), or set beresp.ttl in vcl_backend_response";
+    NotStoredUnkeyed, "not-stored-unkeyed", Store, -, "", "The answer depends on something of this request that is neither in the key nor in Vary: other requests would have got another one.",
+        "docs/guide/caching.md lists such statuses and fields; have the origin name the field in Vary, or remove it in vcl_recv";
+    NotStoredNoContent, "not-stored-head", Store, -, "", "VCL had the origin asked with HEAD, so it has no content for requests with GET.",
         "leave bereq.method alone: a GET brings what answers HEAD, too; or return (pass) for HEAD in vcl_recv";
     NotStoredFull, "not-stored-full", Store, -, "", "There was no room in the storage, and nothing could be evicted for it.",
         "give the storage more room (-s), or keep large responses out of it";
@@ -271,7 +302,7 @@ reasons! {
     BackendWaitTimeout, "backend-wait-timeout", Origin, Error, "", "No connection to the backend became free in time.", "raise .max_connections or .wait_timeout, or find out why the origin is slow";
     BackendBusy, "backend-busy", Origin, Error, "", "All of the backend's connections were in use (max_connections).", "raise .max_connections, or find out why the origin is slow";
     BackendHeldDown, "backend-held-down", Origin, Error, "", "A connect to the backend failed a moment ago, so it was not tried again.", "parameters backend_local_error_holddown and backend_remote_error_holddown";
-    ConnectRefused, "connect-refused", Origin, Error, "", "The backend's machine refused the connection: nobody listens on that port.", "is the origin's server running, and is host and port of the backend right?";
+    ConnectRefused, "connect-refused", Origin, Error, "", "The backend's machine refused the connection: nothing listens on that port.", "is the origin's server running, and is host and port of the backend right?";
     ConnectTimeout, "connect-timeout", Origin, Error, "", "The backend did not accept a connection in time.", "is its machine up, and does a firewall drop packets? or connect_timeout is too short (of the backend, of bereq, or the parameter)";
     ConnectFailed, "connect-failed", Origin, Error, "", "No connection to the backend.", "is the origin's server running, and is host and port of the backend right?";
     ConnectLocalError, "connect-local-error", Origin, Error, "", "No connection to the backend could be opened, for a cause on this machine: it had no descriptor or local port for it, or does not allow it.",
@@ -290,7 +321,7 @@ reasons! {
     OriginReset, "origin-reset", Origin, Error, "", "The origin reset the connection (or, over HTTP/2, the stream) instead of answering.", "the FetchError record says more; the origin's error log: it may have crashed";
     ResponseTooLarge, "response-head-too-large", Origin, Error, "", "The head of the response is larger than allowed.", "parameters http_resp_size, http_resp_hdr_len and http_max_hdr";
     ResponseGarbled, "response-garbled", Origin, Error, "", "The response is not HTTP that can be understood.", "the HttpGarbage and BogoHeader records show it; is this the right port?";
-    SliceOutdated, "slice-outdated", Origin, -, "", "A slice of it was asked for, and what came is no slice of the version whose other slices are stored: it begins anew with the next request.", "";
+    SliceOutdated, "slice-outdated", Origin, -, "", "The origin sent a slice of another version than the stored slices: the next request starts with the new version.", "";
     PartOutdated, "part-outdated", Origin, -, "", "A part of it was stored and the rest was asked for, but what came does not belong to that part: the whole was asked for.", "";
     ResponseNotConditional, "response-304-unasked", Origin, Error, "", "The origin answered 304 to a request that was not conditional.", "mend the origin";
     BodyCutShort, "body-cut-short", Origin, Error, "", "The body of the response ended too soon: less came than the origin had announced.", "the origin's error log: it may have crashed, or its Content-Length is wrong";
@@ -299,7 +330,7 @@ reasons! {
     StorageRefused, "storage-refused", Origin, Error, "", "There was no room for the body of the response.", "give the storage more room (-s)";
     ErrorByVcl, "error-by-vcl", Origin, Error, "", "VCL refused the fetch: return (error) or return (abandon).", "";
     RetryBudgetSpent, "retry-budget-spent", Origin, Error, "", "The fetch was not repeated: too many fetches from this backend have been, of late (.retry_budget).", "the fetches before say how they failed";
-    FetchGivenUp, "fetch-given-up", Origin, Error, "", "The client that this was fetched for has gone, and nobody else could have used it.", "";
+    FetchGivenUp, "fetch-given-up", Origin, Error, "", "The client of this fetch has gone, and no other request could use it.", "";
     TooManyRetries, "too-many-retries", Origin, Error, "", "The fetch was retried too often.", "parameter max_retries";
     TooManyRestarts, "too-many-restarts", Vcl, Error, "", "The request was restarted too often.", "parameter max_restarts";
     Challenge, "certificate-challenge", Daemon, Synth, "", "A certificate authority asked whether this name is ours, and was answered before VCL.", "";
@@ -307,8 +338,13 @@ reasons! {
         "the HttpGarbage and BogoHeader records show it; is the client speaking HTTP/1, without TLS?";
     RequestTooLarge, "request-head-too-large", Daemon, Error, "", "The head of the request is larger than allowed.",
         "the parameter that it broke, named above; or find out why the client sends so much (cookies?)";
+    RequestLoop, "request-loop", Daemon, Error, "", "The request has passed through this daemon already: its Via says so. It was answered with 508.",
+        "a backend whose address is that of this daemon: backend.list; or unset bereq.http.Via in vcl_backend_fetch where that is meant";
+    RedirectedToHttps, "redirect-https", Daemon, Synth, "", "The listener sends clients without TLS to https, before VCL.", "redirect=https in -a";
     ExpectationUnknown, "expectation-unknown", Daemon, Error, "", "The request expects something (Expect) other than 100-continue.", "";
     ClientGone, "client-gone", Daemon, Error, "", "The client broke the connection while its request waited for its object.", "";
+    EsiLimit, "esi-limit", Daemon, -, "", "Fragments of the page were left out: they are nested too deep (max_esi_depth), or the client's request has too many of them in all (esi_fragments_max).",
+        "does the page include itself? raise the parameter named in the record if not";
     WaitingFull, "waiting-full", Daemon, Error, "", "Another request was fetching it, and as many requests as may (waiting_requests_max) waited for such fetches already.",
         "is an origin slow? MAIN.n_waiting and the fetches show it; or raise waiting_requests_max";
     WaitingTimeout, "waiting-timeout", Daemon, Error, "", "Another request was fetching it, and that took longer than requests may wait (waiting_timeout).",
@@ -327,7 +363,7 @@ impl Reason {
         &REASONS[self as usize]
     }
 
-    /// The reason for that word.
+    /// Reason with this word.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Reason> {
         REASONS.iter().find(|row| row.word == word).map(|row| row.reason)
@@ -349,7 +385,7 @@ pub static BUILTIN_PIECES: &[(&str, &str)] = &[
     ("vcl_beresp_vary", "the response varies on everything (Vary: *)"),
     ("vcl_refresh_valid", "the stale object that the 304 is about was removed meanwhile"),
     ("vcl_refresh_conditions", "the request to the origin was not conditional"),
-    ("vcl_refresh_status", "the stale object that the 304 is about is no 200"),
+    ("vcl_refresh_status", "the stale object of the 304 does not have status 200"),
 ];
 
 #[cfg(test)]
@@ -382,7 +418,7 @@ mod tests {
 
     #[test]
     fn every_word_is_documented() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/varnish-records.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/migrate/records.md");
         let page = std::fs::read_to_string(path).unwrap();
         let rows = REASONS.iter().map(|row| format!("| `{}` | {} |\n", row.word, row.sentence));
         let table: String = rows.collect();
@@ -394,21 +430,21 @@ mod tests {
         }
         assert!(
             page.contains(&table),
-            "docs/varnish-records.md is stale, run REFERENCE_UPDATE=1 cargo test -p surface"
+            "docs/migrate/records.md is stale, run REFERENCE_UPDATE=1 cargo test -p surface"
         );
         for name in DETAILS.iter().filter(|name| **name != "status") {
             assert!(page.contains(&format!("`{name}`")), "{name}");
         }
-        for (_, word, _) in DEPARTURES {
+        for (_, word, _) in REMOVAL_REASONS {
             assert!(page.contains(&format!("`{word}`")), "{word}");
         }
     }
 
     #[test]
-    fn departures_have_words_of_their_own() {
-        for (departure, word, _) in DEPARTURES {
-            assert_eq!(departure.map_or(NEVER, Departure::word), *word);
-            assert_eq!(DEPARTURES.iter().filter(|row| row.1 == *word).count(), 1, "{word}");
+    fn each_removal_reason_has_a_unique_word() {
+        for (reason, word, _) in REMOVAL_REASONS {
+            assert_eq!(reason.map_or(NEVER, RemovalReason::word), *word);
+            assert_eq!(REMOVAL_REASONS.iter().filter(|row| row.1 == *word).count(), 1, "{word}");
         }
     }
 }

@@ -1,14 +1,17 @@
-//! What is written from the tables for people and shells: reference pages (`docs/reference`, `docs/vmods.md`), man pages (`packaging/man`) and completions
+//! Files generated from the tables for people and shells: reference pages (`docs/reference`,
+//! `docs/reference/vmods.md`), man pages (`packaging/man`) and completions
 //! (`packaging/completions`).
 //!
-//! The files lie in the repository, as a package and a reader find them. `REFERENCE_UPDATE=1 cargo test -p surface` writes them anew;
-//! without that, the test fails when one differs from the tables. A page is a [`document::Document`], which can be written as Markdown
-//! and as roff.
+//! The files are in the repository, for packages and readers. `REFERENCE_UPDATE=1 cargo test -p
+//! surface` rewrites them; without that variable, the test fails if one differs from the tables. A
+//! page is a [`document::Document`], which can be written as Markdown and as roff.
 
 mod cli;
 mod completions;
 mod counters;
 pub mod document;
+mod lint;
+mod metrics;
 mod parameters;
 mod programs;
 mod tags;
@@ -25,13 +28,16 @@ pub struct Written {
     pub text: String,
 }
 
-/// The reference pages: the name of the Markdown file, the man page and the stock's name for such a page, the page.
+/// The reference pages: for each the name of the Markdown file, the name of the man page, the stock
+/// name of such a page, and the page.
 fn pages() -> Vec<(&'static str, &'static str, &'static str, Document)> {
     vec![
         ("parameters", "copal-parameters", "", parameters::page()),
         ("counters", "copal-counters", "varnish-counters", counters::page()),
+        ("metrics", "copal-metrics", "", metrics::page()),
         ("log-tags", "copal-log-tags", "vsl", tags::page()),
         ("vcl-variables", "copal-vcl", "vcl", variables::page()),
+        ("lint", "copal-lint", "", lint::page()),
         ("cli", "copal-cli", "varnish-cli", cli::page()),
     ]
 }
@@ -49,7 +55,7 @@ pub fn files() -> Vec<Written> {
         }
     }
     let vmods = vmods::page();
-    write("docs/vmods.md".to_owned(), vmods.markdown());
+    write("docs/reference/vmods.md".to_owned(), vmods.markdown());
     write("packaging/man/copal-vmods.7".to_owned(), vmods.roff(&["copal-vmods"], 7));
     write("docs/reference/programs.md".to_owned(), programs::page().markdown());
     for (names, page) in programs::manuals() {

@@ -1,7 +1,7 @@
 //! HTTP status codes and their standard phrases.
 //!
-//! Source: the IANA registry of status codes (RFC 9110 §15 and others); Compat: for statuses that Varnish 7.1.1 knows,
-//! its phrases, since `resp.reason` shows them.
+//! Source: the IANA registry of status codes (RFC 9110 §15 and others). Compat: for the statuses of
+//! Varnish 7.1.1, its phrases, since `resp.reason` shows them.
 
 /// One status.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ pub static STATUSES: &[StatusRow] = &[
     row(511, "Network Authentication Required"),
 ];
 
-/// The standard phrase of a status; [`UNKNOWN_PHRASE`] when it has none.
+/// Standard phrase of a status; [`UNKNOWN_PHRASE`] if it has none.
 #[must_use]
 pub fn phrase(status: u16) -> &'static str {
     STATUSES.binary_search_by_key(&status, |row| row.status).map_or(UNKNOWN_PHRASE, |index| STATUSES[index].phrase)

@@ -3,118 +3,13 @@
 //! The numbers are part of the interface with the stock 7.1 tools and never change.
 //! Source: observed VSL tag list of Varnish 7.1.1. Next file: `counter.rs`.
 
-/// A log tag. The discriminant is the number written into bits 31..24 of a record.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-#[repr(u8)]
-#[allow(missing_docs)]
-pub enum Tag {
-    Debug = 1,
-    Error = 2,
-    CLI = 3,
-    SessOpen = 4,
-    SessClose = 5,
-    BackendOpen = 6,
-    BackendReuse = 7,
-    BackendClose = 8,
-    HttpGarbage = 9,
-    Proxy = 10,
-    ProxyGarbage = 11,
-    Backend = 12,
-    Length = 13,
-    FetchError = 14,
-    ReqMethod = 15,
-    ReqURL = 16,
-    ReqProtocol = 17,
-    ReqStatus = 18,
-    ReqReason = 19,
-    ReqHeader = 20,
-    ReqUnset = 21,
-    ReqLost = 22,
-    RespMethod = 23,
-    RespURL = 24,
-    RespProtocol = 25,
-    RespStatus = 26,
-    RespReason = 27,
-    RespHeader = 28,
-    RespUnset = 29,
-    RespLost = 30,
-    BereqMethod = 31,
-    BereqURL = 32,
-    BereqProtocol = 33,
-    BereqStatus = 34,
-    BereqReason = 35,
-    BereqHeader = 36,
-    BereqUnset = 37,
-    BereqLost = 38,
-    BerespMethod = 39,
-    BerespURL = 40,
-    BerespProtocol = 41,
-    BerespStatus = 42,
-    BerespReason = 43,
-    BerespHeader = 44,
-    BerespUnset = 45,
-    BerespLost = 46,
-    ObjMethod = 47,
-    ObjURL = 48,
-    ObjProtocol = 49,
-    ObjStatus = 50,
-    ObjReason = 51,
-    ObjHeader = 52,
-    ObjUnset = 53,
-    ObjLost = 54,
-    BogoHeader = 55,
-    LostHeader = 56,
-    TTL = 57,
-    FetchBody = 58,
-    VCLAcl = 59,
-    VCLCall = 60,
-    VCLTrace = 61,
-    VCLReturn = 62,
-    ReqStart = 63,
-    Hit = 64,
-    HitPass = 65,
-    ExpBan = 66,
-    ExpKill = 67,
-    WorkThread = 68,
-    ESIXmlerror = 69,
-    Hash = 70,
-    BackendHealth = 71,
-    VCLLog = 72,
-    VCLError = 73,
-    Gzip = 74,
-    Link = 75,
-    Begin = 76,
-    End = 77,
-    VSL = 78,
-    Storage = 79,
-    Timestamp = 80,
-    ReqAcct = 81,
-    PipeAcct = 82,
-    BereqAcct = 83,
-    VfpAcct = 84,
-    Witness = 85,
-    BackendStart = 86,
-    H2RxHdr = 87,
-    H2RxBody = 88,
-    H2TxHdr = 89,
-    H2TxBody = 90,
-    HitMiss = 91,
-    Filters = 92,
-    SessError = 93,
-    VCLUse = 94,
-    Notice = 95,
-    VdpAcct = 96,
-    TLS = 97,
-    BackendSSL = 98,
-}
-
 /// One row of the tag table.
 pub struct TagRow {
     /// The tag.
     pub tag: Tag,
     /// The name that `varnishlog` prints and queries use.
     pub name: &'static str,
-    /// When it is written and what its payload holds.
+    /// The event that writes it, and the content of its payload.
     pub payload: &'static str,
     /// True when the default `vsl_mask` suppresses the tag.
     pub masked_by_default: bool,
@@ -122,691 +17,140 @@ pub struct TagRow {
     pub binary: bool,
 }
 
-/// Every tag in the order of its number; `TAGS[n - 1]` is number `n`.
-pub const TAGS: [TagRow; 98] = [
-    TagRow {
-        tag: Tag::Debug,
-        name: "Debug",
-        payload: "For developers: text that may contain anything",
-        masked_by_default: true,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::Error,
-        name: "Error",
-        payload: "Something went wrong, in words",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::CLI,
-        name: "CLI",
-        payload: "A command of the CLI (`Rd command`) and the answer to it (`Wr status length text`); they belong to no transaction",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::SessOpen,
-        name: "SessOpen",
-        payload: "A client connected: its address and port, name of the -a, our address and port, time, number of the descriptor. Over a Unix-domain socket addresses are 0.0.0.0 and ports 0",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::SessClose,
-        name: "SessClose",
-        payload: "A connection to a client ended: why, and its duration in seconds. REM_CLOSE is the client's own end, the other words are ours",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::BackendOpen,
-        name: "BackendOpen",
-        payload: "A fetch got a connection: number of the descriptor, backend, its address and port, our address and port, `connect` (new) or `reuse`",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::BackendReuse,
-        name: "BackendReuse",
-        payload: "Never written; BackendOpen says `reuse`",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::BackendClose,
-        name: "BackendClose",
-        payload: "A fetch is done with its connection: number of the descriptor, backend, `recycle` (kept for others) or `close`, and perhaps why",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::HttpGarbage,
-        name: "HttpGarbage",
-        payload: "The bytes of a head that could not be read; they may contain anything",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::Proxy,
-        name: "Proxy",
-        payload: "A PROXY header was read: its version, client's address and port, server's address and port; `local` for each if it speaks of no client",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::ProxyGarbage,
-        name: "ProxyGarbage",
-        payload: "A PROXY header could not be read, and why",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow { tag: Tag::Backend, name: "Backend", payload: "Never written", masked_by_default: false, binary: false },
-    TagRow {
-        tag: Tag::Length,
-        name: "Length",
-        payload: "How many bytes the body that was fetched has",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::FetchError,
-        name: "FetchError",
-        payload: "Why a fetch failed",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::ReqMethod,
-        name: "ReqMethod",
-        payload: "The client's method",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::ReqURL,
-        name: "ReqURL",
-        payload: "The client's URL, and once more when VCL changed it",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::ReqProtocol,
-        name: "ReqProtocol",
-        payload: "The client's protocol with its version",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::ReqStatus,
-        name: "ReqStatus",
-        payload: "Never written: the number is reserved",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::ReqReason,
-        name: "ReqReason",
-        payload: "Never written: the number is reserved",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::ReqHeader,
-        name: "ReqHeader",
-        payload: "A header of the request: `Name: value`; headers that VCL set follow those that came",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::ReqUnset,
-        name: "ReqUnset",
-        payload: "A header of the request that was removed or is about to be replaced: `Name: value`",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::ReqLost,
-        name: "ReqLost",
-        payload: "A header of the request for which there was no room",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::RespMethod,
-        name: "RespMethod",
-        payload: "Never written: the number is reserved",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::RespURL,
-        name: "RespURL",
-        payload: "Never written: the number is reserved",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::RespProtocol,
-        name: "RespProtocol",
-        payload: "The protocol of the response to the client",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::RespStatus,
-        name: "RespStatus",
-        payload: "The status of the response to the client; it is written again when VCL changes it",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::RespReason,
-        name: "RespReason",
-        payload: "The reason phrase of the response to the client",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::RespHeader,
-        name: "RespHeader",
-        payload: "A header of the response to the client: `Name: value`",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::RespUnset,
-        name: "RespUnset",
-        payload: "A header of the response that was removed or is about to be replaced: `Name: value`",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::RespLost,
-        name: "RespLost",
-        payload: "A header of the response for which there was no room",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::BereqMethod,
-        name: "BereqMethod",
-        payload: "The method that the origin is asked with",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::BereqURL,
-        name: "BereqURL",
-        payload: "The URL that the origin is asked for",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::BereqProtocol,
-        name: "BereqProtocol",
-        payload: "The protocol that the origin is asked with",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::BereqStatus,
-        name: "BereqStatus",
-        payload: "Never written: the number is reserved",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::BereqReason,
-        name: "BereqReason",
-        payload: "Never written: the number is reserved",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::BereqHeader,
-        name: "BereqHeader",
-        payload: "A header of the request to the origin: `Name: value`",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::BereqUnset,
-        name: "BereqUnset",
-        payload: "A header of the request to the origin that was removed or is about to be replaced: `Name: value`",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::BereqLost,
-        name: "BereqLost",
-        payload: "A header of the request to the origin for which there was no room",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::BerespMethod,
-        name: "BerespMethod",
-        payload: "Never written: the number is reserved",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::BerespURL,
-        name: "BerespURL",
-        payload: "Never written: the number is reserved",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::BerespProtocol,
-        name: "BerespProtocol",
-        payload: "The protocol of the origin's response",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::BerespStatus,
-        name: "BerespStatus",
-        payload: "The status of the origin's response",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::BerespReason,
-        name: "BerespReason",
-        payload: "The reason phrase of the origin's response",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::BerespHeader,
-        name: "BerespHeader",
-        payload: "A header of the origin's response: `Name: value`",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::BerespUnset,
-        name: "BerespUnset",
-        payload: "A header of the origin's response that was removed or is about to be replaced: `Name: value`",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::BerespLost,
-        name: "BerespLost",
-        payload: "A header of the origin's response for which there was no room",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::ObjMethod,
-        name: "ObjMethod",
-        payload: "Never written: the number is reserved",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::ObjURL,
-        name: "ObjURL",
-        payload: "Never written: the number is reserved",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::ObjProtocol,
-        name: "ObjProtocol",
-        payload: "The protocol, as stored",
-        masked_by_default: true,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::ObjStatus,
-        name: "ObjStatus",
-        payload: "The status, as stored",
-        masked_by_default: true,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::ObjReason,
-        name: "ObjReason",
-        payload: "The reason phrase, as stored",
-        masked_by_default: true,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::ObjHeader,
-        name: "ObjHeader",
-        payload: "A header, as stored: `Name: value`",
-        masked_by_default: true,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::ObjUnset,
-        name: "ObjUnset",
-        payload: "A header of an object that was removed: `Name: value`",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::ObjLost,
-        name: "ObjLost",
-        payload: "A header of an object for which there was no room",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::BogoHeader,
-        name: "BogoHeader",
-        payload: "A header that breaks the rules: what is wrong, and its first 20 bytes",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::LostHeader,
-        name: "LostHeader",
-        payload: "A header for which there was no room",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::TTL,
-        name: "TTL",
-        payload: "How long a response is kept. `RFC ttl grace keep now reference date expires max-age` (its headers say so), `VCL ttl grace keep reference` (VCL changed it) or `HFP …` (hit-for-pass), then `cacheable` or `uncacheable`. Durations in seconds, times in seconds since 1970",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::FetchBody,
-        name: "Fetch_Body",
-        payload: "How the body of a response comes: a number and its word (0 none, 1 error, 2 chunked, 3 length, 4 eof, 5 taken, 6 cached), and `stream` if clients get it while it comes, else `-`",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::VCLAcl,
-        name: "VCL_acl",
-        payload: "An address was looked for in an ACL: `MATCH acl entry` or `NO_MATCH acl`; only for ACLs with `+log`",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::VCLCall,
-        name: "VCL_call",
-        payload: "A method of VCL begins, such as RECV, or a subroutine that was called",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::VCLTrace,
-        name: "VCL_trace",
-        payload: "A place in VCL was passed: VCL, number of the place, `source.line.position`",
-        masked_by_default: true,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::VCLReturn,
-        name: "VCL_return",
-        payload: "The action that a method of VCL ended with",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::ReqStart,
-        name: "ReqStart",
-        payload: "A request begins: the client's address and port, name of the -a",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::Hit,
-        name: "Hit",
-        payload: "An object was found: its number (VXID), TTL left, grace and keep in seconds; if it is still being fetched, the bytes that are there, and its length if that is known",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::HitPass,
-        name: "HitPass",
-        payload: "A marker of hit-for-pass was found: its number (VXID) and the seconds that it has left",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::ExpBan,
-        name: "ExpBan",
-        payload: "An object was found to be banned: its number (VXID) and who found it",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::ExpKill,
-        name: "ExpKill",
-        payload: "An object leaves the cache: `EXP_Expired x=vxid t=ttl` when its time is over, `LRU x=vxid` to make room, `LRU_Fail` when no room could be made, and other events of expiry",
-        masked_by_default: true,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::WorkThread,
-        name: "WorkThread",
-        payload: "A thread of Varnish started or ended; Copal has event loops",
-        masked_by_default: true,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::ESIXmlerror,
-        name: "ESI_xmlerror",
-        payload: "ESI in a page that is wrong (`ERR`) or looks wrong (`WARN`), with its place",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::Hash,
-        name: "Hash",
-        payload: "A piece of the key under which the cache is searched",
-        masked_by_default: true,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::BackendHealth,
-        name: "Backend_health",
-        payload: "A probe: backend, `Went` or `Still`, `healthy` or `sick`, eight flags (`4` IPv4, `6` IPv6, `U` Unix-domain socket, `x` send failed, `X` sent, `r` receive failed, `R` received, `H` healthy; `-` for what is not so), good ones of the last, threshold, window, response time and average in seconds, what it answered in quotes",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::VCLLog,
-        name: "VCL_Log",
-        payload: "What std.log() was given",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::VCLError,
-        name: "VCL_Error",
-        payload: "What VCL could not do",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::Gzip,
-        name: "Gzip",
-        payload: "Packing or unpacking: `G` packed, `U` unpacked, `u` unpacked as a test; `F` in a fetch or `D` in a delivery; `E` for ESI or `-`; bytes in, bytes out, and where in bits the packed stream begins, its last block begins and it ends",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::Link,
-        name: "Link",
-        payload: "Another transaction belongs to this one: `req` or `bereq`, its number (VXID), why (`rxreq`, `esi`, `fetch`, `pass`, `bgfetch` …)",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::Begin,
-        name: "Begin",
-        payload: "A transaction begins: `sess`, `req` or `bereq`, the number (VXID) of the one that it belongs to, why",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::End,
-        name: "End",
-        payload: "A transaction ends; the record is empty",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::VSL,
-        name: "VSL",
-        payload: "What the reading tool has to say of the log itself, such as `store overflow`",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::Storage,
-        name: "Storage",
-        payload: "Where an object is stored: kind and name of the storage",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::Timestamp,
-        name: "Timestamp",
-        payload: "A step is done: its name, the time, seconds since the transaction began, seconds since the step before; six decimals",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::ReqAcct,
-        name: "ReqAcct",
-        payload: "Bytes of a request: received head, body and sum, sent head, body and sum",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::PipeAcct,
-        name: "PipeAcct",
-        payload: "Bytes of a pipe: request head from the client, request head to the origin, from the client, to the client",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::BereqAcct,
-        name: "BereqAcct",
-        payload: "Bytes of a fetch: sent head, body and sum, received head, body and sum",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::VfpAcct,
-        name: "VfpAcct",
-        payload: "What a filter did in a fetch: its name, how often it was called, bytes that it gave",
-        masked_by_default: true,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::Witness,
-        name: "Witness",
-        payload: "Why the request was a miss, a pass or an error, for `copal why`: `why word name=value …`. In Varnish a record for developers",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::BackendStart,
-        name: "BackendStart",
-        payload: "Never written; BackendOpen has the same",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::H2RxHdr,
-        name: "H2RxHdr",
-        payload: "The head of a frame of HTTP/2 that came, nine bytes",
-        masked_by_default: true,
-        binary: true,
-    },
-    TagRow {
-        tag: Tag::H2RxBody,
-        name: "H2RxBody",
-        payload: "The payload of a frame of HTTP/2 that came",
-        masked_by_default: true,
-        binary: true,
-    },
-    TagRow {
-        tag: Tag::H2TxHdr,
-        name: "H2TxHdr",
-        payload: "The head of a frame of HTTP/2 that was sent, nine bytes",
-        masked_by_default: true,
-        binary: true,
-    },
-    TagRow {
-        tag: Tag::H2TxBody,
-        name: "H2TxBody",
-        payload: "The payload of a frame of HTTP/2 that was sent",
-        masked_by_default: true,
-        binary: true,
-    },
-    TagRow {
-        tag: Tag::HitMiss,
-        name: "HitMiss",
-        payload: "A marker of hit-for-miss was found: its number (VXID) and the seconds that it has left",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::Filters,
-        name: "Filters",
-        payload: "The filters that a body goes through, in their order",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::SessError,
-        name: "SessError",
-        payload: "A connection could not be accepted: name of the -a, our address and port, number of the listening descriptor, number and words of the error",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::VCLUse,
-        name: "VCL_use",
-        payload: "The VCL that serves the request, and the label that led to it: `name via label`",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::Notice,
-        name: "Notice",
-        payload: "Something that an operator may want to know: `module: text`",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::VdpAcct,
-        name: "VdpAcct",
-        payload: "What a filter did in a delivery: its name, how often it was called, bytes that it gave",
-        masked_by_default: true,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::TLS,
-        name: "TLS",
-        payload: "A handshake with a client: version, cipher, name of the server, protocol agreed on, `full`, `resumed` or `early`, with `-` for what there is not; or `failed: ` and why",
-        masked_by_default: false,
-        binary: false,
-    },
-    TagRow {
-        tag: Tag::BackendSSL,
-        name: "BackendSSL",
-        payload: "A handshake with an origin: version, cipher, name of the server, protocol agreed on, `full` or `resumed`, with `-` for what there is not; or `failed: ` and why",
-        masked_by_default: false,
-        binary: false,
-    },
-];
+/// Declares the tags and their rows, numbered from 1. One line is one tag: its name in code, its
+/// name in the log, whether the default `vsl_mask` suppresses it, the kind of its payload, and that
+/// payload in words.
+macro_rules! tags {
+    ($($tag:ident $name:literal $mask:ident $content:ident $payload:literal;)*) => {
+        /// A log tag. The discriminant is the number written into bits 31..24 of a record.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Tag {
+            $(#[doc = $payload] $tag = Position::$tag as u8 + 1,)*
+        }
 
-/// The last tag that 7.1 knows. Its tools print records of those behind it under the name `(null)`.
+        #[allow(clippy::upper_case_acronyms)]
+        enum Position {
+            $($tag,)*
+        }
+
+        /// Every tag in the order of its number; `TAGS[n - 1]` is number `n`.
+        pub const TAGS: [TagRow; [$(Tag::$tag),*].len()] = [$(TagRow {
+            tag: Tag::$tag,
+            name: $name,
+            payload: $payload,
+            masked_by_default: tags!(@masked $mask),
+            binary: tags!(@binary $content),
+        },)*];
+    };
+    (@masked masked) => { true };
+    (@masked shown) => { false };
+    (@binary binary) => { true };
+    (@binary text) => { false };
+}
+
+tags! {
+    Debug "Debug" masked text "For developers: text that may contain anything";
+    Error "Error" shown text "Something went wrong, in words";
+    CLI "CLI" shown text "A command of the CLI (`Rd command`) and the answer to it (`Wr status length text`); they belong to no transaction";
+    SessOpen "SessOpen" shown text "A client connected: its address and port, name of the -a, our address and port, time, number of the descriptor. Over a Unix-domain socket addresses are 0.0.0.0 and ports 0";
+    SessClose "SessClose" shown text "A connection to a client ended: why, and its duration in seconds. REM_CLOSE is the client's own end, the other words are ours";
+    BackendOpen "BackendOpen" shown text "A fetch got a connection: number of the descriptor, backend, its address and port, our address and port, `connect` (new) or `reuse`";
+    BackendReuse "BackendReuse" shown text "Never written; BackendOpen says `reuse`";
+    BackendClose "BackendClose" shown text "A fetch is done with its connection: number of the descriptor, backend, `recycle` (kept for others) or `close`, and perhaps why";
+    HttpGarbage "HttpGarbage" shown text "The bytes of a head that could not be read; they may contain anything";
+    Proxy "Proxy" shown text "A PROXY header was read: its version, client's address and port, server's address and port; `local` for each if it speaks of no client";
+    ProxyGarbage "ProxyGarbage" shown text "A PROXY header could not be read, and why";
+    Backend "Backend" shown text "Never written";
+    Length "Length" shown text "Bytes of the fetched body";
+    FetchError "FetchError" shown text "Why a fetch failed";
+    ReqMethod "ReqMethod" shown text "The client's method";
+    ReqURL "ReqURL" shown text "The client's URL, and once more when VCL changed it";
+    ReqProtocol "ReqProtocol" shown text "The client's protocol with its version";
+    ReqStatus "ReqStatus" shown text "Never written: the number is reserved";
+    ReqReason "ReqReason" shown text "Never written: the number is reserved";
+    ReqHeader "ReqHeader" shown text "A header of the request: `Name: value`; headers that VCL set follow those that came";
+    ReqUnset "ReqUnset" shown text "A header of the request that was removed or is about to be replaced: `Name: value`";
+    ReqLost "ReqLost" shown text "A header of the request for which there was no room";
+    RespMethod "RespMethod" shown text "Never written: the number is reserved";
+    RespURL "RespURL" shown text "Never written: the number is reserved";
+    RespProtocol "RespProtocol" shown text "The protocol of the response to the client";
+    RespStatus "RespStatus" shown text "The status of the response to the client; it is written again when VCL changes it";
+    RespReason "RespReason" shown text "The reason phrase of the response to the client";
+    RespHeader "RespHeader" shown text "A header of the response to the client: `Name: value`";
+    RespUnset "RespUnset" shown text "A header of the response that was removed or is about to be replaced: `Name: value`";
+    RespLost "RespLost" shown text "A header of the response for which there was no room";
+    BereqMethod "BereqMethod" shown text "The method that the origin is asked with";
+    BereqURL "BereqURL" shown text "The URL that the origin is asked for";
+    BereqProtocol "BereqProtocol" shown text "The protocol that the origin is asked with";
+    BereqStatus "BereqStatus" shown text "Never written: the number is reserved";
+    BereqReason "BereqReason" shown text "Never written: the number is reserved";
+    BereqHeader "BereqHeader" shown text "A header of the request to the origin: `Name: value`";
+    BereqUnset "BereqUnset" shown text "A header of the request to the origin that was removed or is about to be replaced: `Name: value`";
+    BereqLost "BereqLost" shown text "A header of the request to the origin for which there was no room";
+    BerespMethod "BerespMethod" shown text "Never written: the number is reserved";
+    BerespURL "BerespURL" shown text "Never written: the number is reserved";
+    BerespProtocol "BerespProtocol" shown text "The protocol of the origin's response";
+    BerespStatus "BerespStatus" shown text "The status of the origin's response";
+    BerespReason "BerespReason" shown text "The reason phrase of the origin's response";
+    BerespHeader "BerespHeader" shown text "A header of the origin's response: `Name: value`";
+    BerespUnset "BerespUnset" shown text "A header of the origin's response that was removed or is about to be replaced: `Name: value`";
+    BerespLost "BerespLost" shown text "A header of the origin's response for which there was no room";
+    ObjMethod "ObjMethod" shown text "Never written: the number is reserved";
+    ObjURL "ObjURL" shown text "Never written: the number is reserved";
+    ObjProtocol "ObjProtocol" masked text "The protocol, as stored";
+    ObjStatus "ObjStatus" masked text "The status, as stored";
+    ObjReason "ObjReason" masked text "The reason phrase, as stored";
+    ObjHeader "ObjHeader" masked text "A header, as stored: `Name: value`";
+    ObjUnset "ObjUnset" shown text "A header of an object that was removed: `Name: value`";
+    ObjLost "ObjLost" shown text "A header of an object for which there was no room";
+    BogoHeader "BogoHeader" shown text "A header that breaks the rules: what is wrong, and its first 20 bytes";
+    LostHeader "LostHeader" shown text "A header for which there was no room";
+    TTL "TTL" shown text "Lifetime of a response. `RFC ttl grace keep now reference date expires max-age` (its headers say so), `VCL ttl grace keep reference` (VCL changed it) or `HFP …` (hit-for-pass), then `cacheable` or `uncacheable`. Durations in seconds, times in seconds since 1970";
+    FetchBody "Fetch_Body" shown text "Framing of a response body: a number and its word (0 none, 1 error, 2 chunked, 3 length, 4 eof, 5 taken, 6 cached), and `stream` if clients get it while it comes, else `-`";
+    VCLAcl "VCL_acl" shown text "An address was looked for in an ACL: `MATCH acl entry` or `NO_MATCH acl`; only for ACLs with `+log`";
+    VCLCall "VCL_call" shown text "A method of VCL begins, such as RECV, or a subroutine that was called";
+    VCLTrace "VCL_trace" masked text "A place in VCL was passed: VCL, number of the place, `source.line.position`";
+    VCLReturn "VCL_return" shown text "The action that a method of VCL ended with";
+    ReqStart "ReqStart" shown text "A request begins: the client's address and port, name of the -a";
+    Hit "Hit" shown text "An object was found: its number (VXID), TTL left, grace and keep in seconds; if it is still being fetched, the bytes that are there, and its length if that is known";
+    HitPass "HitPass" shown text "A marker of hit-for-pass was found: its number (VXID) and the seconds that it has left";
+    ExpBan "ExpBan" shown text "An object was found to be banned: its number (VXID) and who found it";
+    ExpKill "ExpKill" masked text "An object leaves the cache: `EXP_Expired x=vxid t=ttl` when its time is over, `LRU x=vxid` to make room, `LRU_Fail` when no room could be made, and other events of expiry";
+    WorkThread "WorkThread" masked text "A thread of Varnish started or ended; Copal has event loops";
+    ESIXmlerror "ESI_xmlerror" shown text "ESI in a page that is wrong (`ERR`) or looks wrong (`WARN`), with its place";
+    Hash "Hash" masked text "A piece of the key under which the cache is searched";
+    BackendHealth "Backend_health" shown text "A probe: backend, `Went` or `Still`, `healthy` or `sick`, eight flags (`4` IPv4, `6` IPv6, `U` Unix-domain socket, `x` send failed, `X` sent, `r` receive failed, `R` received, `H` healthy; `-` for what is not so), good ones of the last, threshold, window, response time and average in seconds, what it answered in quotes";
+    VCLLog "VCL_Log" shown text "Argument of std.log()";
+    VCLError "VCL_Error" shown text "Error of VCL";
+    Gzip "Gzip" shown text "Packing or unpacking: `G` packed, `U` unpacked, `u` unpacked as a test; `F` in a fetch or `D` in a delivery; `E` for ESI or `-`; bytes in, bytes out, and where in bits the packed stream begins, its last block begins and it ends";
+    Link "Link" shown text "Another transaction belongs to this one: `req` or `bereq`, its number (VXID), why (`rxreq`, `esi`, `fetch`, `pass`, `bgfetch` …)";
+    Begin "Begin" shown text "A transaction begins: `sess`, `req` or `bereq`, the number (VXID) of the one that it belongs to, why";
+    End "End" shown text "A transaction ends; the record is empty";
+    VSL "VSL" shown text "Message of the reading tool about the log itself, such as `store overflow`";
+    Storage "Storage" shown text "Where an object is stored: kind and name of the storage";
+    Timestamp "Timestamp" shown text "A step is done: its name, the time, seconds since the transaction began, seconds since the step before; six decimals";
+    ReqAcct "ReqAcct" shown text "Bytes of a request: received head, body and sum, sent head, body and sum";
+    PipeAcct "PipeAcct" shown text "Bytes of a pipe: request head from the client, request head to the origin, from the client, to the client";
+    BereqAcct "BereqAcct" shown text "Bytes of a fetch: sent head, body and sum, received head, body and sum";
+    VfpAcct "VfpAcct" masked text "Account of a filter in a fetch: name, calls, bytes out";
+    Witness "Witness" shown text "Why the request was a miss, a pass or an error, for `copal why`: `why word name=value …`. In Varnish a record for developers";
+    BackendStart "BackendStart" shown text "Never written; BackendOpen has the same";
+    H2RxHdr "H2RxHdr" masked binary "The head of a frame of HTTP/2 that came, nine bytes";
+    H2RxBody "H2RxBody" masked binary "The payload of a frame of HTTP/2 that came";
+    H2TxHdr "H2TxHdr" masked binary "The head of a frame of HTTP/2 that was sent, nine bytes";
+    H2TxBody "H2TxBody" masked binary "The payload of a frame of HTTP/2 that was sent";
+    HitMiss "HitMiss" shown text "A marker of hit-for-miss was found: its number (VXID) and the seconds that it has left";
+    Filters "Filters" shown text "The filters of a body, in order";
+    SessError "SessError" shown text "A connection could not be accepted: name of the -a, our address and port, number of the listening descriptor, number and words of the error";
+    VCLUse "VCL_use" shown text "The VCL that serves the request, and the label that led to it: `name via label`";
+    Notice "Notice" shown text "Something that an operator may want to know: `module: text`";
+    VdpAcct "VdpAcct" masked text "Account of a filter in a delivery: name, calls, bytes out";
+    TLS "TLS" shown text "A handshake with a client: version, cipher, name of the server, protocol agreed on, `full`, `resumed` or `early`, with `-` for what there is not; or `failed: ` and why";
+    BackendSSL "BackendSSL" shown text "A handshake with an origin: version, cipher, name of the server, protocol agreed on, `full` or `resumed`, with `-` for what there is not; or `failed: ` and why";
+}
+
+/// The last tag of 7.1. Its tools print later tags under the name `(null)`.
 pub const LAST_OF_VARNISH: Tag = Tag::VdpAcct;
 
 impl Tag {
@@ -840,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_tag_stands_at_its_own_number() {
+    fn every_tag_is_at_its_own_number() {
         for (index, row) in TAGS.iter().enumerate() {
             assert_eq!(row.tag as usize, index + 1, "{}", row.name);
             assert_eq!(Tag::from_number((index + 1) as u8), Some(row.tag));

@@ -1,8 +1,10 @@
-//! The words of test scripts: commands and where they can be used, and features that a script can ask for.
+//! Words of test scripts: commands and where they can be used, and features that a script can
+//! require.
 //!
-//! The crate `vtc` implements each of them; its help lists these tables. Source: vtc(7) of Varnish 7.1.
+//! The crate `vtc` implements each of them; its help lists these tables. Source: vtc(7) of Varnish
+//! 7.1.
 
-/// Where a command can be used.
+/// Place where a command can be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
     /// At the top of a script.
@@ -51,9 +53,9 @@ impl Place {
 pub struct CommandRow {
     /// Its name.
     pub name: &'static str,
-    /// Where it can be used.
+    /// Place where it can be used.
     pub place: Place,
-    /// What it does.
+    /// Description.
     pub text: &'static str,
 }
 
@@ -88,9 +90,9 @@ pub static COMMANDS: &[CommandRow] = &[
     row(Place::Http, "expect", "compare what was received"),
     row(Place::Http, "expect_close", "the other side must close now"),
     row(Place::Http, "expect_pattern", "the body must be that of chunkedlen"),
-    row(Place::Http, "fatal", "what goes wrong fails the test"),
+    row(Place::Http, "fatal", "errors fail the test"),
     row(Place::Http, "gunzip", "unpack the body"),
-    row(Place::Http, "non_fatal", "what goes wrong is passed over"),
+    row(Place::Http, "non_fatal", "errors are ignored"),
     row(Place::Http, "recv", "receive this many bytes"),
     row(Place::Client, "rxchunk", "receive one chunk"),
     row(Place::Server, "rxreq", "receive a request"),
@@ -100,7 +102,7 @@ pub static COMMANDS: &[CommandRow] = &[
     row(Place::Client, "rxrespbody", "receive a response's body"),
     row(Place::Client, "rxresphdrs", "receive a response's head"),
     row(Place::Http, "send", "send this text"),
-    row(Place::Http, "send_n", "send this text so many times"),
+    row(Place::Http, "send_n", "send this text N times"),
     row(Place::Http, "send_urgent", "send this text out of band"),
     row(Place::Http, "sendhex", "send these bytes"),
     row(Place::Http, "shutdown", "say that nothing more will be sent"),
@@ -154,12 +156,12 @@ pub static COMMANDS: &[CommandRow] = &[
     row(Place::HaproxyCli, "send", "send a command"),
 ];
 
-/// Something that a script can ask for.
+/// A feature that a script can require.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FeatureRow {
     /// Its name.
     pub name: &'static str,
-    /// What it is.
+    /// Description.
     pub text: &'static str,
 }
 
@@ -167,7 +169,7 @@ const fn feature(name: &'static str, text: &'static str) -> FeatureRow {
     FeatureRow { name, text }
 }
 
-/// Every feature that the stock runner knows.
+/// Every feature of the stock runner.
 pub static FEATURES: &[FeatureRow] = &[
     feature("64bit", "addresses have 64 bits"),
     feature("asan", "the daemon was built with the address sanitizer"),
@@ -176,7 +178,7 @@ pub static FEATURES: &[FeatureRow] = &[
     feature("disable_aslr", "address randomisation can be switched off"),
     feature("dns", "names of the Internet are found"),
     feature("group_varnish", "there is a group varnish"),
-    feature("ignore_unknown_macro", "not asked for but set: ${…} that is no macro stays as it is"),
+    feature("ignore_unknown_macro", "set rather than tested: an unknown ${…} stays unchanged"),
     feature("ipv4", "127.0.0.1 works"),
     feature("ipv6", "[::1] works"),
     feature("msan", "the daemon was built with the memory sanitizer"),
@@ -196,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_command_stands_twice_in_a_place() {
+    fn no_command_occurs_twice_in_a_table() {
         for (index, row) in COMMANDS.iter().enumerate() {
             let again = COMMANDS[index + 1..].iter().find(|other| other.name == row.name && other.place == row.place);
             assert_eq!(again, None);

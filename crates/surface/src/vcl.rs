@@ -1,8 +1,9 @@
-//! The words of VCL: methods, actions, types and variables, with where each may be used.
+//! Words of VCL: methods, actions, types and variables, with the places where each may be used.
 //!
-//! The compiler checks against these rows, the reference page is generated from them, and the evaluator refers to
-//! variables by [`Var`]. The `vcl` crate has tables of its own that map the old dialects to the same rows. Source: VCL
-//! of Varnish 7.1.1 as observed. Next files: `vcl/variables.rs`, `vmod.rs`.
+//! The compiler checks against these rows, the reference page is generated from them, and the
+//! evaluator refers to variables by [`Var`]. The `vcl` crate has tables of its own that map the old
+//! dialects to the same rows. Source: VCL of Varnish 7.1.1 as observed. Next files:
+//! `vcl/variables.rs`, `vmod.rs`.
 
 pub mod explanation;
 pub mod legacy;
@@ -14,8 +15,8 @@ pub use variables::{LEGACY_VARIABLES, VARIABLES, Var, VariableRow};
 
 use serde::{Deserialize, Serialize};
 
-/// A generation of the language. Each has its own syntax, its own tables of what is available where, its own built-in
-/// VCL and its own semantics.
+/// A generation of the language. Each has its own syntax, its own tables of permitted places, its
+/// own built-in VCL and its own semantics.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Generation {
     /// Varnish 0.9 to 1.1.
@@ -26,12 +27,12 @@ pub enum Generation {
     V21,
     /// Varnish 3.0.
     V3,
-    /// Varnish 4.0 and later: the text says `vcl 4.0;` or `vcl 4.1;`.
+    /// Varnish 4.0 and later: the text declares `vcl 4.0;` or `vcl 4.1;`.
     V4,
 }
 
 impl Generation {
-    /// The generation for a language version times ten, as found in programs: 10, 20, 21, 30, 40, 41.
+    /// Generation for a language version times ten, as found in programs: 10, 20, 21, 30, 40, 41.
     #[must_use]
     pub fn of_syntax(syntax: u8) -> Generation {
         match syntax {
@@ -47,7 +48,7 @@ impl Generation {
     pub const ALL: &'static [Generation] =
         &[Generation::V1, Generation::V20, Generation::V21, Generation::V3, Generation::V4];
 
-    /// The word for it on the command line and in messages.
+    /// Name on the command line and in messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -59,7 +60,7 @@ impl Generation {
         }
     }
 
-    /// The generation that such a word refers to; any of its version numbers is accepted, e.g. `3`, `3.0`, `3.0.7`,
+    /// Generation with this name; any of its version numbers is accepted, e.g. `3`, `3.0`, `3.0.7`,
     /// `1.0`, `1.x`, `4.1`.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Generation> {
@@ -79,7 +80,8 @@ impl Generation {
         }
     }
 
-    /// The language version times ten in programs of an old dialect; `None` for VCL 4, whose texts declare it.
+    /// Language version times ten in programs of an old dialect; `None` for VCL 4, whose texts
+    /// declare it.
     #[must_use]
     pub fn legacy_syntax(self) -> Option<u8> {
         match self {
@@ -91,7 +93,8 @@ impl Generation {
         }
     }
 
-    /// Before 4.0: `req` is one object through the whole cycle, and `vcl_fetch` acts for the client.
+    /// True before 4.0: `req` is one object through the whole cycle, and `vcl_fetch` acts for the
+    /// client.
     #[must_use]
     pub fn is_legacy(self) -> bool {
         self < Generation::V4
@@ -158,14 +161,18 @@ pub struct MethodRow {
     pub actions: &'static [Action],
     /// Additional actions in the old dialects, where `vcl_fetch` acts for the client.
     pub legacy_actions: &'static [Action],
+    /// Additional actions of the first releases of VCL 4, which Varnish 7.1 refuses. The compiler
+    /// accepts them with a warning.
+    pub retired_actions: &'static [Action],
 }
 
 impl MethodRow {
-    /// Whether the method may end with this action in a program of that generation. The compiler refuses actions for
-    /// which a dialect has no word.
+    /// True if the method may end with this action in a program of that generation. The compiler
+    /// refuses actions for which a dialect has no word.
     #[must_use]
     pub fn allows(&self, action: Action, generation: Generation) -> bool {
-        self.actions.contains(&action) || (generation.is_legacy() && self.legacy_actions.contains(&action))
+        let others = if generation.is_legacy() { self.legacy_actions } else { self.retired_actions };
+        self.actions.contains(&action) || others.contains(&action)
     }
 }
 
@@ -192,6 +199,7 @@ pub enum Action {
     Merge,
     ObjStale,
     Beresp,
+    Miss,
 }
 
 impl Action {
@@ -217,10 +225,11 @@ impl Action {
             Action::Merge => "merge",
             Action::ObjStale => "obj_stale",
             Action::Beresp => "beresp",
+            Action::Miss => "miss",
         }
     }
 
-    /// Whether it can have arguments in parentheses: `synth(404)`, `pass(10s)`.
+    /// True if it can have arguments in parentheses: `synth(404)`, `pass(10s)`.
     #[must_use]
     pub fn takes_arguments(self) -> bool {
         matches!(self, Action::Fail | Action::Synth | Action::Pass | Action::Vcl | Action::Error)
@@ -246,6 +255,7 @@ impl Action {
         Action::Merge,
         Action::ObjStale,
         Action::Beresp,
+        Action::Miss,
     ];
 }
 
@@ -267,6 +277,7 @@ pub static METHODS: &[MethodRow] = &[
             Action::Vcl,
         ],
         legacy_actions: &[],
+        retired_actions: &[],
     },
     MethodRow {
         method: Method::Pipe,
@@ -275,6 +286,7 @@ pub static METHODS: &[MethodRow] = &[
         bit: at::PIPE,
         actions: &[Action::Fail, Action::Synth, Action::Pipe],
         legacy_actions: &[],
+        retired_actions: &[],
     },
     MethodRow {
         method: Method::Pass,
@@ -283,6 +295,7 @@ pub static METHODS: &[MethodRow] = &[
         bit: at::PASS,
         actions: &[Action::Fail, Action::Synth, Action::Restart, Action::Fetch],
         legacy_actions: &[],
+        retired_actions: &[],
     },
     MethodRow {
         method: Method::Hash,
@@ -291,6 +304,7 @@ pub static METHODS: &[MethodRow] = &[
         bit: at::HASH,
         actions: &[Action::Fail, Action::Lookup],
         legacy_actions: &[],
+        retired_actions: &[],
     },
     MethodRow {
         method: Method::Purge,
@@ -299,6 +313,7 @@ pub static METHODS: &[MethodRow] = &[
         bit: at::PURGE,
         actions: &[Action::Fail, Action::Synth, Action::Restart],
         legacy_actions: &[],
+        retired_actions: &[],
     },
     MethodRow {
         method: Method::Miss,
@@ -307,6 +322,7 @@ pub static METHODS: &[MethodRow] = &[
         bit: at::MISS,
         actions: &[Action::Fail, Action::Synth, Action::Restart, Action::Pass, Action::Fetch],
         legacy_actions: &[],
+        retired_actions: &[],
     },
     MethodRow {
         method: Method::Hit,
@@ -315,6 +331,7 @@ pub static METHODS: &[MethodRow] = &[
         bit: at::HIT,
         actions: &[Action::Fail, Action::Synth, Action::Restart, Action::Pass, Action::Deliver],
         legacy_actions: &[],
+        retired_actions: &[Action::Miss, Action::Fetch],
     },
     MethodRow {
         method: Method::Deliver,
@@ -323,6 +340,7 @@ pub static METHODS: &[MethodRow] = &[
         bit: at::DELIVER,
         actions: &[Action::Fail, Action::Synth, Action::Restart, Action::Deliver],
         legacy_actions: &[],
+        retired_actions: &[],
     },
     MethodRow {
         method: Method::Synth,
@@ -331,6 +349,7 @@ pub static METHODS: &[MethodRow] = &[
         bit: at::SYNTH,
         actions: &[Action::Fail, Action::Restart, Action::Deliver],
         legacy_actions: &[],
+        retired_actions: &[],
     },
     MethodRow {
         method: Method::BackendFetch,
@@ -339,6 +358,7 @@ pub static METHODS: &[MethodRow] = &[
         bit: at::BACKEND_FETCH,
         actions: &[Action::Fail, Action::Fetch, Action::Abandon, Action::Error],
         legacy_actions: &[],
+        retired_actions: &[],
     },
     MethodRow {
         method: Method::BackendRefresh,
@@ -355,6 +375,7 @@ pub static METHODS: &[MethodRow] = &[
             Action::Error,
         ],
         legacy_actions: &[],
+        retired_actions: &[],
     },
     MethodRow {
         method: Method::BackendResponse,
@@ -363,6 +384,7 @@ pub static METHODS: &[MethodRow] = &[
         bit: at::BACKEND_RESPONSE,
         actions: &[Action::Fail, Action::Deliver, Action::Retry, Action::Abandon, Action::Pass, Action::Error],
         legacy_actions: &[Action::Restart, Action::Synth],
+        retired_actions: &[],
     },
     MethodRow {
         method: Method::BackendError,
@@ -371,6 +393,7 @@ pub static METHODS: &[MethodRow] = &[
         bit: at::BACKEND_ERROR,
         actions: &[Action::Fail, Action::Deliver, Action::Retry, Action::Abandon],
         legacy_actions: &[],
+        retired_actions: &[],
     },
     MethodRow {
         method: Method::Init,
@@ -379,6 +402,7 @@ pub static METHODS: &[MethodRow] = &[
         bit: at::INIT,
         actions: &[Action::Ok, Action::Fail],
         legacy_actions: &[],
+        retired_actions: &[],
     },
     MethodRow {
         method: Method::Fini,
@@ -387,6 +411,7 @@ pub static METHODS: &[MethodRow] = &[
         bit: at::FINI,
         actions: &[Action::Ok],
         legacy_actions: &[],
+        retired_actions: &[],
     },
 ];
 
@@ -457,7 +482,7 @@ impl Type {
     }
 }
 
-/// A set of headers that VCL can name.
+/// A set of headers that VCL can access.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum HttpObject {

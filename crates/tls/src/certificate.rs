@@ -1,9 +1,9 @@
-//! Certificates from PEM files: [`Pem::read`] checks that there is a certificate and a key that belong together, and says what
-//! the certificate is for.
+//! Certificates from PEM files: [`Pem::read`] checks that certificate and key are present and
+//! match, and returns the certificate's facts.
 //!
-//! The bytes are an operator's, so errors are for operators: each says what is wrong, without the file's name, which whoever
-//! read the file adds. Nothing here asks what time it is: an expired certificate loads, and its dates tell.
-//! Next file: `distinguished.rs`.
+//! The bytes are an operator's, so errors are for operators: each names the fault, without the
+//! file's name, which the caller adds. Nothing here reads a clock: an expired certificate loads,
+//! and its dates are among its facts. Next file: `distinguished.rs`.
 
 use crate::distinguished::distinguished_name;
 use crate::secret::Secret;
@@ -30,16 +30,16 @@ pub struct LoadedCertificate {
     pub chain: Vec<Vec<u8>>,
     /// The private key in DER: PKCS#8, PKCS#1 or SEC1.
     pub key: Secret,
-    /// What the certificate says.
+    /// Facts read from the certificate.
     pub facts: CertificateFacts,
 }
 
-/// What a certificate says of itself.
+/// Facts that a certificate states.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateFacts {
-    /// The DNS names it is for, or else its CN, in lower case. A wildcard stands in the place of the first label.
+    /// Its DNS names, or else its CN, in lower case. A wildcard replaces the first label.
     pub names: Vec<String>,
-    /// Its subject, as RFC 4514 writes it.
+    /// Its subject, in the form of RFC 4514.
     pub subject: String,
     /// Its issuer.
     pub issuer: String,
@@ -51,16 +51,17 @@ pub struct CertificateFacts {
     pub not_after: i64,
     /// Its kind of key: `RSA2048`, `EC256`, `ED25519`.
     pub key_kind: String,
-    /// How it is signed, in OpenSSL's words: `RSA-SHA256`, `ecdsa-with-SHA256`, `ED25519`; else the number of the algorithm.
+    /// Signature algorithm, in OpenSSL's words: `RSA-SHA256`, `ecdsa-with-SHA256`, `ED25519`; else
+    /// the number of the algorithm.
     pub signature_kind: String,
 }
 
-/// Why there is no certificate in what was read. The text is for an operator; it names no file.
+/// Reason why no certificate was read. The text is for an operator; it names no file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CertificateError {
-    /// There was nothing in the file.
+    /// The file is empty.
     Empty,
-    /// The file is no PEM, or broken.
+    /// The file is not PEM, or broken.
     NotPem(&'static str),
     /// No certificate.
     NoCertificate,
@@ -76,7 +77,7 @@ pub enum CertificateError {
     Mismatch,
     /// The certificate cannot be an authority.
     NoAuthority(String),
-    /// More certificates than so many.
+    /// More certificates than this limit.
     TooMany(usize),
 }
 
@@ -116,8 +117,8 @@ impl LoadedCertificate {
 }
 
 impl Pem {
-    /// Reads a certificate and its key. The first certificate is the server's, what follows its chain; the key may stand anywhere,
-    /// or apart in `key_bytes`.
+    /// Reads a certificate and its key. The first certificate is the server's, the others are its
+    /// chain; the key may be anywhere in the file, or apart in `key_bytes`.
     ///
     /// # Errors
     /// See [`CertificateError`].
@@ -126,17 +127,17 @@ impl Pem {
         let Some(first) = chain.first() else {
             return Err(CertificateError::NoCertificate);
         };
-        // What is wrong with the certificate is said before what is wrong with the key.
+        // Faults of the certificate are reported before those of the key.
         CertificateFacts::read(first)?;
         LoadedCertificate::of_der(chain, private_key(key_bytes.unwrap_or(bytes))?)
     }
 
-    /// Reads certificates of authorities, those that issue certificates of clients or origins, and returns them in DER. What else
-    /// is in the file is passed over.
+    /// Reads certificates of authorities, those that issue certificates of clients or origins, and
+    /// returns them in DER. Other sections of the file are ignored.
     ///
     /// # Errors
-    /// [`CertificateError::Empty`], `NotPem`, `NoCertificate`, `TooMany`, and `BadCertificate` or `NoAuthority` for one that cannot
-    /// be used.
+    /// [`CertificateError::Empty`], `NotPem`, `NoCertificate`, `TooMany`, and `BadCertificate` or
+    /// `NoAuthority` for one that cannot be used.
     pub fn read_authorities(bytes: &[u8]) -> Result<Vec<Vec<u8>>, CertificateError> {
         let authorities = certificates(bytes, AUTHORITIES_MAX)?;
         if authorities.is_empty() {
@@ -180,7 +181,8 @@ impl CertificateFacts {
     }
 }
 
-/// What is wrong with a PEM file. The library's own words show the line, and where line ends are lost that is the key.
+/// The fault of a PEM file. The library's own text quotes the line, and if line ends are lost that
+/// is the key.
 fn pem_fault(error: &pem::Error) -> &'static str {
     match error {
         pem::Error::MissingSectionEnd { .. } => "a section has no end; are line ends missing?",
@@ -191,7 +193,7 @@ fn pem_fault(error: &pem::Error) -> &'static str {
     }
 }
 
-/// The certificates among the sections of a PEM file, at most so many.
+/// The certificates among the sections of a PEM file, at most `most`.
 fn certificates(bytes: &[u8], most: usize) -> Result<Vec<Vec<u8>>, CertificateError> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(CertificateError::Empty);
@@ -244,14 +246,14 @@ pub(crate) fn certified(chain: &[Vec<u8>], key: &Secret) -> Result<CertifiedKey,
     }
 }
 
-/// Whether a certificate could not be read only for an extension that clients must know, and webpki does not. One that answers an
-/// authority in a handshake has such a one (RFC 8737 §3).
+/// True if a certificate could not be read only because of a critical extension that webpki does
+/// not support. A certificate that answers a challenge in a handshake has one (RFC 8737 §3).
 fn is_unknown_extension(error: &rustls::Error) -> bool {
     let rustls::Error::InvalidCertificate(rustls::CertificateError::Other(other)) = error else { return false };
     matches!(other.0.downcast_ref(), Some(webpki::Error::UnsupportedCriticalExtension))
 }
 
-/// Whether the key is that of the certificate, without reading what the certificate is for.
+/// True if the key is that of the certificate; does not read the certificate's names.
 fn is_key_of(certified: &CertifiedKey) -> Result<bool, CertificateError> {
     let der = certified.cert.first().map_or(&[][..], |first| first.as_ref());
     let (_, certificate) =
@@ -260,7 +262,8 @@ fn is_key_of(certified: &CertifiedKey) -> Result<bool, CertificateError> {
     Ok(key.is_none_or(|key| key.as_ref() == certificate.public_key().raw))
 }
 
-/// The DNS names among the alternative names, or else the common name. What cannot be a host's name is left out.
+/// The DNS names among the alternative names, or else the common name. Invalid host names are left
+/// out.
 fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
     let alternatives = certificate.subject_alternative_name().ok().flatten();
     let mut names: Vec<String> = Vec::new();
@@ -279,7 +282,7 @@ fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
     names
 }
 
-/// A host's name in lower case, if it is one.
+/// A host name in lower case, if it is one.
 fn host_name(name: &str) -> Option<String> {
     let is_host = |name: &str| {
         !name.is_empty()
@@ -290,7 +293,7 @@ fn host_name(name: &str) -> Option<String> {
     is_host(name.strip_prefix("*.").unwrap_or(name)).then(|| name.to_ascii_lowercase())
 }
 
-/// The kind of key, as HAProxy and hitch tell it in a PROXY header.
+/// The kind of key, as HAProxy and hitch name it in a PROXY header.
 fn key_kind(certificate: &X509Certificate<'_>) -> String {
     let info = certificate.public_key();
     match info.parsed() {
@@ -309,7 +312,7 @@ fn key_kind(certificate: &X509Certificate<'_>) -> String {
     }
 }
 
-/// The names that OpenSSL has for algorithms of signatures.
+/// OpenSSL's names of signature algorithms.
 const SIGNATURES: &[(&str, &str)] = &[
     ("1.2.840.113549.1.1.5", "RSA-SHA1"),
     ("1.2.840.113549.1.1.11", "RSA-SHA256"),
@@ -408,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_a_key_is_in_no_message() {
+    fn private_key_never_appears_in_messages() {
         let (_, key) = made(&["a.example"]);
         let secret = key.lines().nth(1).unwrap();
         let numbers = format!("{:?}", &secret.as_bytes()[..4]);
@@ -453,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_name_is_no_name() {
+    fn invalid_host_names_are_refused() {
         for no in ["", "*", "*.", "a b", "a\n", "a.*.b", "**.a"] {
             assert_eq!(host_name(no), None, "{no:?}");
         }

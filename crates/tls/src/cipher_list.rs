@@ -1,11 +1,13 @@
-//! Lists of ciphers in OpenSSL's words, as configurations have them, and what they mean for the suites there are.
+//! Cipher lists in OpenSSL's syntax, as configurations have them, resolved to the supported suites.
 //!
-//! A list of TLS 1.2 is a program (`ECDHE+AESGCM:!aRSA`): names and classes add suites, `!` bans and `-` removes them, `+` moves them to the
-//! end. Names that mean none of our suites add nothing, as in OpenSSL; a list that leaves nothing is a mistake. Source: ciphers(1).
+//! A list of TLS 1.2 is a program (`ECDHE+AESGCM:!aRSA`): names and classes add suites, `!` bans
+//! and `-` removes them, `+` moves them to the end. Names of unsupported suites add nothing, as in
+//! OpenSSL; an empty result is a mistake. Source: ciphers(1).
 
 use crate::suites::{SUITES, SuiteRow};
 
-/// The names of rustls for what a list of TLS 1.2 (`ciphers`) allows, in its order; `None` = nothing, so the list is invalid.
+/// The rustls names of the suites that a list of TLS 1.2 (`ciphers`) allows, in its order; `None` =
+/// none, so the list is invalid.
 #[must_use]
 pub fn tls12(list: &str) -> Option<Vec<&'static str>> {
     let mut chosen: Vec<&SuiteRow> = Vec::new();
@@ -40,7 +42,8 @@ pub fn tls12(list: &str) -> Option<Vec<&'static str>> {
     names(&chosen)
 }
 
-/// The names of rustls for what a list of TLS 1.3 (`ciphersuites`) allows; `None` = it names something unknown, or nothing that there is.
+/// The rustls names of the suites that a list of TLS 1.3 (`ciphersuites`) allows; `None` = it names
+/// an unknown suite, or no supported one.
 #[must_use]
 pub fn tls13(list: &str) -> Option<Vec<&'static str>> {
     let mut chosen: Vec<&SuiteRow> = Vec::new();
@@ -55,14 +58,15 @@ pub fn tls13(list: &str) -> Option<Vec<&'static str>> {
     names(&chosen)
 }
 
-/// The suites of TLS 1.3 that OpenSSL has and we have not.
+/// Suites of TLS 1.3 that OpenSSL supports and we do not.
 const ELSEWHERE: &[&str] = &["TLS_AES_128_CCM_SHA256", "TLS_AES_128_CCM_8_SHA256"];
 
 fn names(rows: &[&SuiteRow]) -> Option<Vec<&'static str>> {
     (!rows.is_empty()).then(|| rows.iter().map(|row| row.iana).collect())
 }
 
-/// Whether a suite has that name or belongs to that class. Compat: case counts in classes, not in names.
+/// True if a suite has that name or belongs to that class. Compat: case counts in classes, not in
+/// names.
 fn is_of_class(row: &SuiteRow, class: &str) -> bool {
     let has = |part: &str| row.openssl.contains(part);
     match class {
@@ -92,7 +96,7 @@ mod tests {
     fn lists_as_people_have_them_choose_what_there_is_of_them() {
         let named = "ECDHE-RSA-AES128-GCM-SHA256:ECDHE-RSA-AES256-SHA:AES128-SHA:ECDHE-ECDSA-AES128-GCM-SHA256";
         assert_eq!(tls12(named), Some(vec![RSA_128, ECDSA_128]));
-        // The recommendation that hitch comes with.
+        // The default of hitch.
         assert_eq!(tls12("EECDH+AESGCM:EDH+AESGCM"), Some(vec![ECDSA_256, ECDSA_128, RSA_256, RSA_128]));
         assert_eq!(tls12("HIGH:!aNULL:!MD5").map(|all| all.len()), Some(6));
         assert_eq!(tls12("ECDHE+AESGCM:!ECDSA:@STRENGTH"), Some(vec![RSA_256, RSA_128]));

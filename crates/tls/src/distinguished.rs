@@ -1,13 +1,14 @@
 //! Names of subjects and issuers as text: [`distinguished_name`].
 //!
-//! Source: RFC 4514. What a certificate says is outside input, so nothing that could end or disguise a line gets through.
+//! Source: RFC 4514. A certificate's content is untrusted, so all bytes that could end or disguise
+//! a line are escaped.
 
 use std::fmt::Write as _;
 use surface::limits::CERTIFICATE_NAME_BYTES_MAX;
 use x509_parser::oid_registry::Oid;
 use x509_parser::x509::{AttributeTypeAndValue, X509Name};
 
-/// The short names of RFC 4514 §3, and of e-mail addresses as everybody writes them.
+/// The short names of RFC 4514 §3, and the usual one of e-mail addresses.
 const TYPES: &[(&str, &str)] = &[
     ("2.5.4.3", "CN"),
     ("2.5.4.7", "L"),
@@ -21,8 +22,8 @@ const TYPES: &[(&str, &str)] = &[
     ("1.2.840.113549.1.9.1", "emailAddress"),
 ];
 
-/// A distinguished name as RFC 4514 writes it, the most particular part first: `CN=www.example.org,O=Example`.
-/// At most [`CERTIFICATE_NAME_BYTES_MAX`] bytes.
+/// A distinguished name in the form of RFC 4514, the most specific part first:
+/// `CN=www.example.org,O=Example`. At most [`CERTIFICATE_NAME_BYTES_MAX`] bytes.
 #[must_use]
 pub fn distinguished_name(name: &X509Name<'_>) -> String {
     let mut text = String::new();
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_disguise_a_name_is_escaped() {
+    fn special_characters_in_names_are_escaped() {
         assert_eq!(written("Smith, John"), "Smith\\, John");
         assert_eq!(written(" #a "), "\\ #a\\ ");
         assert_eq!(written("#a"), "\\#a");

@@ -1,12 +1,14 @@
-//! The grammar of hitch.conf, in which certificates and TLS listeners are configured: text to [`Assignment`]s.
+//! The grammar of hitch.conf, in which certificates and TLS listeners are configured: text to
+//! [`Assignment`]s.
 //!
 //! ```text
 //! file       = { assignment }
 //! assignment = key "=" ( word { word } | "{" { assignment } "}" )
 //! word       = letters without blanks, or "…" on one line
 //! ```
-//! The words of a value stand on one line; otherwise lines mean nothing, and a word that is followed by `=` begins the next assignment.
-//! `#` begins a comment. What the keys mean is up to the caller. *Invariant:* nesting is bounded, so no file exhausts the stack.
+//! The words of a value are on one line; otherwise lines have no meaning, and a word that is
+//! followed by `=` begins the next assignment. `#` begins a comment. The caller interprets the
+//! keys. *Invariant:* nesting is bounded, so no file exhausts the stack.
 
 use std::fmt;
 use surface::limits::TLS_FILE_DEPTH_MAX;
@@ -16,13 +18,13 @@ use surface::limits::TLS_FILE_DEPTH_MAX;
 pub struct Assignment {
     /// The key, as written.
     pub key: String,
-    /// What it is set to.
+    /// Its value.
     pub value: Value,
     /// The line of the key, from 1.
     pub line: usize,
 }
 
-/// What a key is set to.
+/// Value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// One word or several.
@@ -31,12 +33,12 @@ pub enum Value {
     Block(Vec<Assignment>),
 }
 
-/// What is wrong, and where.
+/// A syntax error and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// Description of the error.
     pub what: String,
 }
 
@@ -46,7 +48,7 @@ impl fmt::Display for SyntaxError {
     }
 }
 
-/// The text of a line, as it is shown beside an error.
+/// The text of a line, to be shown with an error.
 #[must_use]
 pub fn line_of(text: &str, line: usize) -> &str {
     text.lines().nth(line.saturating_sub(1)).unwrap_or("").trim()
@@ -129,7 +131,8 @@ impl Parser {
         self.tokens.get(self.at).or(self.tokens.last()).map_or(1, |token| token.line)
     }
 
-    /// Assignments up to the end of the file or of the block; the brace that ends it is left.
+    /// Assignments up to the end of the file or of the block; the brace that ends it is not
+    /// consumed.
     fn assignments(&mut self, depth: usize) -> Result<Vec<Assignment>, SyntaxError> {
         if depth > TLS_FILE_DEPTH_MAX {
             return Err(self.error(self.line(), "blocks inside one another without end"));
@@ -162,7 +165,7 @@ impl Parser {
         }
         let (mut words, mut last_line) = (Vec::new(), 0);
         while let Some(token) = self.tokens.get(self.at) {
-            // On another line it is most likely a key whose '=' was forgotten.
+            // On another line it is most likely a key without its '='.
             if !words.is_empty() && token.line != last_line {
                 break;
             }
@@ -211,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_with_its_line() {
+    fn mistake_is_reported_with_its_line() {
         let refuses = |text: &str, line: usize, what: &str| {
             assert_eq!(parse(text), Err(SyntaxError { line, what: what.to_owned() }), "{text}");
         };

@@ -1,8 +1,9 @@
 //! The JA3 fingerprint of a client: [`ja3`], of the bytes of its first message.
 //!
-//! rustls tells what a ClientHello means but not in which order it says so, which is what the fingerprint is made of. The bytes are
-//! hostile; whatever does not parse has no fingerprint. Values of GREASE (RFC 8701) are left out, as everybody does.
-//! Source: RFC 8446 §4.1.2, §5.1, and the method that Salesforce published.
+//! rustls exposes the content of a ClientHello but not its order, on which the fingerprint depends.
+//! The bytes are hostile; if they do not parse there is no fingerprint. Values of GREASE (RFC 8701)
+//! are left out, as in other implementations. Source: RFC 8446 §4.1.2, §5.1, and the method that
+//! Salesforce published.
 
 use crate::certificate::hexadecimal;
 use md5::{Digest, Md5};
@@ -17,13 +18,14 @@ const GROUPS: u16 = 10;
 /// Extension ec_point_formats.
 const POINT_FORMATS: u16 = 11;
 
-/// The fingerprint of a client that begins with these bytes, 32 hexadecimal digits. `None` unless they hold a whole ClientHello.
+/// The fingerprint of a client that begins with these bytes, 32 hexadecimal digits. `None` unless
+/// they hold a whole ClientHello.
 #[must_use]
 pub fn ja3(bytes: &[u8]) -> Option<String> {
     Some(hexadecimal(&Md5::digest(ja3_text(bytes)?)))
 }
 
-/// What the fingerprint is made of: version, suites, extensions, groups, point formats.
+/// Input of the fingerprint: version, suites, extensions, groups, point formats.
 fn ja3_text(bytes: &[u8]) -> Option<String> {
     let message = message(bytes)?;
     let mut hello = Reader(&message);
@@ -51,7 +53,7 @@ fn ja3_text(bytes: &[u8]) -> Option<String> {
     Some(format!("{version},{suites},{extensions},{groups},{formats}"))
 }
 
-/// The body of the first message of a handshake, put together from its records.
+/// The body of the first message of a handshake, assembled from its records.
 fn message(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut records = Reader(bytes);
     let mut message = Vec::new();
@@ -88,7 +90,7 @@ fn numbers(bytes: &[u8]) -> Option<Vec<u16>> {
     rest.is_empty().then(|| pairs.iter().map(|pair| u16::from_be_bytes(*pair)).collect())
 }
 
-/// What is left to read.
+/// The unread bytes.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -102,13 +104,13 @@ impl<'a> Reader<'a> {
         self.take(2).map(|bytes| u16::from(bytes[0]) << 8 | u16::from(bytes[1]))
     }
 
-    /// Bytes behind a length of one byte.
+    /// Bytes after a length of one byte.
     fn block8(&mut self) -> Option<&'a [u8]> {
         let length = self.take(1)?[0];
         self.take(usize::from(length))
     }
 
-    /// Bytes behind a length of two bytes.
+    /// Bytes after a length of two bytes.
     fn block16(&mut self) -> Option<&'a [u8]> {
         let length = self.number()?;
         self.take(usize::from(length))
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_torn_has_no_fingerprint() {
+    fn truncated_hello_has_no_fingerprint() {
         let whole = record(&hello());
         for end in 0..whole.len() {
             assert_eq!(ja3(&whole[..end]), None, "{end}");

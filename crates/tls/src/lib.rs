@@ -1,8 +1,9 @@
-//! TLS without sockets: certificates, which of them a client gets, tickets, and what is expected of an origin.
+//! TLS without sockets: certificates and their selection, tickets, and verification of origins.
 //!
-//! The manager reads keys and certificates, checks them, and hands the worker a [`table::TlsTable`]; the worker builds from it what its
-//! event loops shake hands with. Nothing is read from files by a worker. Versions 1.2 and 1.3 only, with the suites of rustls.
-//! *Invariant:* a private key is a [`secret::Secret`]: it is never printed and is overwritten when it goes.
+//! The manager reads keys and certificates, checks them, and sends the worker a
+//! [`table::TlsTable`]; the worker builds from it the configurations of its event loops. A worker
+//! reads no files. Versions 1.2 and 1.3 only, with the suites of rustls. *Invariant:* a private key
+//! is a [`secret::Secret`]: it is never printed and is overwritten when it is dropped.
 //!
 //! Next files: `certificate.rs`, `table.rs`, `server.rs`, `origin.rs`.
 

@@ -1,7 +1,8 @@
-//! The keys of QUIC, made from the secret that outlives a worker: [`QuicKeys`].
+//! QUIC keys, derived from the secret that outlives a worker: [`QuicKeys`].
 //!
-//! Connection ids, stateless resets and tokens are made with keys of their own. All event loops have the same ones, and a new
-//! worker has those of the one before it: it can tell a client whose connection is gone, and tokens stay valid.
+//! Connection ids, stateless resets and tokens have keys of their own. All event loops share them,
+//! and a new worker has those of the previous one: it can reset connections that died with that
+//! one, and tokens stay valid.
 
 use crate::secret::Secret;
 use aws_lc_rs::hkdf::{HKDF_SHA256, Prk, Salt};
@@ -19,7 +20,7 @@ pub struct QuicKeys {
 }
 
 impl QuicKeys {
-    /// The keys that belong to a secret.
+    /// The keys derived from a secret.
     #[must_use]
     pub fn of(secret: &Secret) -> QuicKeys {
         let master = hmac::Key::new(HMAC_SHA256, secret.bytes());

@@ -1,8 +1,9 @@
-//! Which certificate a client gets: [`Certificates`].
+//! Choice of the certificate for a client: [`Certificates`].
 //!
-//! An exact name beats a wildcard, which stands for exactly one label; case does not matter. Among certificates for the same name
-//! the client's signature schemes decide, then the kind of key (those on curves cost a tenth of RSA), then the order of the table. A response
-//! of OCSP goes along until there should be a newer one.
+//! An exact name beats a wildcard, which matches exactly one label; case does not matter. Among
+//! certificates for the same name the client's signature schemes decide, then the kind of key
+//! (those on curves cost a tenth of RSA), then the order of the table. An OCSP response is stapled
+//! until its next update is due.
 
 use crate::certificate::{CertificateFacts, certified};
 use crate::staple::Staple;
@@ -14,15 +15,15 @@ use rustls_pki_types::UnixTime;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A certificate that can be used, and what VCL can ask about it.
+/// A usable certificate, and its facts for VCL.
 #[derive(Debug)]
 pub struct Served {
-    /// The name by which an operator knows it.
+    /// Its id for operators.
     pub id: String,
-    /// What it says of itself.
+    /// Facts read from the certificate.
     pub facts: CertificateFacts,
     key: Arc<CertifiedKey>,
-    /// The same with a response of OCSP, if there is one.
+    /// The certificate with an OCSP response, if there is one.
     stapled: Option<(Staple, Arc<CertifiedKey>)>,
 }
 
@@ -30,20 +31,20 @@ impl Served {
     /// Checks a row.
     ///
     /// # Errors
-    /// Says which certificate cannot be used, and why.
+    /// The reason why a certificate cannot be used, with its id.
     pub(crate) fn new(row: &CertificateRow) -> Result<Served, String> {
         let say = |error| format!("certificate {}: {error}", row.id);
         let key = certified(&row.chain, &row.key).map_err(say)?;
         let first = row.chain.first().map_or(&[][..], |first| first);
         let facts = CertificateFacts::read(first).map_err(say)?;
-        // Whoever has read the file has said what is wrong with it.
+        // The reader of the file has reported its fault.
         let staple = row.ocsp.as_ref().and_then(|ocsp| Some((Staple::read(ocsp, first).ok()?, ocsp)));
         let stapled =
             staple.map(|(staple, ocsp)| (staple, Arc::new(CertifiedKey { ocsp: Some(ocsp.clone()), ..key.clone() })));
         Ok(Served { id: row.id.clone(), facts, key: Arc::new(key), stapled })
     }
 
-    /// What a client is shown at this time.
+    /// The certificate to present at this time.
     fn shown(&self, now: UnixTime) -> &Arc<CertifiedKey> {
         let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
         self.stapled.as_ref().filter(|(staple, _)| staple.is_good_at(now)).map_or(&self.key, |(_, stapled)| stapled)
@@ -62,7 +63,8 @@ pub struct Certificates {
 }
 
 impl Certificates {
-    /// Those that `which` names, and `default` for everybody else. `all` are those of the table.
+    /// The certificates that `which` names, and `default` for all other clients. `all` are those of
+    /// the table.
     pub(crate) fn new(table: &[CertificateRow], all: &[Arc<Served>], row: &FrontendRow) -> Certificates {
         let mut certificates = Certificates::default();
         for (served, names) in chosen(table, all, &row.certificates) {
@@ -75,14 +77,15 @@ impl Certificates {
         }
         if let Some(default) = row.default.and_then(|index| all.get(index as usize)) {
             certificates.default.push(Arc::clone(default));
-            // A client that cannot do with its kind of key gets another one for the same host, or at least any.
+            // If the client does not support this key type, fall back to another certificate for
+            // the host, then to any.
             let further = chosen(table, all, &row.certificates).map(|(served, _)| Arc::clone(served));
             certificates.default.extend(further);
         }
         certificates
     }
 
-    /// Those that answer challenges; there is nothing for anybody else.
+    /// The certificates that answer challenges; other clients get none.
     pub(crate) fn challenges(table: &[CertificateRow], all: &[Arc<Served>], row: &FrontendRow) -> Certificates {
         let mut certificates = Certificates::default();
         for (served, names) in chosen(table, all, &row.challenges) {
@@ -93,25 +96,25 @@ impl Certificates {
         certificates
     }
 
-    /// Whether nobody can be served.
+    /// True if no client can be served.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty() && self.default.is_empty()
     }
 
-    /// Whether there is one for those who name no host.
+    /// True if there is a certificate for clients that send no host name.
     #[must_use]
     pub fn has_default(&self) -> bool {
         !self.default.is_empty()
     }
 
-    /// Whether there is one for this name in particular.
+    /// True if there is a certificate for this name in particular.
     #[must_use]
     pub fn knows(&self, name: &str) -> bool {
         !self.named(name).is_empty()
     }
 
-    /// The certificate for a client that names `name`, or no host.
+    /// The certificate for a client that sends the host name `name`, or none.
     #[must_use]
     pub fn choose(&self, name: Option<&str>, schemes: &[SignatureScheme]) -> Option<&Arc<Served>> {
         let named = name.map_or(&[][..], |name| self.named(name));
@@ -119,7 +122,7 @@ impl Certificates {
         if let Some(place) = fitting(named) {
             return named.get(place);
         }
-        // None that the client could check: the name still says whom it meant to reach.
+        // None that the client could check: the name still identifies the intended host.
         if let Some(first) = named.first() {
             return Some(first);
         }
@@ -127,7 +130,7 @@ impl Certificates {
     }
 
     fn named(&self, name: &str) -> &[Arc<Served>] {
-        // rustls gives names in the case in which they came.
+        // rustls returns names in the client's case.
         let name = name.to_ascii_lowercase();
         let name = name.strip_suffix('.').unwrap_or(&name);
         if let Some(exact) = self.by_name.get(name) {
@@ -145,7 +148,7 @@ impl ResolvesServerCert for Certificates {
     }
 }
 
-/// The certificates that indices name, with their names; indices that lead nowhere are left out.
+/// The certificates with these indices, with their names; invalid indices are left out.
 fn chosen<'a>(
     table: &'a [CertificateRow],
     all: &'a [Arc<Served>],

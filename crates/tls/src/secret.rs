@@ -1,9 +1,9 @@
-//! Bytes that nobody must read: [`Secret`].
+//! Secret bytes, which are never printed: [`Secret`].
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A private key, or the key of a ticket. It is not printed, and overwritten when dropped.
+/// A private key, or the key of a ticket. It is never printed, and overwritten when dropped.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Secret(Vec<u8>);
 

@@ -1,13 +1,15 @@
-//! What clients shake hands with: [`ServedTls`], built from a [`TlsTable`] whole, or not at all.
+//! TLS configurations towards clients: [`ServedTls`], built from a [`TlsTable`] as a whole, or not
+//! at all.
 //!
-//! A [`Frontend`] belongs to a listener and is shared by all event loops. It chooses how to go on from what a client says first
-//! ([`Frontend::choose`]); the handshake itself belongs to whoever has the socket. *Invariant:* a connection keeps the frontend
-//! it began with. Next files: `resolver.rs`, `tickets.rs`, `sessions.rs`.
+//! A [`Frontend`] belongs to a listener and is shared by all event loops. It chooses the parameters
+//! of a handshake from the ClientHello ([`Frontend::choose`]); the caller, which has the socket,
+//! performs the handshake. *Invariant:* a connection keeps the frontend it began with. Next files:
+//! `resolver.rs`, `tickets.rs`, `sessions.rs`.
 
 use crate::resolver::{Certificates, Served};
 use crate::sessions::Sessions;
 use crate::suites;
-use crate::table::{ClientDemand, FrontendRow, TlsTable};
+use crate::table::{ClientDemand, ClientVerification, FrontendRow, TlsTable};
 use crate::tickets::{Tickets, scope};
 use rustls::crypto::CryptoProvider;
 use rustls::server::danger::ClientCertVerifier;
@@ -26,32 +28,32 @@ pub const ALPN_HTTP2: &[u8] = b"h2";
 pub const ALPN_HTTP1: &[u8] = b"http/1.1";
 /// HTTP/3 in ALPN.
 pub const ALPN_HTTP3: &[u8] = b"h3";
-/// A challenge of an authority in ALPN (RFC 8737).
+/// An authority's challenge in ALPN (RFC 8737).
 pub const ALPN_CHALLENGE: &[u8] = b"acme-tls/1";
 
-/// Everything that TLS is served with, by listener.
+/// The TLS configurations of all listeners.
 #[derive(Debug, Default)]
 pub struct ServedTls {
     frontends: HashMap<String, Arc<Frontend>>,
 }
 
 impl ServedTls {
-    /// How a listener speaks TLS; `None` if the table does not name it.
+    /// The frontend of a listener; `None` if the table does not name it.
     #[must_use]
     pub fn of(&self, listener: &str) -> Option<Arc<Frontend>> {
         self.frontends.get(listener).cloned()
     }
 }
 
-/// Builds what a table describes.
+/// Builds the configurations of a table.
 ///
 /// # Errors
-/// Says which certificate, frontend or key cannot be used, and why.
+/// Names the unusable certificate, frontend or key, with the reason.
 pub fn build(table: &TlsTable) -> Result<ServedTls, String> {
     build_after(table, &ServedTls::default())
 }
 
-/// Builds what a table describes. Sessions that were remembered `before` can still be resumed.
+/// Builds the configurations of a table. Sessions stored in `before` can still be resumed.
 ///
 /// # Errors
 /// As [`build`].
@@ -67,7 +69,7 @@ pub fn build_after(table: &TlsTable, before: &ServedTls) -> Result<ServedTls, St
     Ok(ServedTls { frontends })
 }
 
-/// How a listener speaks TLS.
+/// TLS configuration of a listener.
 pub struct Frontend {
     certificates: Arc<Certificates>,
     aborts_unknown_names: bool,
@@ -80,7 +82,7 @@ pub struct Frontend {
     /// Offers nothing.
     plain: Arc<ServerConfig>,
     quic: Arc<ServerConfig>,
-    /// Where early data is accepted: the sessions that may bring it.
+    /// With early data: the sessions that may use it.
     sessions: Option<Arc<Sessions>>,
 }
 
@@ -90,19 +92,19 @@ impl fmt::Debug for Frontend {
     }
 }
 
-/// Why a client is turned away at its first words.
+/// Reason for refusing a client at its ClientHello.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
     /// There are no certificates (alert internal_error).
     NoCertificates,
     /// There is none for the name (alert unrecognized_name).
     UnknownName,
-    /// It wants to see the answer to a challenge that there is not (alert no_application_protocol).
+    /// It requests the answer to a challenge that does not exist (alert no_application_protocol).
     NoChallenge,
 }
 
 impl Refusal {
-    /// The number of the alert that tells the client. Source: RFC 8446 §6.
+    /// Number of the alert for the client. Source: RFC 8446 §6.
     #[must_use]
     pub fn alert(self) -> u8 {
         match self {
@@ -145,7 +147,7 @@ impl Frontend {
         let mut challenge = offering(&[ALPN_CHALLENGE]);
         challenge.cert_resolver = Arc::clone(&challenges) as _;
         let mut quic = offering(&[ALPN_HTTP3]);
-        // QUIC has its own limit for early data: rustls takes all or none.
+        // QUIC has its own limit for early data: rustls accepts all or none.
         quic.max_early_data_size = if row.early_data { u32::MAX } else { 0 };
         Ok(Frontend {
             aborts_unknown_names: row.aborts_unknown_names,
@@ -166,7 +168,8 @@ impl Frontend {
         Arc::clone(&self.quic)
     }
 
-    /// How to go on with a client on TCP. A client that offers none of our protocols goes on without one.
+    /// Parameters of a handshake with a client on TCP. A client that offers none of our protocols
+    /// continues without one.
     ///
     /// # Errors
     /// See [`Refusal`].
@@ -197,7 +200,8 @@ impl Frontend {
         })
     }
 
-    /// The certificate that a client got who named `name` and can check `schemes`, given the suite that was agreed on.
+    /// The certificate that a client got that sent `name` and supports `schemes`, given the
+    /// negotiated suite.
     #[must_use]
     pub fn certificate(
         &self,
@@ -205,7 +209,7 @@ impl Frontend {
         schemes: &[SignatureScheme],
         suite: CipherSuite,
     ) -> Option<&Arc<Served>> {
-        // In TLS 1.2 the suites of a client limit what it can check.
+        // In TLS 1.2 the suites of a client limit the signatures that it can check.
         let suite = suites::openssl_name(suite);
         let (is_rsa, is_curve) = (suite.starts_with("ECDHE-RSA"), suite.starts_with("ECDHE-ECDSA"));
         let is_possible =
@@ -214,14 +218,14 @@ impl Frontend {
         self.certificates.choose(name, &possible)
     }
 
-    /// Whether early data is accepted.
+    /// True if early data is accepted.
     #[must_use]
     pub fn has_early_data(&self) -> bool {
         self.sessions.is_some()
     }
 }
 
-/// Whether a signature is one of a key on a curve.
+/// True for a signature by a key on a curve.
 fn is_on_curve(scheme: SignatureScheme) -> bool {
     use SignatureScheme as Scheme;
     matches!(
@@ -254,7 +258,7 @@ fn configuration(
     if let Some(sessions) = sessions {
         base.session_storage = Arc::clone(sessions) as _;
         base.max_early_data_size = TLS_EARLY_DATA_BYTES_MAX;
-        // An answer to early data need not wait for the end of the handshake.
+        // A response to early data need not wait for the end of the handshake.
         base.send_half_rtt_data = true;
     } else {
         base.ticketer = Arc::new(Tickets::new(&table.ticket_keys, row)?);
@@ -263,7 +267,7 @@ fn configuration(
     Ok(base)
 }
 
-/// Remembers nothing: sessions are in tickets.
+/// Stores nothing: sessions are in tickets.
 #[derive(Debug)]
 struct NoSessions;
 
@@ -305,15 +309,18 @@ fn versions(row: &FrontendRow) -> Result<Vec<&'static SupportedProtocolVersion>,
     if versions.is_empty() { Err("no version of TLS".into()) } else { Ok(versions) }
 }
 
-/// How certificates of clients are verified. One that does not hold is refused, asked for or demanded.
-fn verifier(demand: &ClientDemand, provider: &Arc<CryptoProvider>) -> Result<Arc<dyn ClientCertVerifier>, String> {
-    let (authorities, is_required) = match demand {
+/// Verifier of client certificates. An invalid one is refused, even if none is required.
+fn verifier(
+    client: &ClientVerification,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, String> {
+    let is_required = match client.demand {
         ClientDemand::None => return Ok(WebPkiClientVerifier::no_client_auth()),
-        ClientDemand::Optional { authorities } => (authorities, false),
-        ClientDemand::Required { authorities } => (authorities, true),
+        ClientDemand::Optional => false,
+        ClientDemand::Required => true,
     };
     let mut roots = RootCertStore::empty();
-    for authority in authorities {
+    for authority in &client.authorities {
         roots.add(CertificateDer::from(authority.clone())).map_err(|error| format!("authority of clients: {error}"))?;
     }
     let names_bytes: usize = roots.subjects().iter().map(|name| name.as_ref().len()).sum();

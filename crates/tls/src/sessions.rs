@@ -1,8 +1,10 @@
-//! Sessions that are remembered here instead of being written into tickets: [`Sessions`], for listeners with early data.
+//! Sessions that are stored here instead of in tickets: [`Sessions`], for listeners with early
+//! data.
 //!
-//! A ticket can be shown twice, and early data with it. What is remembered here is taken out when it is used, so nobody's recording of
-//! a client's first bytes is accepted after those, or instead of them on another event loop: all loops share one store, and it
-//! ends with the worker. *Invariant:* a store belongs to one scope, as a ticket does. Source: RFC 8446 §8.1.
+//! A ticket can be sent twice, and early data with it. A session stored here is removed when it is
+//! used, so a recorded first flight is not accepted again, neither later nor on another event loop:
+//! all loops share one store, and it ends with the worker. *Invariant:* a store belongs to one
+//! scope, as a ticket does. Source: RFC 8446 §8.1.
 
 use rustls::server::StoresServerSessions;
 use std::collections::{HashMap, VecDeque};
@@ -11,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use surface::limits::{TLS_SESSIONS_MAX, TLS_TICKET_SECONDS};
 
-/// The sessions of a listener. Beyond [`TLS_SESSIONS_MAX`] the oldest are forgotten.
+/// The sessions of a listener. Beyond [`TLS_SESSIONS_MAX`] the oldest are dropped.
 pub(crate) struct Sessions {
     scope: Vec<u8>,
     state: Mutex<State>,
@@ -20,7 +22,7 @@ pub(crate) struct Sessions {
 #[derive(Default)]
 struct State {
     by_id: HashMap<Vec<u8>, Remembered>,
-    /// Ids in the order in which they came, those that were used among them.
+    /// Ids in the order of their arrival, including used ones.
     order: VecDeque<Vec<u8>>,
 }
 
@@ -30,25 +32,25 @@ struct Remembered {
 }
 
 impl Remembered {
-    /// Whether it is as young as a ticket may be.
+    /// True if it is within the lifetime of a ticket.
     fn is_good(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.since) <= Duration::from_secs(TLS_TICKET_SECONDS.into())
     }
 }
 
 impl Sessions {
-    /// None yet, for a listener and what it demands of clients.
+    /// An empty store, for a listener and its demands on clients.
     pub(crate) fn new(scope: Vec<u8>) -> Sessions {
         Sessions { scope, state: Mutex::default() }
     }
 
-    /// Whether they are good for this scope.
+    /// True if they belong to this scope.
     pub(crate) fn are_of(&self, scope: &[u8]) -> bool {
         self.scope == scope
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Each change is complete before anything can panic.
+        // Each change is complete before a panic is possible.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

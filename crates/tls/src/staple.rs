@@ -1,31 +1,32 @@
-//! Responses of OCSP that are stapled to a certificate: [`Staple`].
+//! OCSP responses that are stapled to a certificate: [`Staple`].
 //!
-//! Clients that ask for one verify it, and some give up over one that is wrong, so one that has expired or is for another certificate is
-//! worse than none. Its signature is not verified: whoever writes the file is trusted with the key as well. Source: RFC 6960 §4.2.1, in
-//! DER.
+//! Clients that request one verify it, and some abort over a wrong one, so one that has expired or
+//! is for another certificate is worse than none. Its signature is not verified: the writer of the
+//! file is trusted with the key as well. Source: RFC 6960 §4.2.1, in DER.
 
 use std::fmt;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 use x509_parser::time::ASN1Time;
 
-/// What counts of a response of OCSP.
+/// The relevant fields of an OCSP response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Staple {
-    /// When there is a newer one, in seconds since 1970; `None` = the responder always has one.
+    /// Time of the next update, in seconds since 1970; `None` = the responder always has a newer
+    /// one.
     pub next_update: Option<i64>,
 }
 
-/// Why a response is not stapled.
+/// Reason why a response is not stapled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StapleError {
-    /// It is no response of OCSP.
+    /// It is not an OCSP response.
     Malformed,
-    /// The responder had no answer, and says why with this number.
+    /// The responder failed, with this status.
     Unsuccessful(u8),
     /// It is about other certificates.
     Foreign,
-    /// There should be a newer one by now.
+    /// Its next update is due.
     Expired,
 }
 
@@ -66,7 +67,7 @@ impl Staple {
         Staple::read_for(response, certificate.raw_serial())
     }
 
-    /// The same for the certificate with this serial number, in as many bytes as it takes.
+    /// Reads a response for the certificate with this serial number, in as many bytes as it takes.
     ///
     /// # Errors
     /// As [`Staple::read`].
@@ -81,14 +82,14 @@ impl Staple {
         Err(StapleError::Foreign)
     }
 
-    /// Whether it is the newest, at a time in seconds since 1970.
+    /// True if no update is due at a time in seconds since 1970.
     #[must_use]
     pub fn is_good_at(&self, now: i64) -> bool {
         self.next_update.is_none_or(|next_update| now < next_update)
     }
 }
 
-/// The content of `responses` in a response that was successful.
+/// The content of `responses` in a successful response.
 fn single_responses(mut bytes: &[u8]) -> Result<&[u8], StapleError> {
     let malformed = StapleError::Malformed;
     let mut response = take(&mut bytes, tag::SEQUENCE).filter(|_| bytes.is_empty()).ok_or(malformed)?;
@@ -99,7 +100,7 @@ fn single_responses(mut bytes: &[u8]) -> Result<&[u8], StapleError> {
     }
 }
 
-/// The same, from `responseBytes`.
+/// The content of `responses`, from `responseBytes`.
 fn basic(mut bytes: &[u8]) -> Option<&[u8]> {
     let mut explicit = take(&mut bytes, tag::CONTEXT_0)?;
     let mut typed = take(&mut explicit, tag::SEQUENCE)?;
@@ -113,7 +114,7 @@ fn basic(mut bytes: &[u8]) -> Option<&[u8]> {
         // The version.
         take(&mut data, tag::CONTEXT_0)?;
     }
-    // Who says so, by name or by key.
+    // The responder's id, by name or by key.
     let (responder, _) = element(&mut data)?;
     if !matches!(responder, 0xa1 | 0xa2) {
         return None;
@@ -122,7 +123,7 @@ fn basic(mut bytes: &[u8]) -> Option<&[u8]> {
     take(&mut data, tag::SEQUENCE)
 }
 
-/// Takes the next `SingleResponse`: the serial number it is about, and its `nextUpdate`.
+/// Takes the next `SingleResponse`: its serial number, and its `nextUpdate`.
 fn single<'a>(responses: &mut &'a [u8]) -> Option<(&'a [u8], Option<i64>)> {
     let mut single = take(responses, tag::SEQUENCE)?;
     let mut id = take(&mut single, tag::SEQUENCE)?;
@@ -130,7 +131,7 @@ fn single<'a>(responses: &mut &'a [u8]) -> Option<(&'a [u8], Option<i64>)> {
     take(&mut id, tag::BYTES)?;
     take(&mut id, tag::BYTES)?;
     let serial = take(&mut id, tag::INTEGER)?;
-    // What the responder knows of it.
+    // The certificate's status.
     element(&mut single)?;
     take(&mut single, tag::TIME)?;
     if single.first() != Some(&tag::CONTEXT_0) {
@@ -141,20 +142,20 @@ fn single<'a>(responses: &mut &'a [u8]) -> Option<(&'a [u8], Option<i64>)> {
     rest.is_empty().then(|| (serial, Some(time.timestamp())))
 }
 
-/// Whether two numbers are the same; some authorities write zeros before them.
+/// True if two numbers are equal; some authorities prefix zeros.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     let significant = |bytes: &[u8]| bytes.iter().position(|byte| *byte != 0).unwrap_or(bytes.len());
     one[significant(one)..] == other[significant(other)..]
 }
 
-/// Takes the next element if it has this tag; what it contains.
+/// Takes the next element if it has this tag; returns its content.
 fn take<'a>(bytes: &mut &'a [u8], tag: u8) -> Option<&'a [u8]> {
     let (found, content) = element(bytes)?;
     (found == tag).then_some(content)
 }
 
-/// Takes the next element: its tag, and what it contains. Tags of several bytes, and lengths that are not told or not in the shortest way,
-/// are none.
+/// Takes the next element: its tag, and its content. Tags of several bytes, and indefinite or
+/// non-minimal lengths, are rejected.
 fn element<'a>(bytes: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
     let (&tag, rest) = bytes.split_first()?;
     let (&first, mut rest) = rest.split_first()?;
@@ -190,7 +191,7 @@ pub(crate) mod tests {
         [head, content.to_vec()].concat()
     }
 
-    /// A response about a certificate with this serial number, until then.
+    /// A response about a certificate with this serial number, with this `nextUpdate`.
     pub(crate) fn response(serial: &[u8], next_update: Option<&str>) -> Vec<u8> {
         let sha1 = der(tag::SEQUENCE, &der(tag::OBJECT, &[0x2b, 0x0e, 3, 2, 0x1a]));
         let id = [sha1, der(tag::BYTES, &[1; 20]), der(tag::BYTES, &[2; 20]), der(tag::INTEGER, serial)].concat();
@@ -224,7 +225,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_called_so() {
+    fn invalid_ocsp_responses_are_refused_with_a_reason() {
         let ours = certificate(&[7]);
         let refused = |bytes: &[u8]| Staple::read(bytes, &ours).unwrap_err();
         assert_eq!(refused(&der(tag::SEQUENCE, &der(tag::ENUMERATED, &[6]))), StapleError::Unsuccessful(6));

@@ -1,4 +1,4 @@
-//! The cipher suites there are, under each of their names: [`SUITES`].
+//! The supported cipher suites, under each of their names: [`SUITES`].
 
 use rustls::SupportedCipherSuite;
 use rustls::crypto::aws_lc_rs::cipher_suite as known;
@@ -7,16 +7,16 @@ use rustls::{CipherSuite, ProtocolVersion};
 /// A cipher suite.
 #[derive(Clone, Copy, Debug)]
 pub struct SuiteRow {
-    /// What OpenSSL calls it; in TLS 1.3 the same as IANA.
+    /// OpenSSL's name; in TLS 1.3 the same as IANA's.
     pub openssl: &'static str,
-    /// What IANA calls it.
+    /// IANA's name.
     pub iana: &'static str,
-    /// What rustls does with it.
+    /// The suite in rustls.
     pub suite: SupportedCipherSuite,
 }
 
 impl SuiteRow {
-    /// Whether it belongs to TLS 1.3; else to TLS 1.2.
+    /// True if it belongs to TLS 1.3; else to TLS 1.2.
     #[must_use]
     pub fn is_tls13(&self) -> bool {
         self.suite.tls13().is_some()
@@ -55,13 +55,13 @@ pub fn named(name: &str) -> Option<&'static SuiteRow> {
     })
 }
 
-/// What OpenSSL calls a suite; empty for one that we have not.
+/// OpenSSL's name of a suite; empty for an unsupported one.
 #[must_use]
 pub fn openssl_name(suite: CipherSuite) -> &'static str {
     SUITES.iter().find(|row| row.suite.suite() == suite).map_or("", |row| row.openssl)
 }
 
-/// What OpenSSL calls a version; empty for one that we have not.
+/// OpenSSL's name of a version; empty for an unsupported one.
 #[must_use]
 pub fn version_name(version: ProtocolVersion) -> &'static str {
     match version {

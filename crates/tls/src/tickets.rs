@@ -1,8 +1,12 @@
-//! Session tickets: [`Tickets`] encrypts what a client brings back to resume a session.
+//! Session tickets: [`Tickets`] encrypts the state that a client sends back to resume a session.
 //!
-//! The keys are the manager's, so that tickets outlive the worker and are good on every event loop. A ticket is the name of its key,
-//! then nonce and ciphertext of AES-256-GCM-SIV, which forgives a nonce used twice. Its associated data is its scope (the listener,
-//! and what is demanded of clients there): a ticket is good for nothing else. Source: RFC 5077 §4, RFC 8446 §4.6.1.
+//! The keys are the manager's, so that tickets outlive the worker and are valid on every event
+//! loop. A ticket is the name of its key, then nonce and ciphertext of AES-256-GCM-SIV, which
+//! tolerates a repeated nonce. Its associated data is its scope (the listener, and its demands on
+//! clients): a ticket is valid for nothing else. Source: RFC 5077 §4, RFC 8446 §4.6.1.
+//!
+//! *Invariant:* a ticket is valid only for its listener and that listener's requirements for
+//! clients.
 
 use crate::table::{ClientDemand, FrontendRow, TicketKey};
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, Nonce, RandomizedNonceKey};
@@ -13,7 +17,7 @@ use surface::limits::TLS_TICKET_SECONDS;
 /// Bytes of a nonce.
 const NONCE_BYTES: usize = 12;
 
-/// Makes tickets with the first key of the table, and takes those made with any of them.
+/// Makes tickets with the first key of the table, and accepts those made with any of them.
 #[derive(Debug)]
 pub struct Tickets {
     keys: Vec<Key>,
@@ -35,7 +39,7 @@ impl Tickets {
     /// Tickets of a listener.
     ///
     /// # Errors
-    /// When a key has not 32 bytes.
+    /// A key does not have 32 bytes.
     pub fn new(keys: &[TicketKey], frontend: &FrontendRow) -> Result<Tickets, String> {
         let usable = |row: &TicketKey| {
             let key = RandomizedNonceKey::new(&AES_256_GCM_SIV, row.key.bytes());
@@ -46,15 +50,16 @@ impl Tickets {
     }
 }
 
-/// What a ticket, or a session that is remembered, is bound to. A resumed session shows no certificate again, so one from when none was demanded must not do.
+/// Scope that a ticket or a stored session is bound to. A resumed session presents no certificate
+/// again, so one from a time when none was required must not be accepted.
 pub(crate) fn scope(frontend: &FrontendRow) -> Vec<u8> {
-    let (kind, authorities): (u8, &[Vec<u8>]) = match &frontend.client {
-        ClientDemand::None => (0, &[]),
-        ClientDemand::Optional { authorities } => (1, authorities),
-        ClientDemand::Required { authorities } => (2, authorities),
+    let kind = match frontend.client.demand {
+        ClientDemand::None => 0,
+        ClientDemand::Optional => 1,
+        ClientDemand::Required => 2,
     };
     let mut scope = vec![kind];
-    for authority in authorities {
+    for authority in &frontend.client.authorities {
         scope.extend_from_slice(digest(&SHA256, authority).as_ref());
     }
     scope.extend_from_slice(frontend.listener.as_bytes());
@@ -93,6 +98,7 @@ impl ProducesTickets for Tickets {
 mod tests {
     use super::*;
     use crate::secret::Secret;
+    use crate::table::ClientVerification;
 
     fn key(number: u8) -> TicketKey {
         TicketKey { name: [number; 16], key: Secret::new(vec![number; 32]) }
@@ -117,8 +123,8 @@ mod tests {
     fn a_ticket_is_good_only_where_it_was_made() {
         let ticket = Tickets::new(&[key(1)], &frontend("a")).unwrap().encrypt(b"session").unwrap();
         assert_eq!(Tickets::new(&[key(1)], &frontend("b")).unwrap().decrypt(&ticket), None);
-        let demand = ClientDemand::Required { authorities: vec![vec![1]] };
-        let stricter = FrontendRow { client: demand, ..frontend("a") };
+        let client = ClientVerification { demand: ClientDemand::Required, authorities: vec![vec![1]] };
+        let stricter = FrontendRow { client, ..frontend("a") };
         assert_eq!(Tickets::new(&[key(1)], &stricter).unwrap().decrypt(&ticket), None);
     }
 

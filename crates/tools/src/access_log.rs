@@ -1,17 +1,18 @@
-//! Lines of access logs as NCSA's server wrote them: common, combined, and with the virtual host in front.
+//! Lines of access logs in the formats of the NCSA server: common, combined, and with the virtual
+//! host in front.
 //!
 //! ```text
 //! [host] client ident user [time] "GET /url HTTP/1.1" 200 1234 …
 //! ```
 //!
-//! What is behind the size is not looked at.
+//! Text after the size is ignored.
 
 use std::io::{self, BufRead};
 
 /// Longer lines are bad.
 const LINE_BYTES_MAX: usize = 1 << 16;
 
-/// What a line looks like.
+/// Format of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Format {
     /// Client first.
@@ -34,15 +35,15 @@ impl Format {
 /// A GET that was answered with 200.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Got<'a> {
-    /// The virtual host; empty where the format has none.
+    /// The virtual host; empty if the format has none.
     pub host: &'a [u8],
-    /// As it was asked for.
+    /// The URL as requested.
     pub url: &'a [u8],
     /// Bytes of the body.
     pub bytes: u64,
 }
 
-/// What a line says.
+/// Content of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Line<'a> {
     /// A GET that was answered with 200.
@@ -88,7 +89,7 @@ fn read(line: &[u8], format: Format) -> Option<Line<'_>> {
     if client.is_empty() {
         return None;
     }
-    // Users may have blanks, times and quotes in their names; the time is the first thing in brackets.
+    // User names may contain blanks, times and quotes; the time is the first field in brackets.
     let (_, rest) = split(rest, b'[')?;
     let (_, rest) = split(rest, b']')?;
     let rest = rest.strip_prefix(b" \"")?;
@@ -117,7 +118,7 @@ fn split(text: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
     Some((&text[..place], &text[place + 1..]))
 }
 
-/// Where quoted text ends; a quote behind a backslash belongs to it.
+/// End of quoted text; a quote after a backslash belongs to the text.
 fn closing_quote(text: &[u8]) -> Option<usize> {
     let mut is_escaped = false;
     text.iter().position(|byte| {

@@ -1,8 +1,8 @@
-//! `copal bench`: load on a server, and what to think of it.
+//! `copal bench`: load on a server, and its evaluation.
 //!
-//! The load itself is the crate `load`. Here are its command line ([`command`]), the URLs that come from files
-//! ([`urls`]), the line that shows how far it is, and the account of it ([`report`]). INT and TERM end the load; what there is
-//! so far is printed.
+//! The load itself is the crate `load`. This module has its command line ([`command`]), the URLs
+//! that come from files ([`urls`]), the progress line, and the report ([`report`]). INT and TERM
+//! end the load; the results so far are printed.
 
 mod command;
 mod report;
@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 use surface::legible;
 use surface::program::program;
 
-/// Exit status when nothing was answered.
+/// Exit status if no request was answered.
 const NOTHING: i32 = 1;
 /// Exit status for a wrong command line, a file that cannot be read, or no way to the server.
 const USAGE_ERROR: i32 = 2;
-/// How often the line of progress changes.
+/// Interval of the progress line.
 const PROGRESS: Duration = Duration::from_millis(200);
 /// Cells of the bar.
 const BAR: usize = 30;
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
     let options = match command::parse(args, streams) {
         Ok(Some(options)) => options,
         Ok(None) => {
-            let _ = streams.output.write_all(program("bench").usage().as_bytes());
+            let _ = streams.output.write_all(program("bench").usage(streams.called).as_bytes());
             return 0;
         }
         Err(text) => {
@@ -64,12 +64,12 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
     } else {
         report::text(&options.plan, &outcome)
     };
-    // What servers say of themselves is among it.
+    // The text includes headers from servers.
     let _ = streams.output.write_all(legible::lines(text.as_bytes()).as_bytes());
-    if outcome.tally.answers == 0 { NOTHING } else { 0 }
+    if outcome.results.answers == 0 { NOTHING } else { 0 }
 }
 
-/// The line on the terminal.
+/// The progress line on the terminal.
 struct Progress {
     last: Instant,
     since: Instant,

@@ -1,11 +1,11 @@
-//! Times as text: in the zone of this machine, which is all that chrono is asked for, or in UTC.
+//! Times as text: in the local time zone, the only use of chrono here, or in UTC.
 
 use chrono::{DateTime, Local, NaiveDate, Offset, Utc};
 use semantics::calendar::{Zone, strftime};
 
-/// The local time of `seconds` since 1970 in the format of strftime(3); `None` when it is beyond the calendar. Known
-/// difference: `%Z` is the offset from UTC, since the name of the time zone is not to be had here; it is `UTC` where the offset
-/// is none.
+/// The local time of `seconds` since 1970 in the format of strftime(3); `None` if it is beyond the
+/// calendar. Known difference: `%Z` is the offset from UTC, since the name of the time zone is not
+/// available here; it is `UTC` if the offset is zero.
 pub(crate) fn local(seconds: f64, format: &str) -> Option<String> {
     let offset_seconds = moment(seconds)?.with_timezone(&Local).offset().fix().local_minus_utc();
     let offset = text(seconds, Zone { offset_seconds, name: "" }, "%z");
@@ -13,13 +13,13 @@ pub(crate) fn local(seconds: f64, format: &str) -> Option<String> {
     Some(text(seconds, Zone { offset_seconds, name }, format))
 }
 
-/// The same in UTC.
+/// The time in UTC, in the same format.
 pub(crate) fn utc(seconds: f64, format: &str) -> Option<String> {
     moment(seconds).map(|_| text(seconds, Zone::UTC, format))
 }
 
-/// A moment at which all numbers of the local time but the year begin with a zero: 2021-02-03 04:05:06, in seconds since 1970.
-/// `None` where the clocks were changed then.
+/// A moment at which all numbers of the local time but the year begin with a zero: 2021-02-03
+/// 04:05:06, in seconds since 1970. `None` if the clocks were changed then.
 pub(crate) fn with_zeros() -> Option<f64> {
     let time = NaiveDate::from_ymd_opt(2021, 2, 3)?.and_hms_opt(4, 5, 6)?;
     Some(time.and_local_timezone(Local).earliest()?.timestamp() as f64)

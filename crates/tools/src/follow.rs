@@ -1,4 +1,5 @@
-//! What the log tools have in common: finding and following the log, grouping, queries, limits, signals, daemon mode.
+//! Common part of the log tools: finding and following the log, grouping, queries, limits, signals,
+//! daemon mode.
 
 mod pid_file;
 mod rate;
@@ -10,6 +11,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use shm::layout::Layout;
 use shm::read::Next;
 use shm::read::group::{Grouper, Grouping};
 use shm::read::query::Query;
@@ -17,17 +19,19 @@ use shm::read::select::{Selection, Sides};
 use shm::read::transaction::Transaction;
 use shm::read::vsm::{Vsm, work_directory};
 
+use surface::program::Called;
+
 use crate::Streams;
-use crate::attach_timeout::AttachTimeout;
+use crate::attach_timeout::{AttachTimeout, not_running};
 use crate::options::Given;
 use crate::signals::Signals;
 use pid_file::PidFile;
 use rate::Rate;
 use source::{Look, Source};
 
-/// How long an idle tool sleeps before it checks again.
+/// Pause of an idle tool between checks.
 pub(crate) const IDLE: Duration = Duration::from_millis(10);
-/// How often the index is checked while nothing arrives.
+/// Interval at which the index is checked while nothing arrives.
 const INDEX_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The state of the log when a tool is called between reads.
@@ -51,7 +55,12 @@ pub(crate) trait Sink {
         Ok(())
     }
 
-    /// Called after every check of the log; waits a little unless there is more to read. False ends the tool.
+    /// Records are written in this layout from now on; called before the first group, and only if
+    /// the output is a log file.
+    fn set_layout(&mut self, _layout: Layout) {}
+
+    /// Called after every check of the log; waits briefly unless there is more to read. False ends
+    /// the tool.
     fn turn(&mut self, state: LogState) -> io::Result<bool> {
         if state == LogState::Waiting {
             std::thread::sleep(IDLE);
@@ -59,15 +68,15 @@ pub(crate) trait Sink {
         Ok(state != LogState::Ended)
     }
 
-    /// Something happened to the log that the user should know about.
+    /// Reports an event of the log to the user.
     fn notice(&mut self, text: &str, error: &mut dyn Write) {
         let _ = writeln!(error, "{text}");
     }
 
-    /// Reading has ended; called once, whatever has happened since [`Sink::begin`].
+    /// Reading has ended; called once, regardless of the events since [`Sink::begin`].
     fn end(&mut self) {}
 
-    /// True for a tool that displays itself before there is a server, if it may wait for ever.
+    /// True for a tool that displays its screen before there is a server, if it may wait forever.
     fn starts_without_server(&self) -> bool {
         false
     }
@@ -95,10 +104,13 @@ pub(crate) struct Follow {
     append: bool,
     unbuffered: bool,
     caseless: bool,
+    /// The output is a log file, whose head is still to be written.
+    lacks_head: bool,
 }
 
 impl Follow {
-    /// Reads the common options; `allowed` are the grouping modes that the tool supports. The error is a message.
+    /// Reads the common options; `allowed` are the grouping modes that the tool supports. The error
+    /// is a message.
     pub fn from_options(given: &Given, allowed: &[Grouping]) -> Result<Follow, String> {
         let path = |letter| given.last(letter).map(OsStr::to_owned);
         let mut follow = Follow {
@@ -120,6 +132,7 @@ impl Follow {
             append: given.has('a'),
             unbuffered: given.has('u'),
             caseless: given.has('C'),
+            lacks_head: false,
         };
         let mut queries: Vec<String> = Vec::new();
         for (letter, argument) in &given.options {
@@ -181,16 +194,17 @@ impl Follow {
         Ok(follow)
     }
 
-    /// Reports groups until the log ends, a limit is reached or a signal arrives. Returns the exit status.
-    pub fn run(&mut self, sink: &mut dyn Sink, file_head: &'static [u8], streams: &mut Streams) -> i32 {
-        match self.try_run(sink, file_head, streams) {
+    /// Reports groups until the log ends, a limit is reached or a signal arrives; `is_log_file` if
+    /// the output is a log file. Returns the exit status.
+    pub fn run(&mut self, sink: &mut dyn Sink, is_log_file: bool, streams: &mut Streams) -> i32 {
+        match self.try_run(sink, is_log_file, streams) {
             Ok(()) => 0,
             Err(Ended::Failed(status, message)) => {
                 let _ = writeln!(streams.error, "{message}");
                 status
             }
             Err(Ended::OutputGone(error)) => {
-                // Whoever reads the output may end first, which is no news; a full disk is.
+                // The reader of the output may close early, which is not an error; a full disk is.
                 if error.kind() != io::ErrorKind::BrokenPipe {
                     let file =
                         self.write_to.as_ref().map(|path| format!(" {}", path.to_string_lossy())).unwrap_or_default();
@@ -201,15 +215,15 @@ impl Follow {
         }
     }
 
-    fn try_run(&mut self, sink: &mut dyn Sink, file_head: &'static [u8], streams: &mut Streams) -> Result<(), Ended> {
-        // A daemon changes its directory, and must still find the file at its end.
+    fn try_run(&mut self, sink: &mut dyn Sink, is_log_file: bool, streams: &mut Streams) -> Result<(), Ended> {
+        // A daemon changes its directory, and must still find the file when it ends.
         self.pid_file = self.pid_file.take().map(|path| std::path::absolute(&path).map_or(path, Into::into));
         let mut file = match &self.write_to {
             None => None,
             Some(path) => {
-                let opened = crate::output::OutputFile::open(path.as_ref(), self.append, file_head);
+                let opened = crate::output::OutputFile::open(path.as_ref(), self.append);
                 // Compat: varnishncsa, whose files have no head, has its own word and status here.
-                let (status, word) = if file_head.is_empty() { (1, "Can't") } else { (2, "Cannot") };
+                let (status, word) = if is_log_file { (2, "Cannot") } else { (1, "Can't") };
                 let refused = |error| Ended::Failed(status, format!("{word} open output file ({})", reason(&error)));
                 Some(opened.map_err(refused)?)
             }
@@ -223,7 +237,10 @@ impl Follow {
                 } else {
                     self.attach_timeout.attach(self.name.as_deref())
                 };
-                let vsm = vsm.ok_or_else(|| failed("VSM: Could not get hold of varnishd, is it running?".into()))?;
+                let vsm = vsm.ok_or_else(|| {
+                    let why = not_running(self.name.as_deref(), streams.called);
+                    failed(if streams.called == Called::Stock { format!("VSM: {why}") } else { why })
+                })?;
                 Source::server(vsm, self.from_head)
             }
         };
@@ -238,8 +255,9 @@ impl Follow {
             file.write().map_err(failed)?;
         }
         let signals = if streams.program { Signals::listen() } else { Signals::deaf() };
-        if self.writes && file.is_none() {
-            streams.output.write_all(file_head).map_err(Ended::OutputGone)?;
+        self.lacks_head = is_log_file;
+        if source.layout().is_some() {
+            self.begin_file(&source, sink, &mut file, &mut *streams.output).map_err(Ended::OutputGone)?;
         }
         let ended = {
             let Streams { output, error, .. } = streams;
@@ -250,11 +268,33 @@ impl Follow {
         };
         drop(pid_file);
         sink.end();
+        self.begin_file(&source, sink, &mut file, &mut *streams.output).map_err(Ended::OutputGone)?;
         let flushed = match &mut file {
             Some(file) => file.flush(),
             None => streams.output.flush(),
         };
         ended.and(flushed.map_err(Ended::OutputGone))
+    }
+
+    /// Writes the head of a log file, once. Records have the layout of those that the file has
+    /// already, or of those that are read.
+    fn begin_file(
+        &mut self,
+        source: &Source,
+        sink: &mut dyn Sink,
+        file: &mut Option<crate::output::OutputFile>,
+        output: &mut dyn Write,
+    ) -> io::Result<()> {
+        if !std::mem::take(&mut self.lacks_head) {
+            return Ok(());
+        }
+        let present = file.as_ref().and_then(crate::output::OutputFile::layout);
+        let layout = present.or(source.layout()).unwrap_or_default();
+        sink.set_layout(layout);
+        match file {
+            Some(file) => file.begin(layout.file_head()),
+            None => output.write_all(layout.file_head()),
+        }
     }
 
     fn follow(
@@ -293,6 +333,7 @@ impl Follow {
                 grouper.flush();
             }
             while let Some(group) = grouper.next_ready() {
+                self.begin_file(source, sink, file, output).map_err(Ended::OutputGone)?;
                 if self.query.as_ref().is_some_and(|query| !query.matches(&group)) {
                     continue;
                 }
@@ -357,11 +398,11 @@ impl Follow {
     }
 }
 
-/// Why a tool ended early.
+/// Reason why a tool ended early.
 enum Ended {
-    /// With an exit status and a message.
+    /// An error with an exit status and a message.
     Failed(i32, String),
-    /// The reader of our output has gone, or the disk is full.
+    /// The reader of the output has gone, or the disk is full.
     OutputGone(io::Error),
 }
 
@@ -372,7 +413,8 @@ fn failed(message: String) -> Ended {
 const GROUPINGS: [(&str, Grouping); 4] =
     [("raw", Grouping::Raw), ("vxid", Grouping::Vxid), ("request", Grouping::Request), ("session", Grouping::Session)];
 
-/// `-i`, `-I`, `-x` and `-X` in order; a `-C` applies to what follows it. The error is a message.
+/// `-i`, `-I`, `-x` and `-X` in order; a `-C` applies to the options after it. The error is a
+/// message.
 pub(crate) fn selection(given: &Given) -> Result<Selection, String> {
     let mut selection = Selection::default();
     let mut caseless = false;

@@ -1,7 +1,8 @@
-//! `varnishhist`: how long the last requests took, or how large they were, as a histogram.
+//! `varnishhist`: durations or sizes of the last requests, as a histogram.
 //!
-//! What is drawn: `histogram/profile.rs`; counting: `histogram/buckets.rs`; the picture: `histogram/draw.rs`; the
-//! screen: `live.rs`; finding and following the log: `follow.rs`. Without a terminal, `-d` and `-r` print the picture once.
+//! Selection of the values: `histogram/profile.rs`; counting: `histogram/buckets.rs`; the picture:
+//! `histogram/draw.rs`; the screen: `live.rs`; finding and following the log: `follow.rs`. Without
+//! a terminal, `-d` and `-r` print the picture once.
 
 mod buckets;
 mod draw;
@@ -19,18 +20,20 @@ use shm::read::select::Sides;
 use shm::read::transaction::{Reason, Transaction};
 use surface::tag::Tag;
 
+use surface::program::{Called, program};
+
 use crate::Streams;
 use crate::follow::{Follow, Sink};
 use crate::live::{Live, LogFacts, Response, View};
 use crate::options::{self, Given};
-use crate::screen::{Canvas, Help, Key, KeyRow, help_lines, key_row};
+use crate::screen::{Canvas, Help, Key, KeyRow, Possible, help_lines, key_row};
 use crate::transactions::print::is_unsafe;
 use buckets::Buckets;
 use profile::{PROFILES, Profile, Side};
 
 /// Seconds between two drawings: shortest and longest.
 const INTERVAL_SECONDS: (f64, f64) = (0.001, 1_000_000.0);
-/// Options that are this tool's alone, whatever they mean to the others.
+/// Options of this tool alone, whatever their meaning in other tools.
 const OWN_OPTIONS: &[char] = &['B', 'm', 'M', 'p', 'P'];
 /// Columns and lines of a printed picture.
 const PRINTED_SIZE: (u16, u16) = (80, 24);
@@ -77,11 +80,16 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
         }
     };
     let is_terminal = streams.program && crate::screen::is_possible();
-    let printed = !is_terminal && (given.has('d') || given.has('r'));
+    let is_dumb = streams.program && crate::screen::possible() == Possible::Dumb;
+    if is_dumb {
+        let name = program("hist").name(streams.called);
+        let _ = writeln!(streams.error, "{name}: no screen on a dumb terminal (TERM): the log as it is, as with -d");
+    }
+    let printed = !is_terminal && (is_dumb || given.has('d') || given.has('r'));
     if printed && !given.has('d') {
         given.options.push(('d', OsString::new()));
     }
-    let (mut follow, histogram) = match prepare(&given, is_terminal || printed) {
+    let (mut follow, histogram) = match prepare(&given, is_terminal || printed, streams.called) {
         Ok(prepared) => prepared,
         Err(message) => {
             let _ = writeln!(streams.error, "{message}");
@@ -89,10 +97,10 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
         }
     };
     if !printed {
-        return follow.run(&mut Live::new(histogram), b"", streams);
+        return follow.run(&mut Live::new(histogram), false, streams);
     }
     let mut printed = Printed { histogram, log: LogFacts::default() };
-    let status = follow.run(&mut printed, b"", streams);
+    let status = follow.run(&mut printed, false, streams);
     if status == 0 { i32::from(printed.print(&mut *streams.output).is_err()) } else { status }
 }
 
@@ -101,16 +109,16 @@ fn profile_help() -> String {
     format!("\nProfiles:\n{}", rows.collect::<String>())
 }
 
-fn prepare(given: &Given, can_show: bool) -> Result<(Follow, Histogram), String> {
+fn prepare(given: &Given, can_show: bool, called: Called) -> Result<(Follow, Histogram), String> {
     let mut profile = Profile::default();
     let mut interval = 1.0;
-    let mut bend = None;
+    let mut simulated_time = None;
     for (letter, argument) in &given.options {
         let text = argument.to_string_lossy();
         match letter {
             'P' => profile = Profile::parse(&text)?,
             'p' => interval = seconds(&text).ok_or(format!("-p: invalid '{text}'"))?,
-            'B' => bend = Some(factor(&text)?),
+            'B' => simulated_time = Some(factor(&text)?),
             _ => {}
         }
     }
@@ -128,7 +136,8 @@ fn prepare(given: &Given, can_show: bool) -> Result<(Follow, Histogram), String>
             }
         })?;
     if !can_show {
-        return Err("varnishhist: the output is no terminal; -d draws the log as it is".to_owned());
+        let name = program("hist").name(called);
+        return Err(format!("{name}: the output is no terminal; -d draws the log as it is"));
     }
     let side = profile.side;
     follow.sides =
@@ -137,9 +146,10 @@ fn prepare(given: &Given, can_show: bool) -> Result<(Follow, Histogram), String>
         buckets: Buckets::new(profile.low, profile.high),
         profile,
         interval_seconds: interval,
-        bend: bend.map(Bend::new),
+        simulated_time: simulated_time.map(SimulatedTime::new),
         log_seconds: 0.0,
         help: Help::default(),
+        has_legend: called == Called::Copal,
     };
     Ok((follow, histogram))
 }
@@ -167,25 +177,28 @@ struct Histogram {
     profile: Profile,
     buckets: Buckets,
     interval_seconds: f64,
-    bend: Option<Bend>,
+    simulated_time: Option<SimulatedTime>,
     /// The latest time in the log.
     log_seconds: f64,
     help: Help,
+    /// True if signs and units are explained; `varnishhist` does not.
+    has_legend: bool,
 }
 
-/// Simulated time: since `started`, when the log's time was `log_start`, it runs faster than real time by `factor`.
-struct Bend {
+/// Simulated time: since `started`, when the log's time was `log_start`, it runs faster than real
+/// time by `factor`.
+struct SimulatedTime {
     factor: f64,
     started: Instant,
     log_start: Option<f64>,
 }
 
-impl Bend {
-    fn new(factor: f64) -> Bend {
-        Bend { factor, started: Instant::now(), log_start: None }
+impl SimulatedTime {
+    fn new(factor: f64) -> SimulatedTime {
+        SimulatedTime { factor, started: Instant::now(), log_start: None }
     }
 
-    /// How long to wait until the log's time is `log_seconds`.
+    /// Time until the log's time is `log_seconds`.
     fn delay(&mut self, log_seconds: f64) -> Option<Duration> {
         let log_start = *self.log_start.get_or_insert(log_seconds);
         let due = (log_seconds - log_start) / self.factor;
@@ -194,7 +207,8 @@ impl Bend {
 }
 
 impl Histogram {
-    /// Counts one transaction; those of ESI, and those that are restarted or retried, are not counted.
+    /// Counts one transaction; those of ESI, and those that are restarted or retried, are not
+    /// counted.
     fn take_transaction(&mut self, transaction: &Transaction) {
         if transaction.reason == Reason::Esi {
             return;
@@ -222,16 +236,27 @@ impl Histogram {
     }
 
     fn draw(&self, log: &LogFacts, canvas: &mut Canvas) {
-        let bent = self.bend.as_ref().map(|bend| (semantics::date::text(self.log_seconds), bend.factor));
-        let head = draw::Head { interval_seconds: self.interval_seconds, bent, profile: &self.profile.name };
+        let bent = self
+            .simulated_time
+            .as_ref()
+            .map(|simulated_time| (semantics::date::text(self.log_seconds), simulated_time.factor));
+        let head = draw::Head {
+            interval_seconds: self.interval_seconds,
+            bent,
+            profile: &self.profile.name,
+            legend: self.has_legend.then_some(draw::Legend { text: self.profile.text, unit: self.profile.unit }),
+        };
         draw::histogram(&self.buckets, &head, log, canvas);
     }
 
     fn bend_by(&mut self, factor: f64) {
         // The first key press starts the simulation at normal speed.
-        let factor = self.bend.as_ref().map_or(1.0, |bend| (bend.factor * factor).clamp(1e-9, 1e9));
+        let factor = self
+            .simulated_time
+            .as_ref()
+            .map_or(1.0, |simulated_time| (simulated_time.factor * factor).clamp(1e-9, 1e9));
         let log_start = (self.log_seconds > 0.0).then_some(self.log_seconds);
-        self.bend = Some(Bend { log_start, ..Bend::new(factor) });
+        self.simulated_time = Some(SimulatedTime { log_start, ..SimulatedTime::new(factor) });
     }
 }
 
@@ -241,7 +266,7 @@ impl View for Histogram {
             self.take_transaction(transaction);
         }
         let log_seconds = self.log_seconds;
-        self.bend.as_mut().filter(|_| log_seconds > 0.0)?.delay(log_seconds)
+        self.simulated_time.as_mut().filter(|_| log_seconds > 0.0)?.delay(log_seconds)
     }
 
     fn draw(&mut self, log: &LogFacts, canvas: &mut Canvas) {

@@ -1,10 +1,12 @@
 //! `varnishncsa`: one line per client or backend request.
 //!
-//! The format's text → `line/format.rs`; facts from a transaction's records → `line/facts.rs`; the line →
-//! `line/print.rs`, or `line/object.rs` for `--json` without a format.
+//! The format's text → `line/format.rs`; facts from a transaction's records → `line/facts.rs`; the
+//! line → `line/print.rs`, or `line/object.rs` for `--json` without a format; lines for other
+//! programs → `line/maker.rs`.
 
 mod facts;
 mod format;
+pub(crate) mod maker;
 mod object;
 mod print;
 mod safety;
@@ -27,7 +29,7 @@ use print::Escapes;
 
 const DEFAULT_FORMAT: &str = "%h %l %u %t \"%r\" %s %b \"%{Referer}i\" \"%{User-agent}i\"";
 
-/// The letter that stands for `--json`.
+/// The letter that represents `--json`.
 const JSON: char = 'J';
 
 /// Runs the tool; returns the exit status.
@@ -53,16 +55,22 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
         whole_groups: follow.grouping == Grouping::Request,
         text: Vec::new(),
     };
-    follow.run(&mut report, b"", streams)
+    follow.run(&mut report, false, streams)
 }
 
-/// Checks a command line as [`run`] does, and runs nothing.
+/// Checks a command line like [`run`], without running anything.
 ///
 /// # Errors
-/// What it would say.
+/// The error message.
 pub(crate) fn check(args: &[OsString]) -> Result<(), String> {
     let (mut output, mut error) = (Vec::new(), Vec::new());
-    let mut streams = Streams { input: &mut io::empty(), output: &mut output, error: &mut error, program: false };
+    let mut streams = Streams {
+        input: &mut io::empty(),
+        output: &mut output,
+        error: &mut error,
+        program: false,
+        called: surface::program::Called::Stock,
+    };
     let parsed = options::parse("ncsa", args, &mut streams);
     match parsed {
         Ok(given) => prepare(&given).map(drop),
@@ -71,7 +79,7 @@ pub(crate) fn check(args: &[OsString]) -> Result<(), String> {
     }
 }
 
-/// What a command line asks for.
+/// The settings of a command line.
 struct Prepared {
     follow: Follow,
     format: Format,

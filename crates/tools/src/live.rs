@@ -1,7 +1,8 @@
-//! A full-screen log tool: reads while there is something to read, and checks clock and keyboard in between.
+//! A full-screen log tool: reads while there is something to read, and checks clock and keyboard in
+//! between.
 //!
-//! What it shows is a [`View`]; following the log is the task of `follow.rs`, the terminal that of `screen.rs`. When the
-//! log has ended, the last screen stays until the user quits.
+//! It displays a [`View`]; following the log is the task of `follow.rs`, the terminal that of
+//! `screen.rs`. When the log has ended, the last screen stays until the user quits.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use shm::read::transaction::Transaction;
 
 use crate::follow::{IDLE, LogState, Sink};
-use crate::screen::{Canvas, Happening, Key, Screen};
+use crate::screen::{Canvas, Key, Screen, ScreenEvent};
 use crate::signals::Signals;
 
 /// While there is more to read, this many groups are read between checks of clock and keyboard.
@@ -42,7 +43,7 @@ pub(crate) struct LogFacts {
     pub ended: bool,
 }
 
-/// What a full-screen log tool shows.
+/// Content of a full-screen log tool.
 pub(crate) trait View {
     /// Takes in a group. Nothing more is read for the returned time: a view may simulate time.
     fn take(&mut self, group: &[Transaction]) -> Option<Duration>;
@@ -50,9 +51,9 @@ pub(crate) trait View {
     fn draw(&mut self, log: &LogFacts, canvas: &mut Canvas);
     /// Handles a key press, in a window of `lines` lines.
     fn press(&mut self, key: Key, lines: usize) -> Response;
-    /// How often it is drawn.
+    /// Interval between drawings.
     fn interval(&self) -> Duration;
-    /// Called when time has passed since the last drawing by the clock, while the log went on.
+    /// Called when time has passed since the last drawing by the clock, while the log continued.
     fn pass(&mut self, _time: Duration) {}
 }
 
@@ -77,12 +78,12 @@ impl<V: View> Live<V> {
         screen.draw(|canvas| self.view.draw(&self.log, canvas))
     }
 
-    /// Waits for keys for at most `limit`, and draws when it is time to.
+    /// Waits for keys for at most `limit`, and draws when due.
     fn attend(&mut self, limit: Duration) -> io::Result<()> {
         let limit = limit.min(self.view.interval().saturating_sub(self.drawn_at.elapsed()));
         let Some(screen) = &mut self.screen else { return Ok(()) };
         match screen.wait(limit) {
-            Happening::Key(key) => {
+            ScreenEvent::Key(key) => {
                 match self.view.press(key, screen.height()) {
                     Response::Changed => {}
                     Response::Unknown => return screen.ring(),
@@ -92,9 +93,9 @@ impl<V: View> Live<V> {
                 }
                 self.draw()?;
             }
-            Happening::Resized => self.draw()?,
-            Happening::Stop => self.has_quit = true,
-            Happening::Nothing => {}
+            ScreenEvent::Resized => self.draw()?,
+            ScreenEvent::Stop => self.has_quit = true,
+            ScreenEvent::Nothing => {}
         }
         let passed = self.drawn_at.elapsed();
         if passed >= self.view.interval() {

@@ -1,10 +1,10 @@
-//! The stream of messages: whatever a message quotes, the terminal does not interpret it.
+//! The stream of messages: quoted text is escaped, so that the terminal does not interpret it.
 
 use std::io::{self, Write};
 
 use surface::legible;
 
-/// Escapes what passes, piece by piece: each piece is a separate text, as `write!` produces them.
+/// Escapes its text piece by piece: each piece is a separate text, as `write!` produces them.
 pub(crate) struct Messages<'a>(pub &'a mut dyn Write);
 
 impl Write for Messages<'_> {

@@ -1,11 +1,12 @@
-//! Parses the command lines of the tools by their rows in `surface::program`.
+//! Parser of the tools' command lines, driven by their rows in `surface::program`.
 
-use crate::Streams;
+use crate::streams::Streams;
 use std::ffi::{OsStr, OsString};
-use surface::program::{Program, program};
+use surface::nearest::did_you_mean;
+use surface::program::{Called, Program, program};
 
-/// What was given on the command line.
-pub(crate) struct Given {
+/// Options and words of the command line.
+pub struct Given {
     /// The options in order, each with its argument.
     pub options: Vec<(char, OsString)>,
     /// The words that are not options.
@@ -18,20 +19,23 @@ impl Given {
         self.options.iter().rev().find(|(found, _)| *found == letter).map(|(_, argument)| argument.as_os_str())
     }
 
-    /// Without these options: to whoever else reads them, they would mean something else.
+    /// Copy without these options, whose meaning differs for another reader.
     pub fn without(&self, letters: &[char]) -> Given {
         let options = self.options.iter().filter(|(letter, _)| !letters.contains(letter)).cloned().collect();
         Given { options, rest: self.rest.clone() }
     }
 
-    /// True when the option was given.
+    /// True if the option was given.
     pub fn has(&self, letter: char) -> bool {
         self.last(letter).is_some()
     }
 }
 
-/// Parses the command line of a part of Copal. `Err` is the exit status of a program that has nothing more to do.
-pub(crate) fn parse(part: &str, args: &[OsString], streams: &mut Streams) -> Result<Given, i32> {
+/// Parses the command line of a part of Copal.
+///
+/// # Errors
+/// The exit status of a program that is already done.
+pub fn parse(part: &str, args: &[OsString], streams: &mut Streams) -> Result<Given, i32> {
     let program = program(part);
     let mut parser = lexopt::Parser::from_args(args.iter().cloned());
     let mut given = Given { options: Vec::new(), rest: Vec::new() };
@@ -58,11 +62,13 @@ pub(crate) fn parse(part: &str, args: &[OsString], streams: &mut Streams) -> Res
             Err(error) => return Err(wrong(program, &error.to_string(), streams)),
         };
         let Some(row) = row else {
-            return Err(wrong(program, &format!("invalid option -- '{shown}'"), streams));
+            let words = program.options().filter_map(|row| row.word);
+            let meant = shown.strip_prefix("--").map(|word| did_you_mean(word, "--", words)).unwrap_or_default();
+            return Err(wrong(program, &format!("invalid option -- '{shown}'{meant}"), streams));
         };
         match (row.letter, row.word) {
             (_, Some("help")) => {
-                let _ = streams.output.write_all(program.usage().as_bytes());
+                let _ = streams.output.write_all(program.usage(streams.called).as_bytes());
                 return Err(0);
             }
             (_, Some("optstring")) => {
@@ -71,7 +77,7 @@ pub(crate) fn parse(part: &str, args: &[OsString], streams: &mut Streams) -> Res
             }
             ('V', _) => {
                 let (banner, version) = (surface::version::VARNISH_BANNER, surface::version::COPAL_VERSION);
-                let _ = writeln!(streams.error, "{} ({banner})\nCopal {version}", program.name());
+                let _ = writeln!(streams.error, "{} ({banner})\nCopal {version}", program.name(streams.called));
                 return Err(0);
             }
             _ => {}
@@ -91,13 +97,15 @@ pub(crate) fn parse(part: &str, args: &[OsString], streams: &mut Streams) -> Res
     }
 }
 
-/// Reports what is wrong with the command line; returns the exit status. A program that Varnish has too shows the first line of its usage
-/// text as well, which scripts look for.
-pub(crate) fn wrong(program: &Program, what: &str, streams: &mut Streams) -> i32 {
-    let name = program.name();
-    let _ = match program.stock {
-        Some(_) => writeln!(streams.error, "{name}: {what}\n{}\nsee {name} --help", program.usage_line()),
-        None => writeln!(streams.error, "{name}: {what}; see {name} --help"),
+/// Reports an error in the command line; returns the exit status. A program that Varnish has too
+/// also shows the first line of its usage text, which scripts look for.
+pub fn wrong(program: &Program, what: &str, streams: &mut Streams) -> i32 {
+    let name = program.name(streams.called);
+    let _ = match (streams.called, program.stock) {
+        (Called::Stock, Some(_)) => {
+            writeln!(streams.error, "{name}: {what}\n{}\nsee {name} --help", program.usage_line(Called::Stock))
+        }
+        _ => writeln!(streams.error, "{name}: {what}; see {name} --help"),
     };
     program.usage_status
 }

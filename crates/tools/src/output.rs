@@ -1,8 +1,10 @@
-//! Where a log tool's result goes: a stream, or a file that can be reopened when it is rotated.
+//! Output of a log tool: a stream, or a file that can be reopened when it is rotated.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
+
+use shm::layout::Layout;
 
 /// A file to write to, `-w`.
 pub(crate) struct OutputFile {
@@ -10,23 +12,40 @@ pub(crate) struct OutputFile {
     /// Written at the start of every new file.
     head: &'static [u8],
     file: BufWriter<File>,
+    is_new: bool,
 }
 
 impl OutputFile {
     /// Opens `path`, either empty or for appending.
-    pub fn open(path: &Path, append: bool, head: &'static [u8]) -> io::Result<OutputFile> {
+    pub fn open(path: &Path, append: bool) -> io::Result<OutputFile> {
         // A daemon changes its directory, and must still find the file when it is rotated.
         let path = std::path::absolute(path)?;
-        let file = open(&path, append, head)?;
-        Ok(OutputFile { path, head, file })
+        let (file, is_new) = open(&path, append)?;
+        Ok(OutputFile { path, head: b"", file, is_new })
     }
 
-    /// Closes the file, which may have been renamed, and opens its name again. Existing content stays: a signal without
-    /// a rename must not destroy the log.
+    /// The layout of the records that the file has already, if it is a log file.
+    pub fn layout(&self) -> Option<Layout> {
+        let mut head = [0; 4];
+        if self.is_new || !self.file.get_ref().metadata().is_ok_and(|found| found.is_file()) {
+            return None;
+        }
+        File::open(&self.path).and_then(|mut file| file.read_exact(&mut head)).ok()?;
+        Layout::of_file(head)
+    }
+
+    /// Writes `head` at the start of the file if it is new, and of every new file from now on.
+    pub fn begin(&mut self, head: &'static [u8]) -> io::Result<()> {
+        self.head = head;
+        if std::mem::take(&mut self.is_new) { self.file.write_all(head) } else { Ok(()) }
+    }
+
+    /// Closes the file, which may have been renamed, and opens its name again. Existing content
+    /// stays: a signal without a rename must not destroy the log.
     pub fn rotate(&mut self) -> io::Result<()> {
         self.file.flush()?;
-        self.file = open(&self.path, true, self.head)?;
-        Ok(())
+        (self.file, self.is_new) = open(&self.path, true)?;
+        self.begin(self.head)
     }
 }
 
@@ -40,12 +59,8 @@ impl Write for OutputFile {
     }
 }
 
-fn open(path: &Path, append: bool, head: &'static [u8]) -> io::Result<BufWriter<File>> {
+fn open(path: &Path, append: bool) -> io::Result<(BufWriter<File>, bool)> {
     let file = OpenOptions::new().create(true).write(true).append(append).truncate(!append).open(path)?;
     let is_new = !append || file.metadata()?.len() == 0;
-    let mut file = BufWriter::with_capacity(1 << 16, file);
-    if is_new {
-        file.write_all(head)?;
-    }
-    Ok(file)
+    Ok((BufWriter::with_capacity(1 << 16, file), is_new))
 }

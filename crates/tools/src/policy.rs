@@ -1,7 +1,8 @@
-//! `copal policy`: what hit ratio each eviction policy and each size of cache would have had with a site's own log.
+//! `copal policy`: hit ratios of each eviction policy and each cache size for a site's own log.
 //!
-//! The log is read once, line by line ([`access_log`]); each request goes through one small model of a cache for each
-//! policy and size ([`panel`]). Of a request no more than its hash is kept; nothing of the log is printed, but for the names of files on the command line.
+//! The log is read once, line by line ([`access_log`]); each request goes through one small model
+//! of a cache for each policy and size ([`panel`]). Only the hash of a request is stored; nothing
+//! of the log is printed, except the names of files on the command line.
 
 mod panel;
 
@@ -19,16 +20,17 @@ use surface::eviction::POLICIES;
 use surface::legible;
 use surface::parameter::value::{format_bytes, parse_bytes};
 use surface::program::program;
+use surface::quantity::size;
 
 /// The row of this tool.
 const PART: &str = "policy";
-/// Exit status when nothing could be replayed.
+/// Exit status if nothing could be replayed.
 const NOTHING: i32 = 1;
 /// Exit status for a wrong command line, and for files that cannot be read.
 const USAGE_ERROR: i32 = 2;
-/// How many sizes may be asked for.
+/// Most sizes on the command line.
 const SIZES_MAX: usize = 16;
-/// The range of the sizes: models add up bytes, and must not come near the end of the numbers.
+/// The range of the sizes: models add up bytes, and must not overflow.
 const SIZE_BYTES: std::ops::RangeInclusive<u64> = 1 << 16..=1 << 50;
 /// The range of `--urls`.
 const URLS: std::ops::RangeInclusive<usize> = 1024..=1 << 26;
@@ -89,7 +91,7 @@ fn read(given: Given) -> Result<Options, String> {
     Ok(options)
 }
 
-/// Lines by what became of them.
+/// Lines by their classification.
 #[derive(Default)]
 struct Lines {
     replayed: u64,
@@ -123,7 +125,7 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
         }
     }
     if lines.replayed == 0 && !options.json {
-        // A table of zeros would look like an answer.
+        // A table of zeros would look like a result.
         let why = match (lines.bad, lines.others) {
             (0, 0) => "there are no lines".to_owned(),
             (0, _) => "no line is a GET that was answered with 200".to_owned(),
@@ -199,19 +201,6 @@ fn text_of(panel: &Panel, lines: &Lines) -> String {
         let _ = writeln!(text, "{:<8} {}", row.name, row.text);
     }
     text
-}
-
-/// A size in the largest unit that divides it, or with two digits behind the point.
-fn size(bytes: u64) -> String {
-    let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-    let unit = (bytes.max(1).ilog2() / 10).min(5);
-    let divisor = 1u64 << (10 * unit);
-    let unit = units[unit as usize];
-    if bytes.is_multiple_of(divisor) {
-        format!("{} {unit}", bytes / divisor)
-    } else {
-        format!("{:.2} {unit}", bytes as f64 / divisor as f64)
-    }
 }
 
 fn json_of(panel: &Panel, lines: &Lines) -> String {

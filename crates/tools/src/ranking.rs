@@ -1,8 +1,8 @@
 //! `varnishtop`: the most frequent records of the log.
 //!
-//! With `-1` once, from what the log holds; otherwise live on a full screen, with counts that decay. Counting:
-//! `ranking/table.rs`; the screen: `ranking/draw.rs` and `live.rs`; finding and following the log: `follow.rs`. Without
-//! a terminal, `-d` and `-r` have the effect of `-1`.
+//! With `-1` once, from the present log; otherwise live on a full screen, with counts that decay.
+//! Counting: `ranking/table.rs`; the screen: `ranking/draw.rs` and `live.rs`; finding and following
+//! the log: `follow.rs`. Without a terminal, `-d` and `-r` have the effect of `-1`.
 
 mod draw;
 mod table;
@@ -17,17 +17,19 @@ use shm::read::select::{Selection, Sides};
 use shm::read::transaction::Transaction;
 use surface::legible;
 
+use surface::program::{Called, program};
+
 use crate::Streams;
 use crate::follow::{Follow, Sink, selection};
 use crate::live::{Live, LogFacts, Response, View};
 use crate::options::{self, Given};
-use crate::screen::{Canvas, Help, Key, KeyRow, help_lines, key_row};
+use crate::screen::{Canvas, Help, Key, KeyRow, Possible, help_lines, key_row};
 use crate::transactions::print::is_unsafe;
 use table::Table;
 
 /// Seconds over which counts decay unless `-p` is given.
 const PERIOD_SECONDS: u32 = 60;
-/// How often the screen is drawn.
+/// Interval at which the screen is drawn.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy)]
@@ -79,11 +81,12 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
         Err(status) => return status,
     };
     let is_terminal = streams.program && crate::screen::is_possible();
-    let once = given.has('1') || !is_terminal && (given.has('d') || given.has('r'));
+    let is_dumb = streams.program && crate::screen::possible() == Possible::Dumb;
+    let once = given.has('1') || is_dumb || !is_terminal && (given.has('d') || given.has('r'));
     if once && !given.has('d') {
         given.options.push(('d', OsString::new()));
     }
-    let prepared = prepare(&given, once || is_terminal);
+    let prepared = prepare(&given, once || is_terminal, streams.called);
     let (mut follow, mut ranking) = match prepared {
         Ok(prepared) => prepared,
         Err(message) => {
@@ -92,14 +95,14 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
         }
     };
     if once {
-        let status = follow.run(&mut ranking, b"", streams);
+        let status = follow.run(&mut ranking, false, streams);
         return if status == 0 { i32::from(ranking.print(&mut *streams.output).is_err()) } else { status };
     }
     let mut live = Live::new(RankingView { ranking, help: Help::default(), top: 0 });
-    follow.run(&mut live, b"", streams)
+    follow.run(&mut live, false, streams)
 }
 
-fn prepare(given: &Given, can_show: bool) -> Result<(Follow, Ranking), String> {
+fn prepare(given: &Given, can_show: bool, called: Called) -> Result<(Follow, Ranking), String> {
     let period = match given.last('p') {
         None => PERIOD_SECONDS,
         Some(text) => {
@@ -120,7 +123,8 @@ fn prepare(given: &Given, can_show: bool) -> Result<(Follow, Ranking), String> {
         first_field: given.has('f'),
     };
     if !can_show {
-        return Err("varnishtop: the output is no terminal; -1 prints the ranking once".to_owned());
+        let name = program("top").name(called);
+        return Err(format!("{name}: the output is no terminal; -1 prints the ranking once"));
     }
     Ok((follow, ranking))
 }
@@ -129,7 +133,7 @@ fn prepare(given: &Given, can_show: bool) -> Result<(Follow, Ranking), String> {
 struct Ranking {
     table: Table,
     selection: Selection,
-    /// Which side's records to count; by default both.
+    /// Sides whose records are counted; by default both.
     sides: Option<Sides>,
     first_field: bool,
 }

@@ -1,15 +1,18 @@
 //! The terminal of a full-screen tool: taken over, drawn on, read from, and always restored.
 //!
-//! Drawing is a function from a model to cells (`screen/canvas.rs`), so the tools are tested without a terminal. Keys
-//! are decoded here (`screen/keys.rs`) rather than by crossterm, whose reader spins for ever on a terminal that has hung
-//! up; crossterm handles modes, sizes and escape codes.
+//! Drawing is a function from a model to cells (`screen/canvas.rs`), so the tools are tested
+//! without a terminal. Keys are decoded here (`screen/keys.rs`) rather than by crossterm, whose
+//! reader spins forever on a terminal that has hung up; crossterm handles modes, sizes and escape
+//! codes.
 //!
-//! *Invariant:* the terminal's modes are restored however the tool ends: by a key, by INT, TERM or HUP, or by a panic.
+//! *Invariant:* the terminal's modes are restored however the tool ends: by a key, by INT, TERM or
+//! HUP, or by a panic.
 
 mod canvas;
 mod help;
 mod keys;
 
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use std::os::fd::AsFd;
@@ -36,35 +39,66 @@ pub(crate) use keys::Key;
 use crate::signals::Signals;
 use crate::terminal_modes;
 
-/// Longest single wait for keys, so that signals are noticed.
+/// Longest single wait for keys, so that signals are handled soon.
 const SLICE: Duration = Duration::from_millis(50);
-/// Columns and lines assumed for a terminal that doesn't know its size.
+/// Columns and lines assumed for a terminal that doesn't report its size.
 const UNKNOWN_SIZE: (u16, u16) = (80, 24);
 /// Most keys that wait to be handled; further ones are dropped.
 const KEYS_MAX: usize = 1024;
 
-/// What happened while the tool waited.
+/// Events that end a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Happening {
+pub(crate) enum ScreenEvent {
     /// A key was pressed.
     Key(Key),
     /// The size of the window has changed.
     Resized,
-    /// A signal told the tool to end, or the terminal has gone.
+    /// A signal requested the end, or the terminal has gone.
     Stop,
     /// The time is over.
     Nothing,
 }
 
-/// True when standard output is a terminal.
+/// Standard output as a place for a screen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Possible {
+    /// A terminal that can place text anywhere.
+    Screen,
+    /// A terminal that only prints lines: `TERM=dumb`.
+    Dumb,
+    /// A file or a pipe.
+    NoTerminal,
+}
+
+/// Returns the kind of standard output.
+pub(crate) fn possible() -> Possible {
+    match (io::stdout().is_terminal(), is_dumb(std::env::var_os("TERM").as_deref())) {
+        (false, _) => Possible::NoTerminal,
+        (true, true) => Possible::Dumb,
+        (true, false) => Possible::Screen,
+    }
+}
+
+/// True if standard output is a terminal that can place text anywhere.
 pub(crate) fn is_possible() -> bool {
-    io::stdout().is_terminal()
+    possible() == Possible::Screen
+}
+
+/// True if standard output is a terminal with colors, and the user has not declined them
+/// (`NO_COLOR`, no-color.org).
+pub(crate) fn has_colors() -> bool {
+    is_possible() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// True for a terminal type that has no commands. An unset type is not: containers often have none.
+fn is_dumb(kind: Option<&OsStr>) -> bool {
+    kind.is_some_and(|kind| kind == "dumb")
 }
 
 /// A terminal that has been taken over.
 pub(crate) struct Screen {
     backend: CrosstermBackend<BufWriter<Stdout>>,
-    /// What is on the terminal now.
+    /// The present content of the terminal.
     shown: Buffer,
     keyboard: Option<File>,
     decoder: Decoder,
@@ -75,7 +109,7 @@ impl Screen {
     /// Takes over the terminal on standard output. Without a keyboard only signals end the tool.
     ///
     /// # Errors
-    /// What the terminal reports.
+    /// The terminal's error.
     pub fn enter(signals: &Arc<Signals>) -> io::Result<Screen> {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
@@ -92,14 +126,14 @@ impl Screen {
         Ok(Screen { backend, shown, keyboard, decoder: Decoder::default(), signals: Arc::clone(signals) })
     }
 
-    /// Draws a whole screen; only what differs from the last one is sent.
+    /// Draws a whole screen; only the differences to the last one are sent.
     ///
     /// # Errors
-    /// What the terminal reports.
+    /// The terminal's error.
     pub fn draw(&mut self, draw: impl FnOnce(&mut Canvas)) -> io::Result<()> {
         let size = size();
-        // When cleared, Ratatui's own terminal asks for the cursor's position, and waits for an answer that not every
-        // terminal gives.
+        // When cleared, Ratatui's own terminal requests the cursor's position, and waits for an
+        // answer that not every terminal gives.
         if self.shown.area != size {
             self.backend.clear()?;
             self.shown = Buffer::empty(size);
@@ -124,7 +158,7 @@ impl Screen {
     /// Rings the bell: the key has no meaning here.
     ///
     /// # Errors
-    /// What the terminal reports.
+    /// The terminal's error.
     pub fn ring(&mut self) -> io::Result<()> {
         let mut output = io::stdout();
         output.write_all(b"\x07")?;
@@ -132,31 +166,31 @@ impl Screen {
     }
 
     /// Waits for a key or anything else, for at most `limit`.
-    pub fn wait(&mut self, limit: Duration) -> Happening {
+    pub fn wait(&mut self, limit: Duration) -> ScreenEvent {
         let deadline = Instant::now() + limit;
         loop {
             if self.signals.stop() || self.signals.take_rotate() {
-                return Happening::Stop;
+                return ScreenEvent::Stop;
             }
             if self.signals.take_resized() {
-                return Happening::Resized;
+                return ScreenEvent::Resized;
             }
             if let Some(key) = self.decoder.next() {
-                return Happening::Key(key);
+                return ScreenEvent::Key(key);
             }
             let left = deadline.saturating_duration_since(Instant::now());
             match self.listen(left.min(SLICE)) {
                 Ok(true) => {}
                 Ok(false) => self.decoder.pause(),
-                Err(()) => return Happening::Stop,
+                Err(()) => return ScreenEvent::Stop,
             }
             if left.is_zero() && !self.decoder.has_keys() {
-                return Happening::Nothing;
+                return ScreenEvent::Nothing;
             }
         }
     }
 
-    /// Reads what was typed; false when nothing was. The error means that the terminal has gone.
+    /// Reads typed bytes; false if there were none. The error means that the terminal has gone.
     fn listen(&mut self, limit: Duration) -> Result<bool, ()> {
         let Some(keyboard) = &self.keyboard else {
             std::thread::sleep(limit);
@@ -185,11 +219,11 @@ impl Screen {
         }
     }
 
-    /// Restores the terminal, stops this process like Ctrl-Z, and takes the terminal over again when the process
-    /// continues.
+    /// Restores the terminal, stops this process like Ctrl-Z, and takes the terminal over again
+    /// when the process continues.
     ///
     /// # Errors
-    /// What the terminal reports.
+    /// The terminal's error.
     pub fn suspend(&mut self) -> io::Result<()> {
         restore();
         let _ = raise(Signal::SIGTSTP);
@@ -205,7 +239,8 @@ impl Drop for Screen {
     }
 }
 
-/// The source of keys: standard input, or the session's terminal if standard input is something else.
+/// The source of keys: standard input, or the session's terminal if standard input is something
+/// else.
 fn keyboard() -> Option<File> {
     let input = io::stdin();
     if input.is_terminal() {
@@ -237,4 +272,15 @@ fn restore() {
     let _ = output.execute(Show);
     let _ = output.execute(LeaveAlternateScreen);
     terminal_modes::restore();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_type_dumb_has_no_commands() {
+        assert!(is_dumb(Some(OsStr::new("dumb"))));
+        assert!(![None, Some("xterm"), Some("")].into_iter().any(|kind| is_dumb(kind.map(OsStr::new))));
+    }
 }

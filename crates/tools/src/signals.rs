@@ -1,5 +1,5 @@
-//! The signals that a tool handles: HUP rotates the output (or ends a foreground tool), USR1 flushes, INT and TERM end,
-//! WINCH tells that the size of the window has changed.
+//! Signals that a tool handles: HUP rotates the output (or ends a foreground tool), USR1 flushes,
+//! INT and TERM end, WINCH reports a changed window size.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use std::thread;
 
 use nix::sys::signal::{SigSet, Signal};
 
-/// What was requested since the last check.
+/// Requests since the last check.
 #[derive(Default)]
 pub(crate) struct Signals {
     stop: AtomicBool,
@@ -22,7 +22,8 @@ impl Signals {
         Arc::new(Signals::default())
     }
 
-    /// Listens on a thread of its own. A second INT or TERM ends the process even when it is stuck in a write.
+    /// Waits for signals on a thread of its own. A second INT or TERM ends the process even if it
+    /// is stuck in a write.
     pub fn listen() -> Arc<Signals> {
         let signals = Signals::deaf();
         let mut set = SigSet::empty();
@@ -56,17 +57,17 @@ impl Signals {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// True when a HUP came since the last check.
+    /// True if a HUP arrived since the last check.
     pub fn take_rotate(&self) -> bool {
         self.rotate.swap(false, Ordering::Relaxed)
     }
 
-    /// True when a USR1 came since the last check.
+    /// True if a USR1 arrived since the last check.
     pub fn take_flush(&self) -> bool {
         self.flush.swap(false, Ordering::Relaxed)
     }
 
-    /// True when the window's size has changed since the last check.
+    /// True if the window's size has changed since the last check.
     pub fn take_resized(&self) -> bool {
         self.resized.swap(false, Ordering::Relaxed)
     }

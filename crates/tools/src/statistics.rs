@@ -1,12 +1,14 @@
 //! `varnishstat`: the counters, once or on a full screen.
 //!
-//! One report on standard output with `-1`, `-j` or `-x`, a list of names with `-l`: `statistics/once.rs`. Otherwise a
-//! screen (`statistics/live.rs`) that shows how they change: `samples.rs` computes rates and averages, `view.rs` handles
-//! what the user has chosen to see and the keys for it, `draw.rs` draws.
+//! One report on standard output with `-1`, `-j` or `-x`, a list of names with `-l`:
+//! `statistics/once.rs`. Otherwise a screen (`statistics/live.rs`) that shows how they change:
+//! `samples.rs` computes rates and averages, `view.rs` has the user's selection and the keys for
+//! it, `draw.rs` draws the list of counters, `overview.rs` the screen on which `copal stat` opens.
 
 mod draw;
 mod live;
 mod once;
+mod overview;
 mod samples;
 mod view;
 
@@ -16,9 +18,12 @@ use std::io::{self, Write};
 use shm::read::counters::{CounterFilter, CounterReader, CounterValue};
 use shm::read::vsm::{Status, Vsm, work_directory};
 
+use surface::program::Called;
+
 use crate::Streams;
-use crate::attach_timeout::AttachTimeout;
+use crate::attach_timeout::{AttachTimeout, not_running};
 use crate::options::{self, Given};
+use crate::screen::Possible;
 use crate::signals::Signals;
 
 /// The letters of reports that are printed once.
@@ -30,10 +35,16 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
         Ok(given) => given,
         Err(status) => return status,
     };
-    let form = given.options.iter().map(|(letter, _)| *letter).rfind(|letter| FORMS.contains(*letter));
-    let prepared = prepare(&given, form.is_none()).and_then(|report| {
+    let mut form = given.options.iter().map(|(letter, _)| *letter).rfind(|letter| FORMS.contains(*letter));
+    if form.is_none() && streams.program && crate::screen::possible() == Possible::Dumb {
+        let name = surface::program::program("stat").name(streams.called);
+        let _ = writeln!(streams.error, "{name}: no screen on a dumb terminal (TERM): the counters once, as with -1");
+        form = Some('1');
+    }
+    let prepared = prepare(&given, form.is_none(), streams.called).and_then(|report| {
         if form.is_none() && !(streams.program && crate::screen::is_possible()) {
-            return Err("varnishstat: the output is no terminal; -1, -j and -x print the counters once".to_owned());
+            let name = surface::program::program("stat").name(streams.called);
+            return Err(format!("{name}: the output is no terminal; -1, -j and -x print the counters once"));
         }
         Ok(report)
     });
@@ -46,12 +57,12 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
     };
     let shown = match form {
         Some(form) => report.print(form, &mut *streams.output),
-        None => live::run(&mut report, &Signals::listen()),
+        None => live::run(&mut report, streams.called, &Signals::listen()),
     };
     i32::from(shown.is_err())
 }
 
-fn prepare(given: &Given, on_screen: bool) -> Result<Report, String> {
+fn prepare(given: &Given, on_screen: bool, called: Called) -> Result<Report, String> {
     let mut filter = CounterFilter::default();
     let mut includes = false;
     let mut timeout = AttachTimeout::default();
@@ -75,9 +86,10 @@ fn prepare(given: &Given, on_screen: bool) -> Result<Report, String> {
     let vsm = if on_screen && timeout == AttachTimeout(None) {
         Vsm::new(&work_directory(given.last('n')))
     } else {
-        timeout.attach(given.last('n')).ok_or("Could not get hold of varnishd, is it running?")?
+        timeout.attach(given.last('n')).ok_or_else(|| not_running(given.last('n'), called))?
     };
-    Ok(Report { vsm, reader: CounterReader::new(), filter, includes, raw: given.has('r') })
+    let is_whole = !given.options.iter().any(|(letter, _)| "fIX".contains(*letter));
+    Ok(Report { vsm, reader: CounterReader::new(), filter, includes, is_whole, raw: given.has('r') })
 }
 
 /// The counters of a server, selected.
@@ -85,9 +97,11 @@ struct Report {
     vsm: Vsm,
     reader: CounterReader,
     filter: CounterFilter,
-    /// True when filters select counters by name.
+    /// True if filters select counters by name.
     includes: bool,
-    /// True when gauges are shown as they are.
+    /// True if no counter is filtered out.
+    is_whole: bool,
+    /// True if gauges are shown unchanged.
     raw: bool,
 }
 
@@ -95,17 +109,17 @@ struct Report {
 struct Look {
     /// The values to show.
     values: Vec<CounterValue>,
-    /// Whether manager and worker run.
+    /// State of manager and worker.
     status: Status,
-    /// The manager's age in seconds; 0 when unknown.
+    /// The manager's age in seconds; 0 if unknown.
     manager_uptime: u64,
-    /// The worker's age in seconds; 0 when unknown.
+    /// The worker's age in seconds; 0 if unknown.
     worker_uptime: u64,
     /// Hits and misses since the worker with this segment started.
     cache: Option<CacheCounts>,
 }
 
-/// What the hit rate is computed from.
+/// Counts from which the hit rate is computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct CacheCounts {
     section: u64,
@@ -114,7 +128,8 @@ struct CacheCounts {
 }
 
 impl Report {
-    /// Reads the counters that pass the filter. A gauge that has wrapped below zero counts as zero unless raw.
+    /// Reads the counters that pass the filter. A gauge that has wrapped below zero counts as zero
+    /// unless raw.
     fn look(&mut self) -> Look {
         let status = self.vsm.poll();
         let mut values = self.reader.read(&self.vsm);

@@ -1,4 +1,4 @@
-//! The modes of the terminal, for a screen that ends and for a process that is ended.
+//! The modes of the terminal, for a screen that ends and for a process that is killed.
 
 use ratatui_crossterm::crossterm::terminal;
 

@@ -1,7 +1,8 @@
 //! `varnishlog`: the log, by transaction.
 //!
-//! Which records are shown: `shm::read::select`; how they are printed: `transactions/print.rs`, with `--json`
-//! `transactions/object.rs`; everything else, from attaching to daemon mode, is common to the log tools: `follow.rs`.
+//! Selection of records: `shm::read::select`; output: `transactions/print.rs`, with `--json`
+//! `transactions/object.rs`; everything else, from attaching to daemon mode, is common to the log
+//! tools: `follow.rs`.
 
 mod object;
 pub(crate) mod print;
@@ -9,9 +10,10 @@ pub(crate) mod print;
 use std::ffi::OsString;
 use std::io::{self, Write};
 
-use shm::read::file::{FILE_HEAD, write_records};
+use shm::layout::Layout;
+use shm::read::file::write_records;
 use shm::read::group::Grouping;
-use shm::read::record::Record;
+use shm::read::record::{Record, record_words};
 use shm::read::select::{Selection, Sides};
 use shm::read::transaction::{Kind, Transaction};
 use surface::tag::Tag;
@@ -20,7 +22,7 @@ use crate::Streams;
 use crate::follow::{Follow, Sink, selection};
 use crate::options;
 
-/// The letter that stands for `--json`.
+/// The letter that represents `--json`.
 const JSON: char = 'J';
 
 /// Runs the tool; returns the exit status.
@@ -54,10 +56,10 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
         }
     };
     let sides = follow.sides;
-    let head: &'static [u8] = if form == Form::Binary { FILE_HEAD } else { b"" };
     let whole_groups = matches!(follow.grouping, Grouping::Request | Grouping::Session);
-    let mut report = Report { selection, sides, verbose: given.has('v'), form, whole_groups, text: Vec::new() };
-    follow.run(&mut report, head, streams)
+    let (verbose, layout) = (given.has('v'), Layout::default());
+    let mut report = Report { selection, sides, verbose, form, layout, whole_groups, text: Vec::new() };
+    follow.run(&mut report, form == Form::Binary, streams)
 }
 
 /// The form of the output.
@@ -72,10 +74,13 @@ struct Report {
     selection: Selection,
     /// The selection by `-b`, `-c` and `-E`; without any of them everything is shown.
     ///
-    /// Compat: with both `-b` and `-c` the stock 7.1 program shows headers without records; here both sides are shown.
+    /// Compat: with both `-b` and `-c` the stock 7.1 program shows headers without records; here
+    /// both sides are shown.
     sides: Option<Sides>,
     verbose: bool,
     form: Form,
+    /// The layout of the records in a log file.
+    layout: Layout,
     whole_groups: bool,
     text: Vec<u8>,
 }
@@ -89,6 +94,10 @@ impl Report {
 }
 
 impl Sink for Report {
+    fn set_layout(&mut self, layout: Layout) {
+        self.layout = layout;
+    }
+
     fn group(&mut self, group: &[Transaction], output: &mut dyn Write) -> io::Result<()> {
         let shown = group.iter().filter(|transaction| self.sides.is_none_or(|sides| sides.shows(transaction)));
         let mut text = std::mem::take(&mut self.text);
@@ -129,10 +138,11 @@ impl Report {
     fn write_selected(&self, transaction: &Transaction, output: &mut dyn Write) -> io::Result<()> {
         let mut rest = transaction.words();
         for record in transaction.records() {
-            let (words, tail) = rest.split_at(2 + record.payload.len().div_ceil(4));
+            let Some(words) = rest.first().map(|first| record_words(*first)) else { break };
+            let (words, tail) = rest.split_at(words);
             rest = tail;
             if self.shows(transaction, &record) {
-                write_records(output, words)?;
+                write_records(output, self.layout, words)?;
             }
         }
         Ok(())

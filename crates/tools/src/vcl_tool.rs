@@ -1,14 +1,18 @@
 //! `copal vcl`: works with VCL texts without a server.
 //!
-//! Each command is a row of [`COMMANDS`] and a file in `vcl_tool/`: a function from what was given to its exit status,
-//! which is 0 when all is well, 1 for errors in the text, 2 for errors in the command line.
+//! Each command is a row of [`COMMANDS`] and a file in `vcl_tool/`: a function from its arguments
+//! to its exit status, which is 0 for success, 1 for errors in the text, 2 for errors in the
+//! command line.
 
 mod check;
 mod difference;
+mod display;
 mod explain;
 mod fmt;
 mod json;
+mod lint;
 mod migrate;
+mod settings;
 mod text_file;
 
 use crate::Streams;
@@ -22,8 +26,13 @@ const USAGE_ERROR: i32 = 2;
 type Command = fn(Given, &mut Streams) -> i32;
 
 /// The commands; their rows are in `surface::program`.
-static COMMANDS: &[(&str, Command)] =
-    &[("vcl check", check::run), ("vcl fmt", fmt::run), ("vcl migrate", migrate::run), ("vcl explain", explain::run)];
+static COMMANDS: &[(&str, Command)] = &[
+    ("vcl check", check::run),
+    ("vcl lint", lint::run),
+    ("vcl fmt", fmt::run),
+    ("vcl migrate", migrate::run),
+    ("vcl explain", explain::run),
+];
 
 pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
     let Some((first, rest)) = args.split_first() else {
@@ -37,8 +46,10 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
     }
     let called = |(part, _): &&(&str, Command)| part.split(' ').nth(1) == Some(&*word);
     let Some((part, run)) = COMMANDS.iter().find(called) else {
-        let names: Vec<&str> = COMMANDS.iter().filter_map(|(part, _)| part.split(' ').nth(1)).collect();
-        let _ = writeln!(streams.error, "copal vcl: no command is called '{word}'; there are {}", names.join(", "));
+        let names: Vec<&str> = commands().map(|(word, _)| word).collect();
+        let meant = surface::nearest::did_you_mean(&word, "", names.iter().copied());
+        let names = names.join(", ");
+        let _ = writeln!(streams.error, "copal vcl: no command is called '{word}'{meant}; there are {names}");
         return USAGE_ERROR;
     };
     match options::parse(part, rest, streams) {
@@ -48,12 +59,18 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
 }
 
 fn usage() -> String {
-    let mut text = program("vcl").usage();
+    let mut text = program("vcl").usage(surface::program::Called::Copal);
     text.push_str("\nCommands:\n");
-    for (part, _) in COMMANDS {
-        text += &format!("  {:<9} {}\n", part.trim_start_matches("vcl "), program(part).line);
+    for (word, line) in commands() {
+        text += &format!("  {word:<9} {line}\n");
     }
     text
+}
+
+/// Every command of `copal vcl` with its summary: those here, and those of the crate `vcl-test`,
+/// which run the engine.
+fn commands() -> impl Iterator<Item = (&'static str, &'static str)> {
+    surface::program::PROGRAMS.iter().filter_map(|row| Some((row.part.strip_prefix("vcl ")?, row.line)))
 }
 
 /// Reports an error in the command line.
@@ -66,11 +83,16 @@ mod tests {
     use super::*;
 
     /// Exit status, output and messages.
-    fn run_with(args: &[&str], input: &str) -> (i32, String, String) {
+    pub(super) fn run_with(args: &[&str], input: &str) -> (i32, String, String) {
         let args: Vec<OsString> = args.iter().map(OsString::from).collect();
         let (mut output, mut error) = (Vec::new(), Vec::new());
-        let mut streams =
-            Streams { input: &mut input.as_bytes(), output: &mut output, error: &mut error, program: false };
+        let mut streams = Streams {
+            input: &mut input.as_bytes(),
+            output: &mut output,
+            error: &mut error,
+            program: false,
+            called: surface::program::Called::Copal,
+        };
         let status = run(&args, &mut streams);
         (status, String::from_utf8(output).unwrap(), String::from_utf8(error).unwrap())
     }
@@ -104,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_are_no_errors() {
+    fn warnings_are_not_errors() {
         let text = "vcl 4.1; backend default none; acl unused { }";
         let (status, output, _) = run_with(&["check", "-p", "vcc_err_unref=off", "-"], text);
         assert_eq!(status, 0);
@@ -155,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn includes_are_found_beside_the_file_and_in_the_path() {
+    fn includes_are_found_next_to_the_file_and_in_the_path() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name).display().to_string();
         std::fs::create_dir(path("lib")).unwrap();
@@ -169,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_include_of_what_is_no_file_is_a_message() {
+    fn include_of_a_non_file_is_a_compile_error() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name).display().to_string();
         std::fs::create_dir_all(path("parts/b.vcl")).unwrap();
@@ -203,8 +225,13 @@ mod tests {
         let (status, output, error) = run_with(&["fmt", "--check", &path("link.vcl"), &path("pretty.vcl")], "");
         assert_eq!((status, output, error), (1, format!("{}\n", path("link.vcl")), String::new()));
         assert_eq!(std::fs::read_to_string(path("ugly.vcl")).unwrap(), ugly);
+        // Without an option nothing on the disk changes.
+        let (status, output, _) = run_with(&["fmt", &path("ugly.vcl"), &path("pretty.vcl")], "");
+        assert_eq!((status, output), (0, format!("{pretty}{pretty}")));
+        assert_eq!(run_with(&["fmt", "--write"], ugly), (0, pretty.into(), String::new()), "the standard input");
+        assert_eq!(std::fs::read_to_string(path("ugly.vcl")).unwrap(), ugly);
         let (status, output, error) =
-            run_with(&["fmt", &path("broken.vcl"), &path("link.vcl"), &path("pretty.vcl")], "");
+            run_with(&["fmt", "--write", &path("broken.vcl"), &path("link.vcl"), &path("pretty.vcl")], "");
         assert_eq!((status, output.as_str()), (1, ""));
         assert!(error.contains("Expected ID got '{'") && error.contains("broken.vcl: left as it is\n"), "{error}");
         assert_eq!(std::fs::read_to_string(path("ugly.vcl")).unwrap(), pretty);
@@ -275,6 +302,7 @@ mod tests {
             ("obj.cacheable", "1.1, read in vcl_hit, vcl_fetch, set in vcl_hit, vcl_fetch;"),
             ("req.request", "VCL 4 says: req.method"),
             ("purge_url", "VCL 4 says: ban("),
+            ("copal/s1", "S1 (error): Response with Set-Cookie is stored"),
         ] {
             let (status, text, error) = explain(&[word]);
             assert_eq!(status, 0, "{word}: {error}");
@@ -294,10 +322,14 @@ mod tests {
     fn help_is_had_for_every_command() {
         let (status, output, _) = run_with(&["--help"], "");
         assert_eq!(status, 0);
-        let rows = surface::program::PROGRAMS.iter().filter_map(|program| program.part.strip_prefix("vcl "));
-        assert_eq!(rows.clone().count(), COMMANDS.len());
-        for name in rows {
-            assert!(output.contains(name), "{output}");
+        let is_here = |name: &str| COMMANDS.iter().any(|(part, _)| part.strip_prefix("vcl ") == Some(name));
+        let others: Vec<&str> = commands().map(|(name, _)| name).filter(|name| !is_here(name)).collect();
+        assert_eq!(others, ["test", "trace"], "those of the crate vcl-test");
+        for (name, line) in commands() {
+            assert!(output.contains(name) && output.contains(line), "{output}");
+            if !is_here(name) {
+                continue;
+            }
             let (status, output, _) = run_with(&[name, "--help"], "");
             assert_eq!(status, 0);
             assert!(output.starts_with(&format!("Usage: copal vcl {name}")), "{output}");

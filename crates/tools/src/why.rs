@@ -1,18 +1,24 @@
-//! `copal why`: explains in plain words what made a request a hit, a miss, a pass or an error.
+//! `copal why`: explains in plain words why a request was a hit, a miss, a pass or an error.
 //!
-//! The reasons were recorded where the decisions were made (`surface::reason`). This tool finds the request in the log
-//! and reports them, with what else the log has about it: which line of VCL, how the TTL was determined, what the origin
-//! did. Collecting the facts: `why/account.rs`, `why/neighbours.rs`; presenting them: `why/tell.rs`, `why/object.rs`.
+//! The reasons were recorded where the decisions were made (`surface::reason`). This tool finds the
+//! request in the log and reports them, with other facts from the log: the line of VCL, the origin
+//! of the TTL, the behaviour of the backend. Collecting the facts: `why/account.rs`,
+//! `why/neighbours.rs`; presenting them: `why/tell.rs` on a `why/page.rs`, `why/object.rs`.
 //!
-//! *Invariant*: untrusted text is shown as `surface::legible` spells it, and cookie values are never shown.
+//! *Invariant*: untrusted text is shown as `surface::legible` spells it, and cookie values are
+//! never shown.
 
 mod account;
 mod address;
+mod causes;
 mod cookies;
 mod handling;
+mod lifetime;
 mod near_miss;
 mod neighbours;
 mod object;
+mod page;
+mod source;
 mod tell;
 
 use crate::Streams;
@@ -20,6 +26,7 @@ use crate::follow::{Follow, Sink};
 use crate::options::{self, Given};
 use account::Account;
 use address::Wanted;
+use causes::Causes;
 use neighbours::Neighbours;
 use shm::read::group::Grouping;
 use shm::read::transaction::{Kind, Transaction};
@@ -29,7 +36,7 @@ use surface::program::program;
 
 /// The row of this tool.
 const PART: &str = "why";
-/// Exit status when nothing matched.
+/// Exit status if nothing matched.
 const NOT_FOUND: i32 = 1;
 /// Exit status for a wrong command line.
 const USAGE_ERROR: i32 = 2;
@@ -77,9 +84,8 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
             return USAGE_ERROR;
         }
     };
-    let mut finder =
-        Finder { options, found: Vec::new(), by_address: Vec::new(), known: Neighbours::default(), told: 0 };
-    let status = follow.run(&mut finder, b"", streams);
+    let mut finder = Finder::new(options, streams.program && crate::screen::has_colors());
+    let status = follow.run(&mut finder, false, streams);
     if status != 0 && !finder.is_satisfied() {
         return USAGE_ERROR;
     }
@@ -92,9 +98,10 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
     }
     let kept = finder.options.count.unwrap_or(usize::MAX);
     let skipped = finder.found.len().saturating_sub(kept);
-    for mut account in finder.found.drain(..).skip(skipped) {
+    let found = std::mem::take(&mut finder.found);
+    for mut account in found.into_iter().skip(skipped) {
         account.near = finder.known.of(&account);
-        if finder.options.tell(&account, streams.output).is_err() {
+        if finder.tell(&account, streams.output).is_err() {
             return USAGE_ERROR;
         }
         finder.told += 1;
@@ -110,31 +117,47 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
     NOT_FOUND
 }
 
-impl Options {
-    fn tell(&self, account: &Account, output: &mut dyn Write) -> io::Result<()> {
-        if self.json {
-            writeln!(output, "{}", object::line(account))
-        } else {
-            output.write_all(tell::plain(account).as_bytes())
-        }
-    }
-}
-
 /// Receives the groups of the log, one for each request.
 struct Finder {
     options: Options,
-    /// What to report at the end; empty when requests are reported as they come.
+    /// Requests to report at the end; empty if requests are reported immediately.
     found: Vec<Account>,
-    /// What to report if nothing was found: requests for other hosts that were asked for by the server's address.
+    /// Requests to report if nothing was found: requests for other hosts that match the server's
+    /// address.
     by_address: Vec<Account>,
-    /// What was in the cache.
+    /// Earlier contents of the cache.
     known: Neighbours,
     told: usize,
+    /// Advice that has been printed.
+    causes: Causes,
+    /// True if the output shows colors.
+    has_colors: bool,
 }
 
 impl Finder {
-    /// Looks for input that was too large to become a request: its reason is a record of its session, which is in no
-    /// group.
+    fn new(options: Options, has_colors: bool) -> Finder {
+        Finder {
+            options,
+            found: Vec::new(),
+            by_address: Vec::new(),
+            known: Neighbours::default(),
+            told: 0,
+            causes: Causes::default(),
+            has_colors,
+        }
+    }
+
+    fn tell(&mut self, account: &Account, output: &mut dyn Write) -> io::Result<()> {
+        if self.options.json {
+            writeln!(output, "{}", object::line(account))
+        } else {
+            let page = tell::plain(account, &mut self.causes);
+            output.write_all(page.finish(self.has_colors).as_bytes())
+        }
+    }
+
+    /// Searches for input that was too large to become a request: its reason is a record of its
+    /// session, which is not in a group.
     fn find_refused(&mut self, streams: &mut Streams) {
         let mut given = Given { options: self.options.given.options.clone(), rest: Vec::new() };
         // A pipe has already been read.
@@ -145,7 +168,7 @@ impl Finder {
         given.options.push(('g', "raw".into()));
         let Ok(mut follow) = Follow::from_options(&given, &[Grouping::Raw]) else { return };
         let mut refused = Refused(Vec::new());
-        follow.run(&mut refused, b"", streams);
+        follow.run(&mut refused, false, streams);
         self.found.extend(refused.0.into_iter().filter(|account| self.options.wanted.is(account)));
     }
 
@@ -164,7 +187,7 @@ impl Sink for Finder {
 }
 
 impl Finder {
-    /// Takes one request: keeps it for the end, or tells of it now, if it is wanted.
+    /// Takes one request: stores it for the end, or reports it now, if it matches.
     fn take(&mut self, mut account: Account, output: &mut dyn Write) -> io::Result<()> {
         self.known.note(&account);
         if !self.options.wanted.is(&account) {
@@ -178,11 +201,11 @@ impl Finder {
             return Ok(());
         }
         account.near = self.known.of(&account);
-        self.options.tell(&account, output)?;
+        self.tell(&account, output)?;
         output.flush()?;
         self.told += 1;
         if self.is_satisfied() {
-            // Ends the following as if the output were gone.
+            // Stops following the log, as if the output had been closed.
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         Ok(())
@@ -212,7 +235,13 @@ mod tests {
         ] {
             let args: Vec<OsString> = args.iter().map(OsString::from).collect();
             let (mut output, mut error) = (Vec::new(), Vec::new());
-            let mut streams = Streams { input: &mut &b""[..], output: &mut output, error: &mut error, program: false };
+            let mut streams = Streams {
+                input: &mut &b""[..],
+                output: &mut output,
+                error: &mut error,
+                program: false,
+                called: surface::program::Called::Copal,
+            };
             assert_eq!(run(&args, &mut streams), USAGE_ERROR);
             let said = String::from_utf8(error).unwrap();
             assert!(said.contains(expected) && said.lines().count() == 1, "{said}");

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 pub struct AclMatch {
     /// Index of the most specific entry that covers the address.
     pub entry: Option<u32>,
-    /// Whether the address belongs to the ACL: there is an entry and it is not negated.
+    /// True if the address belongs to the ACL: there is an entry and it is not negated.
     pub matched: bool,
 }
 
@@ -60,8 +60,8 @@ impl AclIndex {
     }
 }
 
-/// Turns nested prefixes into disjoint ranges: each start has the entry that applies from there on. Of several entries
-/// with the same prefix the first one declared applies.
+/// Turns nested prefixes into disjoint ranges: each start has the entry that applies from there on.
+/// Of several entries with the same prefix the first one declared applies.
 fn ranges(mut prefixes: Vec<(u128, u8, u32)>, width: u8) -> Vec<(u128, Option<u32>)> {
     prefixes.sort_by_key(|&(start, bits, number)| (start, bits, number));
     prefixes.dedup_by_key(|&mut (start, bits, _)| (start, bits));

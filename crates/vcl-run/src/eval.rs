@@ -1,18 +1,22 @@
 //! The evaluator: runs one method of a linked program against a [`Host`].
 //!
-//! The program counter, the value stack and the call stack are explicit, so that a run can stop while a VMOD waits and
-//! continue later on the same machine. A machine belongs to one task and is reused for each method; once its stacks have
-//! grown, running allocates nothing, and strings go into the [`Scratch`]. It writes VCL_call, VCL_return, VCL_acl and
-//! VCL_Error records through [`Host::log`]. Invariant: no input causes a panic; what linking should have excluded ends
-//! in a failure. Next file: `eval/instruction.rs`.
+//! The program counter, the value stack and the call stack are explicit, so that a run can stop
+//! while a VMOD waits and continue later on the same machine. A machine belongs to one task and is
+//! reused for each method; once its stacks have grown, running allocates nothing, and strings go
+//! into the [`Scratch`]. It writes VCL_call, VCL_return, VCL_acl and VCL_Error records through
+//! [`Host::log`]. Invariant: no input causes a panic; conditions that linking should have excluded
+//! end in a failure. Next file: `eval/instruction.rs`.
 
 mod calculate;
 mod instruction;
 mod text;
 
-use crate::host::{Failure, Host};
+use crate::failure::Failure;
+use crate::host::Host;
 use crate::link::LinkedProgram;
-use crate::link::steps::{Condition, Step, Steps};
+use crate::link::step::{Condition, Step};
+use crate::link::steps::Steps;
+pub use crate::place::Place;
 use crate::program::Comparison;
 use crate::value::{Scratch, Text, Value};
 use surface::tag::Tag;
@@ -21,12 +25,12 @@ use surface::vcl::{Action, Method, Var};
 /// The arguments of an action.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ActionArguments {
-    /// `synth` and `error`: the status; its last three digits are at least 100, and only they appear on the wire. `None`
-    /// when not given.
+    /// `synth` and `error`: the status; its last three digits are at least 100, and only they
+    /// appear on the wire. `None` if not given.
     pub status: Option<u16>,
-    /// `synth` and `error`: the reason; unset when not given.
+    /// `synth` and `error`: the reason; unset if not given.
     pub reason: Text,
-    /// `pass` in vcl_backend_response: for how many seconds the pass is remembered.
+    /// `pass` in vcl_backend_response: time for which the pass is remembered, in seconds.
     pub duration: Option<f64>,
     /// `vcl`: index into [`crate::program::Program::labels`].
     pub label: Option<u32>,
@@ -45,8 +49,8 @@ pub enum Outcome {
     Return(Action, ActionArguments),
     /// A VMOD waits; the task calls [`Machine::resume`] when the host has the result.
     Wait,
-    /// The method failed: by `return(fail)`, in the evaluator or in a VMOD. VCL_Error (if there is a text) and
-    /// `VCL_return fail` are logged.
+    /// The method failed: by `return(fail)`, in the evaluator or in a VMOD. VCL_Error (if there is
+    /// a text) and `VCL_return fail` are logged.
     Failed(Failure),
 }
 
@@ -58,7 +62,7 @@ pub struct Machine {
     counter: u32,
     method: Option<Method>,
     is_traced: bool,
-    /// The steps being run are one for each instruction, as a trace needs them.
+    /// True if one step is run for each instruction, as a trace requires.
     is_plain: bool,
     /// Buffer for the results of substitutions before they go into the scratch.
     room: Vec<u8>,
@@ -69,33 +73,13 @@ pub struct Machine {
 struct Frame {
     /// The subroutine called.
     sub: u32,
-    /// Where its caller continues.
+    /// The position at which its caller continues.
     back: u32,
-    /// When it was called, in seconds since 1970, if the caller wants to know how long it takes.
+    /// Time of the call, in seconds since 1970, if the caller needs its duration.
     since: Option<f64>,
 }
 
-/// A position in the run of a program.
-#[derive(Clone, Debug)]
-pub struct Place {
-    instruction: u32,
-    subs: Vec<u32>,
-}
-
-impl Place {
-    /// The instruction.
-    #[must_use]
-    pub fn instruction(&self) -> u32 {
-        self.instruction
-    }
-
-    /// The subroutines that were called to get there, innermost last, without the method itself.
-    pub fn subs(&self) -> impl Iterator<Item = u32> {
-        self.subs.iter().copied()
-    }
-}
-
-/// Why the loop of instructions stopped.
+/// Reason why the loop of instructions stopped.
 enum Stop {
     Return(Action, ActionArguments),
     Wait,
@@ -164,8 +148,9 @@ impl Machine {
         }
     }
 
-    /// The action of a method that does nothing but return it, as if it had been run without a trace; logging that is left to the
-    /// caller. `None` when there is more to do. `is_usual` is [`Host::is_usual`], asked where it matters.
+    /// The action of a method that does nothing but return it, as if it had been run without a
+    /// trace; logging is left to the caller. `None` if there is more to do. `is_usual` is
+    /// [`Host::is_usual`], called only where it matters.
     #[inline]
     pub fn run_at_once(
         &mut self,
@@ -207,7 +192,7 @@ impl Machine {
         self.method
     }
 
-    /// Where the last run, which was of this program, ended.
+    /// The position at which the last run, which was of this program, ended.
     #[must_use]
     pub fn decision(&self, program: &LinkedProgram) -> Place {
         self.place(program.steps(self.is_plain))
@@ -217,11 +202,11 @@ impl Machine {
     fn place(&self, steps: &Steps) -> Place {
         let mut subs = Vec::new();
         self.trail(steps, |sub, _, _| subs.push(sub));
-        Place { instruction: steps.instruction(self.counter.saturating_sub(1)), subs }
+        Place::new(steps.instruction(self.counter.saturating_sub(1)), subs)
     }
 
-    /// The calls that are under way, those included in whose place the subroutine stands: the subroutine, the instruction with
-    /// which its caller goes on, and the time.
+    /// The active calls, including inlined ones: for each the subroutine, the instruction with
+    /// which its caller continues, and the time.
     fn trail(&self, steps: &Steps, mut each: impl FnMut(u32, u32, Option<f64>)) {
         for frame in &self.calls {
             let at = frame.back.saturating_sub(1);
@@ -231,7 +216,7 @@ impl Machine {
         steps.inlined(self.counter.saturating_sub(1), |sub, back| each(sub, back, None));
     }
 
-    /// Goes on with one step for each instruction.
+    /// Continues with one step for each instruction.
     #[cold]
     fn change_to_plain(&mut self, steps: &Steps) {
         let mut calls = Vec::new();
@@ -241,7 +226,7 @@ impl Machine {
         self.is_plain = true;
     }
 
-    /// The loop, once: what begins and what resumes a run share it.
+    /// The loop, shared by start and resumption of a run.
     #[inline(never)]
     fn go<H: Host + ?Sized>(&mut self, program: &LinkedProgram, host: &mut H, scratch: &mut Scratch) -> Outcome {
         let mut steps = program.steps(self.is_plain);
@@ -263,7 +248,7 @@ impl Machine {
                 }
                 Step::HashHeaderUnless(http, name, to) => {
                     let name = program.header_name(u32::from(name));
-                    // A scratch that has overflowed is for the next step to report.
+                    // The next step reports a scratch that has overflowed.
                     if scratch.overflowed() {
                         if host.header(http, name).is_none() {
                             self.counter = to;
@@ -295,7 +280,7 @@ impl Machine {
         self.finish(stop, host)
     }
 
-    /// Jumps if the condition holds, or unless it does.
+    /// Jumps if the condition holds, or unless it holds.
     #[inline(always)]
     fn branch<H: Host + ?Sized>(
         &mut self,
@@ -351,8 +336,8 @@ impl Machine {
         }
     }
 
-    /// The bytes of a string or blob about to be used outside; fails when strings no longer fit into the request's
-    /// memory.
+    /// The bytes of a string or blob about to be used outside; fails if strings no longer fit into
+    /// the request's memory.
     #[inline(always)]
     fn take_whole(&mut self, scratch: &Scratch) -> Result<Text, Stop> {
         whole(scratch)?;
@@ -363,7 +348,7 @@ impl Machine {
     }
 }
 
-/// Whether the condition of a branch holds.
+/// True if the condition of a branch holds.
 #[inline(always)]
 fn holds<H: Host + ?Sized>(
     condition: Condition,

@@ -1,14 +1,14 @@
-//! Checks text that VCL or a VMOD puts into a line of a message head: a start line or a header.
+//! Checks of text that VCL or a VMOD puts into a line of a message head: a start line or a header.
 //!
-//! VCL builds text from what clients send (a decoded query string, a cookie). A CR, LF or NUL in it would end the line
-//! early, and the rest would become lines chosen by the client. What came over the wire was checked by `http1`.
-//! *Invariant:* whoever changes a line of a message on behalf of VCL checks it here first. Source: RFC 9110 §5.5, RFC
-//! 9112 §3, §4.
+//! VCL builds text from client data (a decoded query string, a cookie). A CR, LF or NUL in it would
+//! end the line early, and the rest would become lines chosen by the client. Text received over the
+//! wire was checked by `http1`. *Invariant:* code that changes a line of a message on behalf of VCL
+//! checks it here first. Source: RFC 9110 §5.5, RFC 9112 §3, §4.
 
 use crate::host::Failure;
 use std::borrow::Cow;
 
-/// How many bytes of a refused text are shown at most.
+/// Most bytes of a refused text that are shown.
 const SHOWN_BYTES_MAX: usize = 200;
 
 fn is_control(byte: u8) -> bool {
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_break_a_line_is_refused_and_nothing_else() {
+    fn only_bytes_that_break_a_line_are_refused() {
         for byte in 0..=255u8 {
             let text = [b'a', byte, b'b'];
             let breaks = matches!(byte, 0..=8 | 10..=31 | 127);

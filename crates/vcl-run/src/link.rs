@@ -1,9 +1,10 @@
 //! Linking: verifies a program and prepares its constants, patterns and ACLs.
 //!
-//! A worker runs only linked programs. Linking guarantees the evaluator that every index is in range, that jumps go
-//! forward and stay inside their subroutine, that the stack holds what each instruction takes, and that no subroutine
-//! calls itself, even through others.
+//! A worker runs only linked programs. Linking guarantees the evaluator that every index is in
+//! range, that jumps go forward and stay inside their subroutine, that the stack holds the operands
+//! of each instruction, and that no subroutine calls itself, even through others.
 
+pub(crate) mod step;
 pub(crate) mod steps;
 mod usual;
 mod verify;
@@ -17,7 +18,8 @@ use steps::{Ending, Steps};
 use surface::vcl::{METHODS, Method};
 use usual::Facts;
 
-/// Why a program cannot be run: this compiler did not produce it, or it was damaged on the way.
+/// Reason why a program cannot be run: this compiler did not produce it, or it was damaged in
+/// transfer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VerifyError(pub String);
 
@@ -38,9 +40,9 @@ pub struct LinkedProgram {
     limits: RegexLimits,
     acls: Vec<AclIndex>,
     steps: Steps,
-    /// Of the methods that do nothing but return an action.
+    /// Endings of the methods that do nothing but return an action.
     endings: Vec<Option<Ending>>,
-    /// For those who trace.
+    /// The steps for traced runs.
     plain: OnceLock<Steps>,
 }
 
@@ -48,7 +50,7 @@ impl LinkedProgram {
     /// Verifies and prepares a program, with the default limits for regular expressions.
     ///
     /// # Errors
-    /// When an index, a jump or the stack is wrong. Patterns were checked by the compiler.
+    /// If an index, a jump or the stack is wrong. Patterns were checked by the compiler.
     pub fn link(program: Program) -> Result<LinkedProgram, VerifyError> {
         Self::link_with(program, RegexLimits::default())
     }
@@ -103,13 +105,13 @@ impl LinkedProgram {
         self.program.headers.get(index as usize).map_or("", String::as_str)
     }
 
-    /// How a method ends that does nothing but return an action, if only for usual requests.
+    /// Ending of a method that does nothing but return an action, if only for usual requests.
     #[inline]
     pub(crate) fn ending(&self, method: Method) -> Option<&Ending> {
         self.endings.get(method as usize)?.as_ref()
     }
 
-    /// What the evaluator runs: for a trace one step for each instruction.
+    /// The code that the evaluator runs: for a trace one step for each instruction.
     #[inline]
     pub(crate) fn steps(&self, is_plain: bool) -> &Steps {
         if is_plain { self.plain.get_or_init(|| Steps::plain(&self.program)) } else { &self.steps }

@@ -1,5 +1,5 @@
-//! The program: the result of compiling one VCL. Flat, immutable, serialisable; the manager keeps it and sends it to the
-//! worker, which verifies it before running it.
+//! The program: the result of compiling one VCL. Flat, immutable, serialisable; the manager keeps
+//! it and sends it to the worker, which verifies it before running it.
 
 mod op;
 
@@ -19,7 +19,7 @@ pub struct Source {
     pub text: String,
 }
 
-/// Where a backend is.
+/// Address of a backend.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Endpoint {
     /// `backend x none;`: always sick.
@@ -56,22 +56,23 @@ pub struct BackendDefinition {
     pub between_bytes_timeout: Option<f64>,
     /// Most connections in use at once; 0 = no limit.
     pub max_connections: u32,
-    /// How many fetches may wait for a connection when `max_connections` is reached; `None` = parameter
-    /// `backend_wait_limit`.
+    /// Number of fetches that may wait for a connection when `max_connections` is reached; `None` =
+    /// parameter `backend_wait_limit`.
     pub wait_limit: Option<u32>,
-    /// How long they may wait, seconds; `None` = parameter `backend_wait_timeout`.
+    /// Time limit of that wait, in seconds; `None` = parameter `backend_wait_timeout`.
     pub wait_timeout: Option<f64>,
     /// Seconds for the whole response; `None` = parameter.
     pub last_byte_timeout: Option<f64>,
     /// Seconds after which idle connections are closed; `None` = parameter `backend_idle_timeout`.
     pub idle_timeout: Option<f64>,
-    /// When its failures put it aside; `None` = never.
-    pub trust: Option<Box<TrustDefinition>>,
-    /// How long its share of the load rises after it has recovered, seconds; 0 = it has all of it at once.
+    /// Conditions that open the circuit breaker; `None` = never.
+    pub breaker: Option<Box<BreakerDefinition>>,
+    /// Time in which its share of the load rises after it has recovered, in seconds; 0 =
+    /// immediately.
     pub slow_start: f64,
-    /// How many fetches may be repeated, in percent of all fetches; `None` = any number.
+    /// Fetches that may be repeated, in percent of all fetches; `None` = no limit.
     pub retry_budget: Option<u32>,
-    /// The name that is looked up again and again; `None` = the address stays.
+    /// The name that is looked up periodically; `None` = the address stays.
     pub follows: Option<FollowedName>,
     /// The proxy through which connections are made.
     pub via: Option<ViaDefinition>,
@@ -87,28 +88,29 @@ pub struct BackendDefinition {
     pub http2: bool,
 }
 
-/// When failed fetches put a backend aside, and for how long. Times in seconds.
+/// Conditions under which failed fetches open the circuit breaker of a backend, and the duration.
+/// Times in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TrustDefinition {
-    /// So many failures in a row; 0 = that does not matter.
+pub struct BreakerDefinition {
+    /// Number of consecutive failures; 0 = not considered.
     pub fail_limit: u32,
-    /// So many failures in a hundred fetches; 0 = that does not matter.
+    /// Number of failures in a hundred fetches; 0 = not considered.
     pub fail_ratio: u32,
-    /// The time over which that ratio is taken.
+    /// Time window of that ratio.
     pub fail_window: f64,
-    /// Of so many fetches at least.
+    /// Minimum number of fetches for that ratio.
     pub fail_minimum: u32,
     /// Responses of status 500, 502, 503 and 504 are failures, too.
     pub fail_5xx: bool,
-    /// How long it is aside for the first time; then twice as long each time.
+    /// Time for which the breaker is open at first; doubled each time.
     pub aside_time: f64,
-    /// … but no longer than this.
+    /// Longest time for which the breaker is open.
     pub aside_time_max: f64,
 }
 
-impl Default for TrustDefinition {
-    fn default() -> TrustDefinition {
-        TrustDefinition {
+impl Default for BreakerDefinition {
+    fn default() -> BreakerDefinition {
+        BreakerDefinition {
             fail_limit: 0,
             fail_ratio: 0,
             fail_window: 10.0,
@@ -129,7 +131,7 @@ pub struct FollowedName {
     pub port: u16,
 }
 
-/// How connections to a backend speak TLS.
+/// TLS settings for connections to a backend.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TlsDefinition {
     /// The host named in the handshake (SNI); `None` = none.
@@ -142,18 +144,18 @@ pub struct TlsDefinition {
     pub verify_host: bool,
     /// Authorities in DER instead of the system's; empty = the system's.
     pub authorities: Vec<Vec<u8>>,
-    /// Our certificate and its key, in DER.
+    /// Client certificate and its key, in DER.
     pub client: Option<ClientIdentity>,
     /// SHA-256 of a public key (SPKI) that the origin must have; `None` = any.
     pub pin: Option<[u8; 32]>,
-    /// Nothing older than TLS 1.3.
+    /// True if nothing older than TLS 1.3 is accepted.
     pub only_tls13: bool,
 }
 
-/// A certificate that we show to origins.
+/// A certificate that is presented to origins.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ClientIdentity {
-    /// The chain in DER, ours first.
+    /// The chain in DER, the own certificate first.
     pub chain: Vec<Vec<u8>>,
     /// The private key in DER.
     pub key: Vec<u8>,
@@ -166,7 +168,7 @@ impl std::fmt::Debug for ClientIdentity {
 }
 
 impl BackendDefinition {
-    /// A backend of that name and address for which VCL says nothing else.
+    /// A backend of that name and address, with defaults for everything else.
     #[must_use]
     pub fn new(name: impl Into<String>, endpoint: Endpoint) -> BackendDefinition {
         BackendDefinition {
@@ -183,7 +185,7 @@ impl BackendDefinition {
             wait_timeout: None,
             last_byte_timeout: None,
             idle_timeout: None,
-            trust: None,
+            breaker: None,
             slow_start: 0.0,
             retry_budget: None,
             follows: None,
@@ -197,8 +199,8 @@ impl BackendDefinition {
     }
 }
 
-/// `.via`: connections go to another backend's address, and begin with a PROXY header of version 2 that names their
-/// destination.
+/// `.via`: connections are made to another backend's address, and begin with a PROXY header of
+/// version 2 that names their destination.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ViaDefinition {
     /// The other backend's VCL name.
@@ -224,14 +226,14 @@ pub struct ProbeDefinition {
     pub timeout: f64,
     /// Seconds between starts, default 5.
     pub interval: f64,
-    /// How many good results are assumed at the start.
+    /// Number of good results that are assumed at the start.
     pub initial: u32,
-    /// How many results are considered, default 8, at most 64.
+    /// Number of results that are considered, default 8, at most 64.
     pub window: u32,
-    /// How many good results in the window make the backend healthy, default 3.
+    /// Number of good results in the window that make the backend healthy, default 3.
     pub threshold: u32,
-    /// The origin should close the connection; if it does not, what arrived before the timeout is the response. Default
-    /// true.
+    /// True if the origin should close the connection; if it does not, the data received before the
+    /// timeout is the response. Default true.
     pub expect_close: bool,
 }
 
@@ -268,8 +270,9 @@ pub struct SubDefinition {
     pub entry: u32,
     /// One past the last instruction.
     pub end: u32,
-    /// Methods that may run it ([`surface::vcl::at`]): for a method only itself; for other subroutines all in which
-    /// everything they do, including in subroutines they call, is available.
+    /// Methods that may run it ([`surface::vcl::at`]): for a method only itself; for other
+    /// subroutines all in which everything they do, including in subroutines they call, is
+    /// available.
     pub at: u16,
 }
 
@@ -293,7 +296,8 @@ pub struct InstanceDefinition {
     pub vmod: String,
     /// Class, e.g. `round_robin`.
     pub class: String,
-    /// If the object is a director, its index among the directors: they follow the static backends in order of `new`.
+    /// If the object is a director, its index among the directors: they follow the static backends
+    /// in order of `new`.
     pub director: Option<u32>,
 }
 
@@ -302,7 +306,8 @@ pub struct InstanceDefinition {
 pub struct DirectorBlock {
     /// The director: index into [`Program::instances`].
     pub instance: u32,
-    /// `.retries`: how many members are tried until one yields a connection; `None` = as many as there are members.
+    /// `.retries`: number of members that are tried until one yields a connection; `None` = the
+    /// number of members.
     pub retries: Option<u32>,
     /// Settings of a dns director.
     pub names: Option<NamesBlock>,
@@ -313,7 +318,7 @@ pub struct DirectorBlock {
 pub struct NamesBlock {
     /// `.suffix`: appended to the host that is looked up.
     pub suffix: String,
-    /// `.ttl`: seconds for which an answer holds.
+    /// `.ttl`: validity of an answer in seconds.
     pub ttl: f64,
     /// `.list`: networks whose addresses may be backends.
     pub list: Vec<AclEntry>,
@@ -358,18 +363,19 @@ pub struct Program {
     pub regexes: Vec<String>,
     /// The position in the sources of each [`Op::Trace`].
     pub points: Vec<Point>,
-    /// The positions of statements that end a method or set a noted variable: index of the instruction and position, in
-    /// order.
+    /// The positions of statements that end a method or set a noted variable: index of the
+    /// instruction and position, in order.
     pub places: Vec<(u32, Point)>,
-    /// The VCL itself adds to `vcl_backend_refresh` or to one of its built-in pieces, so it must be run for a 304.
-    /// Otherwise nothing is run: the built-in decision is what Varnish 7.1 does.
+    /// The VCL itself adds to `vcl_backend_refresh` or to one of its built-in pieces, so it must be
+    /// run for a 304. Otherwise nothing is run: the built-in decision is that of Varnish 7.1.
     pub refreshes: bool,
-    /// It was compiled under `http_policy=rfc`, whose built-in VCL it has. Never true for the old dialects.
+    /// It was compiled under `http_policy=rfc`, whose built-in VCL it has. Never true for the old
+    /// dialects.
     pub follows_rfc: bool,
 }
 
 impl Program {
-    /// The generation of the language in which it was written, and whose semantics it keeps.
+    /// The generation of the language in which it was written, and whose semantics apply.
     #[must_use]
     pub fn generation(&self) -> Generation {
         Generation::of_syntax(self.syntax)
@@ -381,8 +387,8 @@ impl Program {
         self.blocks.iter().find(|block| block.instance == instance)
     }
 
-    /// The position of the statement whose last instruction is this one; `None` when it neither ends a method nor sets a
-    /// noted variable.
+    /// The position of the statement whose last instruction is this one; `None` if it neither ends
+    /// a method nor sets a noted variable.
     #[must_use]
     pub fn place_of(&self, instruction: u32) -> Option<(&Source, Point)> {
         let at = self.places.binary_search_by_key(&instruction, |(op, _)| *op).ok()?;

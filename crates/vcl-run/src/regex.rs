@@ -1,17 +1,19 @@
 //! Regular expressions: PCRE2 with its just-in-time compiler; the work of a match is bounded.
 //!
-//! Patterns and subjects are bytes; letters beyond ASCII match as their bytes unless the pattern starts with `(*UTF)`.
-//! The limits are put in front of the pattern, where PCRE2 reads them; a pattern can lower but not raise them.
-//! Substitution follows VCL: `\0` to `\9` are groups, any other escaped character stands for itself, and only the first
-//! match may be empty. Compat: results of Varnish 7.1.1, pinned by the tests below.
+//! Patterns and subjects are bytes; letters beyond ASCII match as their bytes unless the pattern
+//! starts with `(*UTF)`. The limits are put in front of the pattern, where PCRE2 reads them; a
+//! pattern can lower but not raise them. Substitution follows VCL: `\0` to `\9` are groups, any
+//! other escaped character represents itself, and only the first match may be empty. Compat:
+//! results of Varnish 7.1.1, pinned by the tests below.
 
-use crate::host::Failure;
+use crate::failure::Failure;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::OnceLock;
 use surface::limits::DYNAMIC_REGEX_BYTES_MAX;
 
-/// How patterns are compiled, and the limits of one match: parameters `pcre2_match_limit` and `pcre2_depth_limit`.
+/// Compilation mode of patterns, and the limits of one match: parameters `pcre2_match_limit` and
+/// `pcre2_depth_limit`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RegexLimits {
     /// Most internal steps.
@@ -31,9 +33,9 @@ impl Default for RegexLimits {
 /// A pattern that does not compile.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PatternError {
-    /// What is wrong.
+    /// Error text.
     pub text: String,
-    /// Where in the pattern, in bytes.
+    /// Position in the pattern, in bytes.
     pub offset: Option<usize>,
 }
 
@@ -47,7 +49,7 @@ impl fmt::Display for PatternError {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MatchError(pub String);
 
-/// Why nothing was replaced.
+/// Reason why nothing was replaced.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SubstituteError {
     /// The match was abandoned.
@@ -62,7 +64,8 @@ impl From<MatchError> for SubstituteError {
     }
 }
 
-/// The result of a substitution under construction: neither its length nor its capacity exceeds the limit.
+/// The result of a substitution under construction: neither its length nor its capacity exceeds the
+/// limit.
 struct Bounded<'a> {
     out: &'a mut Vec<u8>,
     limit_bytes: usize,
@@ -85,29 +88,32 @@ impl Bounded<'_> {
 
 /// A regular expression.
 ///
-/// Those of a program are compiled when they are first matched: with thousands of them, compiling them all to machine
-/// code would be the largest cost of loading a VCL, and most are never matched before the VCL is discarded.
+/// Those of a program are compiled when they are first matched: with thousands of them, compiling
+/// them all to machine code would be the largest cost of loading a VCL, and most are never matched
+/// before the VCL is discarded.
 #[derive(Debug)]
 pub struct Regex {
     pattern: Box<str>,
     limits: RegexLimits,
     simple: Option<Simple>,
     compiled: OnceLock<Result<pcre2::bytes::Regex, PatternError>>,
-    /// The same pattern, but never matching the empty string: for all matches but the first when all are replaced.
+    /// The same pattern, but never matching the empty string: for all matches but the first when
+    /// all are replaced.
     not_empty: OnceLock<Result<pcre2::bytes::Regex, PatternError>>,
 }
 
 /// A pattern that is tested without PCRE2, whose call alone costs several hundred instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Simple {
-    /// Any capital letter: what the built-in VCL asks of every Host.
+    /// Any capital letter: the test of the built-in VCL on every Host.
     Capital,
-    /// What follows the caret begins the subject, byte by byte.
+    /// The text after the caret begins the subject, byte by byte.
     Start,
 }
 
 impl Simple {
-    /// `None` when the pattern is not simple, or when the limits are so low that PCRE2 might give up.
+    /// Classifies a pattern. `None` if the pattern is not simple, or if the limits are so low that
+    /// PCRE2 might give up.
     fn of(pattern: &str, limits: RegexLimits) -> Option<Simple> {
         /// More than PCRE2 needs for any of these.
         const STEPS_MIN: u32 = 100;
@@ -141,7 +147,7 @@ impl Regex {
     /// Compiles a pattern.
     ///
     /// # Errors
-    /// When the pattern is malformed.
+    /// If the pattern is malformed.
     pub fn new(pattern: &str, limits: RegexLimits) -> Result<Regex, PatternError> {
         let regex = Regex::deferred(pattern, limits);
         match regex.compiled.get_or_init(|| build("", pattern, limits)) {
@@ -150,23 +156,23 @@ impl Regex {
         }
     }
 
-    /// Checks whether a pattern compiles, without the cost of preparing it.
+    /// Checks that a pattern compiles, without the cost of preparing it.
     ///
     /// # Errors
-    /// When the pattern is malformed.
+    /// If the pattern is malformed.
     pub fn check(pattern: &str) -> Result<(), PatternError> {
         pcre2::bytes::RegexBuilder::new().build(pattern).map(|_| ()).map_err(|error| pattern_error(&error, 0))
     }
 
-    /// Whether it matches exactly what has a capital letter, `A` to `Z`.
+    /// True if it matches exactly the texts with a capital letter, `A` to `Z`.
     pub(crate) fn is_capital(&self) -> bool {
         self.simple == Some(Simple::Capital)
     }
 
-    /// Whether the pattern matches anywhere in the subject.
+    /// Returns true if the pattern matches anywhere in the subject.
     ///
     /// # Errors
-    /// When the match was abandoned.
+    /// If the match was abandoned.
     pub fn is_match(&self, subject: &[u8]) -> Result<bool, MatchError> {
         if let Some(simple) = self.simple {
             return Ok(simple.is_match(&self.pattern, subject));
@@ -177,7 +183,7 @@ impl Regex {
     /// The compiled expression, for VMODs that need captures.
     ///
     /// # Errors
-    /// When the pattern is malformed.
+    /// If the pattern is malformed.
     pub fn compiled(&self) -> Result<&pcre2::bytes::Regex, MatchError> {
         ready(self.compiled.get_or_init(|| build("", &self.pattern, self.limits)))
     }
@@ -186,11 +192,11 @@ impl Regex {
         ready(self.not_empty.get_or_init(|| build("(*NOTEMPTY)", &self.pattern, self.limits)))
     }
 
-    /// Replaces the first match and appends the result to `out`, whose length then is at most `limit_bytes`. When there
-    /// is no match, appends nothing and returns `false`.
+    /// Replaces the first match and appends the result to `out`, whose length then is at most
+    /// `limit_bytes`. If there is no match, appends nothing and returns `false`.
     ///
     /// # Errors
-    /// When the match was abandoned, or the result is too long: then `out` has part of it.
+    /// If the match was abandoned, or the result is too long: then `out` has part of it.
     pub fn substitute(
         &self,
         subject: &[u8],
@@ -246,7 +252,7 @@ impl Regex {
 /// The text of a pattern that VCL builds at run time.
 ///
 /// # Errors
-/// When it has more than [`DYNAMIC_REGEX_BYTES_MAX`] bytes.
+/// If it has more than [`DYNAMIC_REGEX_BYTES_MAX`] bytes.
 pub fn dynamic_pattern(text: &[u8]) -> Result<Cow<'_, str>, Failure> {
     if text.len() > DYNAMIC_REGEX_BYTES_MAX {
         return Err(Failure(format!("Regular expression of more than {DYNAMIC_REGEX_BYTES_MAX} bytes")));
@@ -342,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn simple_patterns_match_as_pcre2_says() {
+    fn simple_patterns_match_as_in_pcre2() {
         let subjects: [&[u8]; 12] =
             [b"", b"a", b"A", b"abZ", b"abc", b"/ab", b"/a\nb", b"x/ab", b"\xc4", b"\xc3\x84/", b"^/ab", b"\n/ab"];
         let patterns =
@@ -409,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_pattern_says_what_and_where() {
+    fn malformed_pattern_is_reported_with_reason_and_position() {
         let error = Regex::new("a(b", RegexLimits::default()).unwrap_err();
         assert_eq!((error.text.as_str(), error.offset), ("missing closing parenthesis", Some(3)));
     }

@@ -1,10 +1,10 @@
 //! Values of the language, and the scratch arena that holds strings.
 //!
-//! A [`Value`] is `Copy`: text is a handle ([`Text`]) into the running request's [`Scratch`] or the program's constants,
-//! so that evaluating common statements allocates nothing. A handle is valid until [`Scratch::clear`].
-//! Source: types and string forms as observed in Varnish 7.1.1.
+//! A [`Value`] is `Copy`: text is a handle ([`Text`]) into the running request's [`Scratch`] or the
+//! program's constants, so that evaluating common statements allocates nothing. A handle is valid
+//! until [`Scratch::clear`]. Source: types and string forms as observed in Varnish 7.1.1.
 
-use crate::host::Failure;
+use crate::failure::Failure;
 use std::net::IpAddr;
 use std::sync::Arc;
 use surface::limits::KEPT_BUFFER_BYTES_MAX;
@@ -34,25 +34,25 @@ impl Text {
         Text { start: start | CONSTANT, len }
     }
 
-    /// Whether the string is set (even if empty).
+    /// True if the string is set (even if empty).
     #[must_use]
     pub fn is_set(self) -> bool {
         self.start != UNSET
     }
 
-    /// Length in bytes; 0 when unset.
+    /// Length in bytes; 0 if unset.
     #[must_use]
     pub fn len(self) -> usize {
         self.len as usize
     }
 
-    /// Whether it is unset or empty.
+    /// True if it is unset or empty.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
 
-    /// A part of a set string, without a copy; `None` when the string is too short.
+    /// A part of a set string, without a copy; `None` if the string is too short.
     #[must_use]
     pub fn part(self, offset: usize, len: usize) -> Option<Text> {
         let fits = self.is_set() && offset.checked_add(len).is_some_and(|end| end <= self.len());
@@ -60,14 +60,15 @@ impl Text {
     }
 }
 
-/// The bytes behind [`Text`] handles: one growing buffer per request, plus the constants of the running program.
+/// The bytes of [`Text`] handles: one growing buffer per request, plus the constants of the
+/// running program.
 #[derive(Debug, Default)]
 pub struct Scratch {
     bytes: Vec<u8>,
     constants: Option<Arc<[u8]>>,
     limit_bytes: usize,
     overflowed: bool,
-    /// How often it was cleared: distinguishes handles of one method from those of the next.
+    /// Number of times it was cleared: distinguishes handles of one method from those of the next.
     generation: u64,
     /// Start of the last concatenated string, and the length of its first piece.
     joined: (u32, u32),
@@ -87,8 +88,9 @@ impl Scratch {
         }
     }
 
-    /// Drops all strings but keeps up to [`KEPT_BUFFER_BYTES_MAX`] of the memory. The constants stay set for the next
-    /// run of the same program: taking a new reference to them would write to memory that all threads share.
+    /// Drops all strings but keeps up to [`KEPT_BUFFER_BYTES_MAX`] of the memory. The constants
+    /// stay set for the next run of the same program: taking a new reference to them would write to
+    /// memory that all threads share.
     pub fn clear(&mut self, limit_bytes: usize) {
         self.bytes.clear();
         self.bytes.shrink_to(KEPT_BUFFER_BYTES_MAX);
@@ -98,24 +100,25 @@ impl Scratch {
         self.joined = (UNSET, 0);
     }
 
-    /// Drops all strings and frees the memory: the next method may be long in coming.
+    /// Drops all strings and frees the memory, since the next method may come much later.
     pub fn free(&mut self) {
         self.clear(self.limit_bytes);
         self.bytes = Vec::new();
     }
 
-    /// How often it was cleared. A handle is valid as long as this does not change.
+    /// Number of times it was cleared. A handle is valid as long as this does not change.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Notes the length of the first piece of a string that has just been concatenated.
+    /// Records the length of the first piece of a string that has just been concatenated.
     pub(crate) fn note_joined(&mut self, whole: Text, first_bytes: usize) {
         self.joined = (whole.start, first_bytes as u32);
     }
 
-    /// The first piece of a concatenated string, if it was the last one concatenated; else the whole string.
+    /// The first piece of a concatenated string, if it was the last one concatenated; else the
+    /// whole string.
     #[must_use]
     pub fn first_piece(&self, text: Text) -> Text {
         match self.joined {
@@ -131,7 +134,7 @@ impl Scratch {
         }
     }
 
-    /// The bytes of a handle; empty when unset.
+    /// The bytes of a handle; empty if unset.
     #[must_use]
     pub fn get(&self, text: Text) -> &[u8] {
         if text.start == UNSET {
@@ -169,8 +172,8 @@ impl Scratch {
         self.bytes.len()
     }
 
-    /// Makes room for `count` more bytes; if that exceeds the limit, returns `false` and marks the scratch as
-    /// overflowed.
+    /// Makes room for `count` more bytes; if that exceeds the limit, returns `false` and marks the
+    /// scratch as overflowed.
     #[inline]
     fn make_room(&mut self, count: usize) -> bool {
         let needed = self.bytes.len() + count;
@@ -226,7 +229,7 @@ impl Scratch {
         Text { start: start as u32, len: (self.bytes.len() - start) as u32 }
     }
 
-    /// Changes the limit from now on, as if others used the same memory.
+    /// Changes the limit from now on, as if other strings used the same memory.
     pub fn set_limit(&mut self, limit_bytes: usize) {
         self.limit_bytes = limit_bytes.min((CONSTANT - 1) as usize);
     }
@@ -242,28 +245,28 @@ impl Scratch {
         &self.bytes
     }
 
-    /// Whether a string did not fit; the request then fails with a reason.
+    /// True if a string did not fit; the request then fails with a reason.
     #[must_use]
     pub fn overflowed(&self) -> bool {
         self.overflowed
     }
 
-    /// The limit in bytes: how much one request may use, including what VMODs keep for it.
+    /// The limit in bytes: the memory of one request, including data that VMODs keep for it.
     #[must_use]
     pub fn limit_bytes(&self) -> usize {
         self.limit_bytes
     }
 
-    /// How many more bytes strings may use.
+    /// Number of further bytes that strings may use.
     #[must_use]
     pub fn left_bytes(&self) -> usize {
         self.limit_bytes.saturating_sub(self.bytes.len())
     }
 
-    /// Checks whether `bytes` more are allowed, for a string that is built or processed elsewhere.
+    /// Checks that `bytes` more are allowed, for a string that is built or processed elsewhere.
     ///
     /// # Errors
-    /// `Out of request memory …` when they are not.
+    /// `Out of request memory …` if they are not.
     pub fn check_room(&self, bytes: usize) -> Result<(), Failure> {
         if bytes > self.left_bytes() { Err(Failure::out_of_memory()) } else { Ok(()) }
     }
@@ -290,8 +293,9 @@ impl std::fmt::Write for Writer<'_> {
     }
 }
 
-/// A director or backend: an index into the loaded VCL's directors. The program's static backends come first, in the
-/// order of [`crate::program::Program::backends`]; directors created by `new` in vcl_init follow.
+/// A director or backend: an index into the loaded VCL's directors. The program's static backends
+/// come first, in the order of [`crate::program::Program::backends`]; directors created by `new` in
+/// vcl_init follow.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct DirectorId(pub u32);
 
@@ -318,13 +322,13 @@ pub enum Value {
     Blob(Text),
     /// IP with port; `None` is the null address.
     Ip(Option<(IpAddr, u16)>),
-    /// BACKEND; `None` is no backend.
+    /// BACKEND; `None` for no backend.
     Backend(Option<DirectorId>),
     /// ACL: index into the program's table; `None` is the null ACL.
     Acl(Option<u32>),
     /// PROBE: index into the program's table.
     Probe(Option<u32>),
-    /// STEVEDORE: index into the list of storages of this process; `None` is no storage.
+    /// STEVEDORE: index into the list of storages of this process; `None` for no storage.
     Stevedore(Option<u32>),
     /// SUB: index into the program's table.
     Sub(u32),
@@ -332,7 +336,8 @@ pub enum Value {
     Regex(u32),
     /// HTTP.
     Http(surface::vcl::HttpObject),
-    /// HEADER as a reference (an argument of that type): the message and an index into the program's header names.
+    /// HEADER as a reference (an argument of that type): the message and an index into the
+    /// program's header names.
     Header(surface::vcl::HttpObject, u32),
     /// HEADER as a reference with a name built at run time (`header.dyn`).
     NamedHeader(surface::vcl::HttpObject, Text),

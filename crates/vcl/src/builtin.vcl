@@ -1,7 +1,7 @@
-# What happens to requests that no other VCL decides about.
+# Default handling of requests.
 #
-# Each vcl_ subroutine of the user runs first; when it returns no action, the one here goes on. Every rule has a
-# subroutine of its own, so that it can be prepended to by defining one of the same name.
+# Each vcl_ subroutine of the user runs first; when it returns no action, the one here continues. Every rule is a
+# separate subroutine, so that it can be prepended to by defining one of the same name.
 
 vcl 4.0;
 
@@ -19,7 +19,7 @@ sub vcl_builtin_recv {
     call vcl_req_cookie;
 }
 
-# One object for all spellings of a host; HTTP/1.1 requires that there is one.
+# One object for all spellings of a host; HTTP/1.1 requires a Host.
 sub vcl_req_host {
     if (req.http.host ~ "[[:upper:]]") {
         set req.http.host = req.http.host.lower();
@@ -31,19 +31,19 @@ sub vcl_req_host {
 
 sub vcl_req_method {
     if (req.method == "PRI") {
-        # The start of HTTP/2 where it is not spoken.
+        # The preface of HTTP/2 on a connection without it.
         return (synth(405));
     }
     if (req.method != "GET" && req.method != "HEAD") {
         if (req.method !~ "^(PUT|POST|TRACE|OPTIONS|DELETE|PATCH)$") {
-            # Not understood, so not looked into.
+            # Unknown method: relay the bytes unread.
             return (pipe);
         }
         return (pass);
     }
 }
 
-# What is for one user is not for others.
+# Responses for one user are not shared with others.
 sub vcl_req_authorization {
     if (req.http.authorization) {
         return (pass);
@@ -156,7 +156,7 @@ sub vcl_builtin_backend_fetch {
     }
 }
 
-# The origin has said 304. Run only where a VCL has something of its own in one of these four.
+# The origin has answered 304. Runs only if the VCL extends one of these four subroutines.
 sub vcl_backend_refresh {
     call vcl_builtin_backend_refresh;
     return (merge);
@@ -226,15 +226,15 @@ sub vcl_beresp_vary {
     }
 }
 
-# Says only of 206 and 416 which part of a representation they are. Nothing here calls it: a response that says so of
-# itself unasked fails the fetch, unless the VCL calls this first.
+# Removes Content-Range except from 206 and 416. Not called by the built-in VCL: another response with that field
+# fails the fetch, unless the VCL calls this first.
 sub vcl_beresp_range {
     if (beresp.status != 206 && beresp.status != 416) {
         unset beresp.http.Content-Range;
     }
 }
 
-# For a while requests go to the backend without waiting for each other; one cacheable answer ends that.
+# For some time, requests go to the backend without waiting for each other; a cacheable response ends that.
 sub vcl_beresp_hitmiss {
     set beresp.ttl = param.uncacheable_ttl;
     set beresp.uncacheable = true;

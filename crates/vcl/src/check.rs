@@ -1,9 +1,10 @@
-//! Names, types and rules: turns a tree into a program.
+//! Checker of names, types and rules: turns a tree into a program.
 //!
-//! Passes, in order: collect the names of all declarations; make backends, probes and ACLs; lower each subroutine to
-//! instructions while typing its expressions; then check the graph of calls (`check/flow.rs`), and report what is
-//! unused. A pass continues after errors, so that one compilation shows many of them. Names are compared ignoring case,
-//! as in Varnish; header names keep the case in which they were written.
+//! Passes, in order: collect the names of all declarations; make backends, probes and ACLs; lower
+//! each subroutine to instructions while typing its expressions; then check the graph of calls
+//! (`check/flow.rs`), and report unused names. A pass continues after errors, so that one
+//! compilation shows many of them. Names are compared ignoring case, as in Varnish; header names
+//! keep the case in which they were written.
 
 mod acl;
 mod address;
@@ -97,7 +98,8 @@ enum UseKind {
     Set,
     Unset,
     Action,
-    /// Set although no method may set it; which methods call the subroutine is not known yet.
+    /// Set although no method may set it; the methods that call the subroutine are determined
+    /// later.
     ReadOnly,
 }
 
@@ -123,13 +125,13 @@ impl UseKind {
     }
 }
 
-/// A subroutine: its pieces of text, and what later passes need to know of it.
+/// A subroutine: its pieces of text, and the data for later passes.
 #[derive(Debug)]
 struct Sub<'a> {
     name: String,
     defined: At,
     method: Option<Method>,
-    /// In the old dialects: this is a user's subroutine as lowered for that method.
+    /// In the old dialects: the method for which this user's subroutine was lowered.
     under: Option<Method>,
     /// Its name begins with `vcl_`.
     reserved: bool,
@@ -171,7 +173,8 @@ struct Checker<'a> {
     vmods: Vec<String>,
     default_backend: Option<u32>,
     default_probe: Option<u32>,
-    /// The director that is used when no other is named: index among the directors. `director` blocks come first.
+    /// The director that is used when no other is named: index among the directors. `director`
+    /// blocks come first.
     default_director: Option<u32>,
     /// The declarations of `director` blocks; the objects are created in vcl_init.
     declared_directors: Vec<legacy::Declared>,
@@ -304,8 +307,9 @@ impl<'a> Checker<'a> {
         self.symbols.get(name.to_ascii_lowercase().as_str())
     }
 
-    /// The key of a name when something of certain kinds is wanted. In the old dialects an acl and a backend may have
-    /// the same name; the later one is stored with its kind in front of the name.
+    /// Key of a name where certain kinds of declaration are expected. In the old dialects an acl
+    /// and a backend may have the same name; the later one is stored with its kind in front of the
+    /// name.
     fn key(&self, name: &str, kinds: &[&str]) -> String {
         let plain = name.to_ascii_lowercase();
         if self.dialect.forms.names_by_kind {
@@ -324,7 +328,7 @@ impl<'a> Checker<'a> {
         self.use_symbol_of(name, &[])
     }
 
-    /// The same, when something of certain kinds is wanted.
+    /// Like [`Self::use_symbol`], where certain kinds of declaration are expected.
     fn use_symbol_of(&mut self, name: &str, kinds: &[&str]) -> Option<Meaning> {
         let key = self.key(name, kinds);
         let symbol = self.symbols.get_mut(&key)?;
@@ -336,7 +340,7 @@ impl<'a> Checker<'a> {
         self.damaged.contains(name.to_ascii_lowercase().as_str())
     }
 
-    /// Notes that the current subroutine does something that only some methods may do.
+    /// Records that the current subroutine does something that only some methods may do.
     fn note_use(&mut self, at: u16, first: At, last: At, what: UseKind) {
         if let Some(method) = self.subs[self.current].method
             && method.row().bit & at == 0
@@ -389,7 +393,7 @@ impl<'a> Checker<'a> {
         (!names.is_empty()).then(|| format!("it is available in {}", names.join(", ")))
     }
 
-    /// Whether the VCL itself, and not only the built-in one, takes part in what happens to a 304.
+    /// True if the VCL itself, and not only the built-in one, takes part in the handling of a 304.
     fn refreshes(&self) -> bool {
         let mut reached = vec![Method::BackendRefresh as usize];
         let mut next = 0;
@@ -443,41 +447,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// How many words are compared at most to find the nearest.
-const CANDIDATES_MAX: usize = 2_000;
-
-/// The known word that is nearest to an unknown one, if any is near enough to be what was meant.
-pub(crate) fn nearest<'w>(word: &str, candidates: impl Iterator<Item = &'w str>) -> Option<&'w str> {
-    let word = &word.as_bytes()[..word.len().min(64)];
-    let allowed = 1 + word.len() / 4;
-    candidates
-        .take(CANDIDATES_MAX)
-        .filter(|candidate| candidate.len() <= 80 && candidate.len().abs_diff(word.len()) <= allowed)
-        .map(|candidate| (distance(word, candidate.as_bytes()), candidate))
-        .filter(|&(distance, _)| distance <= allowed)
-        .min_by_key(|&(distance, _)| distance)
-        .map(|(_, candidate)| candidate)
-}
-
-/// How many letters to insert, remove, replace or swap with their neighbour to turn one word into the other, ignoring
-/// case.
-fn distance(a: &[u8], b: &[u8]) -> usize {
-    let same = |i: usize, j: usize| a[i].eq_ignore_ascii_case(&b[j]);
-    let mut before_last: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for i in 0..a.len() {
-        let mut row = vec![i + 1];
-        for j in 0..b.len() {
-            let mut least = (last[j] + usize::from(!same(i, j))).min(last[j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && same(i, j - 1) && same(i - 1, j) {
-                least = least.min(before_last[j - 1] + 1);
-            }
-            row.push(least);
-        }
-        before_last = std::mem::replace(&mut last, row);
-    }
-    last[b.len()]
-}
+pub(crate) use surface::nearest::nearest;
 
 #[cfg(test)]
 mod tests {

@@ -1,28 +1,30 @@
-//! Messages for the author of a VCL: what is wrong, where, and what would help.
+//! Messages for the author of a VCL: the error, its place, and a correction.
 //!
-//! The compiler writes a [`Draft`]: a code of [`surface::diagnostic`], texts and places in reading order, a hint,
-//! suggested replacements. [`Diagnostics`] turns it into a [`Diagnostic`], which owns everything it shows. From that
-//! come the text of CLI replies (`diagnostic/report.rs`), in the form that stock tools and their users know, and the
-//! form for terminals. Messages are kept in the order of the sources, not in that of the compiler's passes.
+//! The compiler writes a [`Draft`]: a code of [`surface::diagnostic`], texts and places in reading
+//! order, a hint, suggested replacements. [`Diagnostics`] turns it into a [`Diagnostic`], which
+//! owns everything it shows. From that come the text of CLI replies (`diagnostic/report.rs`), in
+//! the form of the stock tools, and the form for terminals. Messages are kept in the order of the
+//! sources, not in that of the compiler's passes.
 
 mod report;
 
-pub(crate) use report::{error_text, warning_text};
+pub(crate) use report::{Shown, error_text, pretty_of, warning_text};
 
 use crate::source::{Kind, Sources, Token};
 use surface::diagnostic::Code;
 use surface::limits::VCL_MESSAGES_MAX;
 
-/// How many bytes of a source line are shown on each side of the marked text.
+/// Number of bytes of a source line that are shown on each side of the marked text.
 const LINE_CONTEXT_BYTES: usize = 400;
-/// For this many messages the nearest known word is searched for; more would take too long in a VCL full of errors.
+/// Number of messages for which the nearest known word is searched; more would take too long in a
+/// VCL full of errors.
 const SUGGESTIONS_MAX: usize = 50;
 /// Longest text in a message, in bytes: names in it may be as long as the source.
 const WORDS_BYTES_MAX: usize = 4_000;
 /// Most places in a message; a longer chain is cut after that many.
 const PLACES_MAX: usize = 40;
 
-/// Whether there is a program nevertheless.
+/// Severity of a message: an error prevents a program.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Severity {
     /// There is no program.
@@ -31,7 +33,7 @@ pub enum Severity {
     Warning,
 }
 
-/// A range of bytes in a source, for people and for programs.
+/// A range of bytes in a source, for readers and for programs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place {
     /// The name of the source.
@@ -48,9 +50,10 @@ pub struct Place {
     pub start: u32,
     /// Offset of the byte after the last one.
     pub end: u32,
-    /// The line, with a second line of `#` below the marked text; for several lines the first and the last.
+    /// The line, with a second line of `#` below the marked text; for several lines the first and
+    /// the last.
     pub excerpt: String,
-    /// Whether this is a range of tokens: the text form shows both ends.
+    /// True for a range of tokens: the text form shows both ends.
     range: bool,
 }
 
@@ -66,7 +69,7 @@ pub enum Part {
 /// A suggested replacement for the text at a place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Suggestion {
-    /// What to replace.
+    /// The place to change.
     pub place: Place,
     /// The replacement.
     pub replacement: String,
@@ -75,7 +78,7 @@ pub struct Suggestion {
 /// One message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
-    /// Whether it is an error.
+    /// Error or warning.
     pub severity: Severity,
     /// Code of the message.
     pub code: Code,
@@ -83,7 +86,7 @@ pub struct Diagnostic {
     pub parts: Vec<Part>,
     /// The place that the message is about, if it is not the first of the parts.
     primary: Option<Box<Place>>,
-    /// What would help.
+    /// Hint for the correction.
     pub hint: Option<String>,
     /// Suggested replacements.
     pub suggestions: Vec<Suggestion>,
@@ -110,7 +113,7 @@ impl Diagnostic {
         self.primary.as_deref().or(first)
     }
 
-    /// The text form: as known to users of Varnish, with the hint and a reference.
+    /// The text form: the layout of Varnish, with the hint and a reference.
     #[must_use]
     pub fn text(&self) -> String {
         report::message_text(self)
@@ -197,7 +200,7 @@ impl Draft {
         self
     }
 
-    /// Sets what the message is about, if the text form, which is Varnish's, shows other places.
+    /// Sets the primary place, if the text form, which is Varnish's, shows other places.
     pub(crate) fn primary(mut self, first: Token, last: Token) -> Draft {
         self.primary = Some((first, last));
         self
@@ -213,7 +216,7 @@ impl Draft {
         self
     }
 
-    /// Suggests a replacement for the tokens, and says so in the hint.
+    /// Suggests a replacement for the tokens, and adds it to the hint.
     pub(crate) fn nearest(mut self, first: Token, last: Token, near: Option<&str>) -> Draft {
         if let Some(near) = near {
             self.hint = Some(format!("did you mean {near}?"));
@@ -283,12 +286,12 @@ impl Diagnostics {
         self.messages.push((order, draft.finish(severity, sources)));
     }
 
-    /// Whether there are so few messages that looking for suggestions is worth the time.
+    /// True if there are so few messages that searching for suggestions is worth the time.
     pub(crate) fn wants_suggestions(&self) -> bool {
         self.messages.len() < SUGGESTIONS_MAX
     }
 
-    /// The messages in the order of the sources, and how many more there were.
+    /// The messages in the order of the sources, and the number of hidden ones.
     pub(crate) fn finish(mut self) -> (Vec<Diagnostic>, usize) {
         self.messages.sort_by_key(|&(order, _)| order);
         self.messages.dedup();
@@ -309,7 +312,7 @@ fn at(sources: &Sources, token: Token) -> Place {
 }
 
 /// The place of a range of tokens, the last included.
-fn between(sources: &Sources, first: Token, last: Token) -> Place {
+pub(crate) fn between(sources: &Sources, first: Token, last: Token) -> Place {
     if last.source != first.source || last.end <= first.start {
         return at(sources, first);
     }
@@ -324,7 +327,8 @@ fn between(sources: &Sources, first: Token, last: Token) -> Place {
     Place { file, line, column, end_line, end_column, start: first.start, end: last.end, excerpt, range: true }
 }
 
-/// Writes one source line and the marker line below it; tabs become spaces, bytes that are not text a question mark.
+/// Writes one source line and the marker line below it; tabs become spaces, bytes that are not text
+/// a question mark.
 fn quote(sources: &Sources, token: Token, line: u32, start: u32, end: u32, out: &mut String) {
     let (bytes, line_start) = sources.line(token.source, line);
     let from = (start.saturating_sub(line_start) as usize).min(bytes.len());
@@ -337,7 +341,7 @@ fn quote(sources: &Sources, token: Token, line: u32, start: u32, end: u32, out: 
     let mut at = shown_from;
     for letter in text.chars() {
         let mark = if at >= from && at < to { '#' } else { '-' };
-        // A replaced byte stands for one byte of the source.
+        // A replaced byte represents one byte of the source.
         at += if letter == char::REPLACEMENT_CHARACTER { 1 } else { letter.len_utf8() };
         let width = if letter == '\t' { 8 - column % 8 } else { 1 };
         for _ in 0..width {
@@ -371,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn marker_stands_under_the_token() {
+    fn marker_is_under_the_token() {
         let mut sources = Sources::default();
         sources.add("f".into(), b"ab\n\tcd e\n".to_vec(), None);
         let one = |place| place_text(&at(&sources, place));
@@ -403,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_further_places_are_told_apart() {
+    fn words_and_further_places_are_distinguished() {
         let mut sources = Sources::default();
         sources.add("f".into(), b"ab\ncd\n".to_vec(), None);
         let draft = Draft::new(Code::Redefined)

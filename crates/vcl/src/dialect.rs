@@ -1,13 +1,13 @@
 //! The differences between generations of VCL, as tables for the parser and the checker.
 //!
-//! Elsewhere no `if` asks for a version: a new dialect is a new table here. The names of methods and variables are in
-//! [`surface::vcl`]. Next files: `dialect/legacy.rs`, the tables of the old dialects, and `dialect/detect.rs`, which
-//! detects the dialect of a text without a version line.
+//! No other module tests for a version: a new dialect is a new table here. The names of methods and
+//! variables are in [`surface::vcl`]. Next files: `dialect/legacy.rs`, the tables of the old
+//! dialects, and `dialect/detect.rs`, which detects the dialect of a text without a version line.
 
 mod detect;
 mod legacy;
 
-pub(crate) use detect::detect;
+pub(crate) use detect::{Usage, detect};
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -63,9 +63,9 @@ pub(crate) struct Dialect {
     pub(crate) else_if: &'static [&'static str],
     /// Words that cannot be used as names, besides those of `statements`.
     pub(crate) reserved: &'static [&'static str],
-    /// Words of other generations, with what to write instead.
+    /// Words of other generations, with their replacements.
     pub(crate) moved: &'static [(&'static str, &'static str)],
-    /// Variables of other generations, with what to write instead.
+    /// Variables of other generations, with their replacements.
     pub(crate) renamed: &'static [(&'static str, &'static str)],
     /// Words that begin declarations.
     pub(crate) declarations: &'static [&'static str],
@@ -76,14 +76,14 @@ pub(crate) struct Dialect {
     /// Syntactic forms.
     pub(crate) forms: Forms,
     /// Defaults of declarations.
-    pub(crate) habits: Habits,
+    pub(crate) defaults: DialectDefaults,
     /// Methods and variables; `None` for those of [`METHODS`] and [`surface::vcl::VARIABLES`].
     pub(crate) language: Option<&'static Language>,
     /// The built-in VCL.
     pub(crate) builtin: &'static str,
 }
 
-/// Which syntactic forms are allowed.
+/// Permitted syntactic forms.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Forms {
     /// Attributes of backends are written `set backend.host = "…";`.
@@ -96,15 +96,15 @@ pub(crate) struct Forms {
     pub(crate) dollar_groups: bool,
     /// Regular expressions ignore case.
     pub(crate) patterns_ignore_case: bool,
-    /// A plain number where a duration is wanted means seconds.
+    /// A plain number where a duration is expected means seconds.
     pub(crate) bare_seconds: bool,
-    /// `director name policy { … }`, and its name in place of a backend.
+    /// `director name policy { … }`, and its name instead of a backend.
     pub(crate) director_blocks: bool,
     /// Words of statements can be used as names: `acl purge`.
     pub(crate) words_are_names: bool,
     /// An acl, a backend and a subroutine can have the same name.
     pub(crate) names_by_kind: bool,
-    /// `storage.name` tests whether a storage of that name exists.
+    /// `storage.name` is true if a storage of that name exists.
     pub(crate) storages_by_name: bool,
     /// `==` between an IP and a string matches like an acl with that one entry.
     pub(crate) address_equals_acl: bool,
@@ -112,18 +112,18 @@ pub(crate) struct Forms {
 
 /// Defaults of declarations.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Habits {
+pub(crate) struct DialectDefaults {
     /// Probes start with a full window of good results, rather than with one too few.
     pub(crate) probes_begin_good: bool,
     /// Acls refuse entries whose address has bits beyond the mask.
     pub(crate) acl_pedantic: bool,
-    /// Acls log what they match.
+    /// Acls log their matches.
     pub(crate) acl_log: bool,
     /// If a host has several addresses, the first of each family is used.
     pub(crate) first_address: bool,
 }
 
-/// How a `director` block chooses a member.
+/// Policy by which a `director` block chooses a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DirectorPolicy {
     RoundRobin,
@@ -169,7 +169,7 @@ impl Dialect {
         self.language?.method(method)
     }
 
-    /// Whether texts can use this method.
+    /// True if texts can use this method.
     pub(crate) fn has_method(&self, method: Method) -> bool {
         self.language.is_none_or(|language| language.method(method).is_some())
     }
@@ -189,7 +189,7 @@ impl Dialect {
         words
     }
 
-    /// The action that a word means in a method; `None` when it means none there.
+    /// The action that a word means in a method; `None` if it has no meaning there.
     pub(crate) fn legacy_action(&self, method: Method, word: &str) -> Option<Action> {
         let row = self.legacy_method(method)?;
         row.returns.iter().find(|ending| ending.word == word).map(|ending| ending.action)
@@ -201,7 +201,7 @@ impl Dialect {
         there.map(|row| self.method_name(row.method)).collect()
     }
 
-    /// Whether a word begins a statement.
+    /// True if a word begins a statement.
     pub(crate) fn is_statement(&self, word: &str) -> bool {
         self.statements.iter().any(|(known, _)| known.eq_ignore_ascii_case(word))
     }
@@ -276,7 +276,7 @@ pub(crate) static VCL_4: Dialect = Dialect {
         storages_by_name: false,
         address_equals_acl: false,
     },
-    habits: Habits { probes_begin_good: false, acl_pedantic: true, acl_log: false, first_address: false },
+    defaults: DialectDefaults { probes_begin_good: false, acl_pedantic: true, acl_log: false, first_address: false },
     language: None,
     builtin: crate::BUILTIN,
 };

@@ -29,7 +29,7 @@ pub trait ReadFile {
     /// # Errors
     /// As reported by the file system; no match is not an error.
     fn glob(&self, pattern: &str) -> io::Result<Vec<PathBuf>>;
-    /// What is at that path.
+    /// Kind of the file at a path.
     ///
     /// # Errors
     /// As reported by the file system.
@@ -45,7 +45,7 @@ pub(crate) fn error_text(error: &io::Error) -> String {
     }
 }
 
-/// As in the shell: `*` does not match names that begin with a period.
+/// Rule of the shell: `*` does not match names that begin with a period.
 const HIDDEN_APART: pattern::Flags = pattern::Flags { pathname: false, noescape: false, period: true };
 
 /// The real file system.
@@ -53,8 +53,9 @@ const HIDDEN_APART: pattern::Flags = pattern::Flags { pathname: false, noescape:
 pub struct SystemFiles;
 
 impl ReadFile for SystemFiles {
-    /// Compat: regular files only, as in Varnish, which hangs on a named pipe: pipes and devices may never end, and the
-    /// manager would be waiting for them. Reads at most one byte more than a VCL may have.
+    /// Compat: regular files only. Varnish hangs on a named pipe: pipes and devices may never end,
+    /// and the manager would wait for them. Reads at most one byte more than the maximum size of a
+    /// VCL.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let about = std::fs::metadata(path)?;
         // Reading a directory fails with its own error.
@@ -83,13 +84,14 @@ impl ReadFile for SystemFiles {
     }
 }
 
-/// The matching paths, in no particular order; stops after more than [`VCL_SOURCES_MAX`]. `entries` counts down how many
-/// directory entries may still be examined.
+/// The matching paths, in no particular order; stops after more than [`VCL_SOURCES_MAX`]. `entries`
+/// counts down the directory entries that may still be examined.
 fn matching(pattern: &str, entries: &mut usize) -> io::Result<Vec<PathBuf>> {
     let (directory, last) = pattern
         .rsplit_once('/')
         .map_or((".", pattern), |(directory, last)| (if directory.is_empty() { "/" } else { directory }, last));
-    // Directories with wildcards are expanded first; the length of the pattern is bounded, so the recursion is not deep.
+    // Directories with wildcards are expanded first; the length of the pattern is bounded, so the
+    // recursion is not deep.
     let directories = if directory.contains(['*', '?', '[']) {
         matching(directory, entries)?
     } else {
@@ -119,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_file_is_refused_and_not_waited_for() {
+    fn paths_that_are_not_regular_files_are_refused_at_once() {
         let refusal = |path: &str| SystemFiles.read(Path::new(path)).unwrap_err();
         assert_eq!(refusal("/dev/zero").to_string(), "Not a regular file");
         assert_eq!(refusal("/").kind(), io::ErrorKind::IsADirectory);

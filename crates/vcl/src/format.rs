@@ -1,11 +1,12 @@
 //! The formatter behind `copal vcl fmt`: a text of any generation of the language in one style.
 //!
-//! It keeps every token in order, every comment, the author's empty lines (several become one) and line ends at
-//! operators. It decides indentation, spaces, the position of braces, and where an overlong condition is broken.
-//! *Invariants:* tokens and comments are the same before and after, and formatting the result changes nothing. A text
-//! with a syntax error is left alone. Names, types and the targets of includes do not matter: a fragment of a
-//! configuration can be formatted, even one that belongs inside a sub. Next files: `format/trivia.rs`,
-//! `format/spacing.rs`, `format/layout.rs`.
+//! It keeps every token in order, every comment, the author's empty lines (several become one) and
+//! line ends at operators. It decides indentation, spaces, the position of braces, and where an
+//! overlong condition is broken. *Invariants:* tokens and comments are the same before and after,
+//! and formatting the result changes nothing. A text with a syntax error is left alone. Names,
+//! types and the targets of includes do not matter: a fragment of a configuration can be formatted,
+//! even one that belongs inside a sub. Next files: `format/trivia.rs`, `format/spacing.rs`,
+//! `format/layout.rs`.
 
 mod layout;
 mod spacing;
@@ -22,7 +23,7 @@ use surface::limits::VCL_SOURCE_BYTES_MAX;
 /// The text in the style of `copal vcl fmt`. Accepts any bytes.
 ///
 /// # Errors
-/// All messages, when the text has a syntax error in every generation of the language.
+/// All messages, if the text has a syntax error in every generation of the language.
 pub fn format(source: &SourceText<'_>) -> Result<Vec<u8>, CompileError> {
     if source.text.len() > VCL_SOURCE_BYTES_MAX {
         let mut diagnostics = Diagnostics::default();
@@ -44,11 +45,11 @@ pub fn format(source: &SourceText<'_>) -> Result<Vec<u8>, CompileError> {
     }
 }
 
-/// The message when the result would not be the same program.
+/// The message if the result would not be the same program.
 pub(crate) const CHANGED: &str = "The text cannot be formatted without changing what it says.\n";
 
-/// The tokens of the first source, each with the comments before it without their white space; finally the comments at
-/// the end.
+/// The tokens of the first source, each with the comments before it without their white space;
+/// finally the comments at the end.
 fn tokens_and_comments<'a>(sources: &'a Sources, tokens: &[Token]) -> Vec<(&'a [u8], Vec<Vec<u8>>)> {
     let text = &sources.files[0].text;
     let comments = |start: u32, end: usize| -> Vec<Vec<u8>> {
@@ -83,7 +84,7 @@ fn cut(sources: &mut Sources, source: &SourceText<'_>) -> Result<Vec<Token>, Com
     Err(CompileError::new(diagnostics))
 }
 
-/// Whether the tokens are a text, or a fragment of one, in any dialect.
+/// True if the tokens are a text, or a fragment of one, in any dialect.
 fn check_syntax(sources: &mut Sources, tokens: &[Token]) -> Result<(), CompileError> {
     let mut row = without_includes(sources, tokens);
     let end = tokens.last().map_or(0, |token| token.end);

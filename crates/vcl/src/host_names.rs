@@ -1,4 +1,4 @@
-//! Resolves the hosts and services that a VCL names.
+//! Resolution of the hosts and services in a VCL.
 //!
 //! Behind a trait, so that tests and fuzzers can compile without a name server.
 
@@ -7,10 +7,11 @@ use std::net::{IpAddr, ToSocketAddrs};
 
 /// Finds addresses for the compiler.
 pub trait Resolve {
-    /// The addresses of a host name (never a literal address). The error's text becomes part of the message.
+    /// The addresses of a host name (never a literal address). The error's text becomes part of the
+    /// message.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there are none.
     fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, String>;
     /// The TCP port of a service name, e.g. 80 for `http`.
     fn port(&self, service: &str) -> Option<u16>;

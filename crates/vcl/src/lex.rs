@@ -1,14 +1,14 @@
-//! From text to tokens.
+//! Lexer: text to tokens.
 //!
-//! Bytes that cannot be a token are reported once and skipped. A text that consists of nothing else, or has too many
-//! tokens, is not read to its end. Source: the lexical rules of VCL 4.1.
+//! Bytes that cannot be a token are reported once and skipped. A text that consists only of such
+//! bytes, or has too many tokens, is not read to its end. Source: the lexical rules of VCL 4.1.
 
 use crate::source::{Kind, Sign, Sources, Token};
 use surface::diagnostic::Code;
 use surface::limits::{VCL_NO_TOKENS_MAX, VCL_TOKENS_MAX};
 use surface::vmod::foreign;
 
-/// What is wrong with a piece of text.
+/// An error in a piece of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LexError {
     pub(crate) code: Code,
@@ -39,8 +39,8 @@ struct Lexer<'a> {
 }
 
 impl Lexer<'_> {
-    /// Reports, once, anything that no text can contain. Returns whether the rest is worth reading. Compat: Varnish 7.1
-    /// takes a NUL for the end of the text.
+    /// Reports, once, bytes that cannot occur in a text. Returns true if the rest is worth reading.
+    /// Compat: Varnish 7.1 takes a NUL for the end of the text.
     fn is_text(&mut self) -> bool {
         const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
         let (at, len, hint) = match self.text {
@@ -114,7 +114,7 @@ impl Lexer<'_> {
         self.errors.push(LexError { code, text, token, also: None, hint });
     }
 
-    /// The same, for something that begins `offset` bytes further on.
+    /// Like `error`, for a token that begins `offset` bytes further on.
     fn error_within(&mut self, offset: usize, code: Code, text: &'static str, len: usize, hint: Option<&'static str>) {
         self.at += offset;
         self.error(code, text, len, hint);
@@ -189,8 +189,8 @@ impl Lexer<'_> {
                 let hint = "a string ends on its line; longer ones are written {\"...\"} or \"\"\"...\"\"\"";
                 let line = &rest[..ended.unwrap_or(rest.len())];
                 self.error(Code::UnterminatedString, "Unterminated string, starting at", 1, Some(hint));
-                // The line becomes a string, except for what ends the statement, so that the following text is read as
-                // intended.
+                // The line becomes a string, except for the end of the statement, so that the
+                // following text is read as intended.
                 let closes = |byte: &u8| b";){} \t".contains(byte);
                 let content = line.iter().rposition(|byte| !closes(byte)).map_or(0, |last| last + 1);
                 self.push(Kind::Text, 1 + content);
@@ -260,7 +260,8 @@ impl Lexer<'_> {
         self.push(Kind::Real, len);
     }
 
-    /// A string in quotes that VCL does not have, single or typographic: treated as the string that was meant.
+    /// A string in quotes that VCL does not have, single or typographic: treated as the intended
+    /// string.
     fn quoted(&mut self) -> bool {
         const QUOTES: &[(&str, &[&str])] = &[
             ("'", &["'"]),
@@ -347,21 +348,21 @@ impl Lexer<'_> {
     }
 }
 
-/// The rest of the line, within the distance in which the end of something that is not a token is searched for.
+/// The rest of the line, within the distance in which the end of an invalid token is searched for.
 fn start_of_line(rest: &[u8]) -> &[u8] {
     const LOOKED_AT_BYTES: usize = 1_000;
     let near = &rest[..rest.len().min(LOOKED_AT_BYTES)];
     &near[..near.iter().position(|&byte| byte == b'\n').unwrap_or(near.len())]
 }
 
-/// Whether the quote at `end` is meant to be part of the string: a backslash precedes it, and no operator follows, so it
-/// cannot be the end.
+/// True if the quote at `end` is meant to be part of the string: a backslash precedes it, and no
+/// operator follows, so it cannot be the end.
 fn is_escaped(rest: &[u8], end: usize) -> bool {
     let follows = rest.get(end + 1).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'\\');
     end > 0 && rest[end - 1] == b'\\' && follows
 }
 
-/// Whether the last of two or three base64 digits has bits that belong to no byte.
+/// True if the last of two or three base64 digits has bits that belong to no byte.
 fn leaves_bits(digit: u8, digits: usize) -> bool {
     let value = match digit {
         b'A'..=b'Z' => digit - b'A',
@@ -437,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_said_once() {
+    fn invalid_tokens_are_reported_once() {
         check_error("a @@ b", "Syntax error at 2..3");
         check_error("a 'b c' d", "Syntax error at 2..7");
         check_error("a \u{201c}b\u{201d} c", "Syntax error at 2..9");

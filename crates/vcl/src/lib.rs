@@ -1,13 +1,15 @@
-//! The VCL compiler: text to a checked program. It knows nothing of what runs the program.
+//! The VCL compiler: text to a checked program. Non-goal: running the program.
 //!
-//! [`compile`] accepts any bytes and never panics. Each step is a module: `load` splits the text and its includes into
-//! tokens (`lex`), `parse` builds a tree (`tree`), `check` resolves names and types and emits the program of
-//! [`vcl_run::program`]. Messages are collected in `diagnostic`. The differences between generations of the language are
-//! tables in `dialect`. Files and name servers are reached through the traits [`ReadFile`] and [`Resolve`].
+//! [`compile`] accepts any bytes and never panics. Each step is a module: `load` splits the text
+//! and its includes into tokens (`lex`), `parse` builds a tree (`tree`), `check` resolves names and
+//! types and emits the program of [`vcl_run::program`]. Messages are collected in `diagnostic`. The
+//! differences between generations of the language are tables in `dialect`. Files and name servers
+//! are reached through the traits [`ReadFile`] and [`Resolve`].
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod backend_option;
 mod check;
 mod diagnostic;
 mod dialect;
@@ -15,6 +17,7 @@ mod files;
 mod format;
 mod host_names;
 mod lex;
+mod lint;
 mod load;
 mod migrate;
 mod parse;
@@ -25,10 +28,12 @@ mod tree;
 mod variable_names;
 mod version;
 
+pub use backend_option::{BACKEND_OPTION_NAME, backend_option};
 pub use diagnostic::{Diagnostic, Part, Place, Severity, Suggestion};
 pub use files::{FileKind, ReadFile, SystemFiles};
 pub use format::format;
 pub use host_names::{Resolve, SystemResolver};
+pub use lint::{Finding, Linted, lint};
 pub use migrate::{Migrated, Note, migrate};
 
 use diagnostic::Diagnostics;
@@ -61,7 +66,7 @@ pub struct SourceText<'a> {
     pub text: &'a [u8],
 }
 
-/// What the compiler needs to know about its environment.
+/// Environment of the compiler.
 #[derive(Clone, Copy)]
 pub struct CompileOptions<'a> {
     /// Directories searched for `include` (parameter `vcl_path`).
@@ -70,7 +75,7 @@ pub struct CompileOptions<'a> {
     pub unsafe_path: bool,
     /// Parameter `vcc_err_unref`: an unused symbol is an error, not a warning.
     pub err_unref: bool,
-    /// Parameter `vcc_acl_pedantic`: ACLs are `+pedantic` unless they say otherwise.
+    /// Parameter `vcc_acl_pedantic`: ACLs are `+pedantic` unless declared otherwise.
     pub acl_pedantic: bool,
     /// Names of the storages (`-s`), including `Transient`; their order gives their indices.
     pub storages: &'a [String],
@@ -80,11 +85,20 @@ pub struct CompileOptions<'a> {
     pub syntax_min: u8,
     /// The generation of the language; `None`: detected from the text.
     pub generation: Option<Generation>,
-    /// Parameter `http_policy` is `rfc`: the built-in VCL is the one for it. The old dialects have rules of their own.
+    /// A text without a version that uses nothing of an old dialect is VCL 4.1. Compat: Varnish
+    /// refuses it.
+    pub version_optional: bool,
+    /// Text that defines the backend of a VCL without one ([`backend_option`]). A VCL that defines
+    /// backends is then an error.
+    pub default_backend: Option<&'a str>,
+    /// Parameter `http_policy` is `rfc`: the built-in VCL is the one for it. The old dialects have
+    /// rules of their own.
     pub follows_rfc: bool,
-    /// Parameter `backend_follow_dns` is not `off`: names of backends are looked up again later, so that one with several addresses
-    /// is no error. The old dialects keep their habits.
+    /// Parameter `backend_follow_dns` is not `off`: names of backends are looked up again later, so
+    /// that one with several addresses is not an error. The old dialects keep their defaults.
     pub follows_names: bool,
+    /// A trace has a point for each statement, not for each block: for tests of a VCL.
+    pub traces_statements: bool,
     /// Resolves host names.
     pub resolver: &'a dyn Resolve,
     /// Reads included files.
@@ -102,15 +116,19 @@ impl Default for CompileOptions<'_> {
             labels: &[],
             syntax_min: 40,
             generation: None,
+            version_optional: false,
+            default_backend: None,
             follows_rfc: false,
             follows_names: false,
+            traces_statements: false,
             resolver: &SystemResolver,
             files: &SystemFiles,
         }
     }
 }
 
-/// What VCL 4 uses instead of a word or variable of an older dialect; `None` when it is not one, or still valid.
+/// Replacement in VCL 4 for a word or variable of an older dialect; `None` if it is not one, or is
+/// still valid.
 #[must_use]
 pub fn instead_of(word: &str) -> Option<&'static str> {
     let dialect = &dialect::VCL_4;
@@ -118,7 +136,7 @@ pub fn instead_of(word: &str) -> Option<&'static str> {
     known.map(|&(_, instead)| instead)
 }
 
-/// The known word that is nearest to an unknown one, if any is near enough to be what was meant.
+/// The known word nearest to an unknown one, if any is near enough to be the intended one.
 pub fn nearest_word<'w>(word: &str, candidates: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     check::nearest(word, candidates)
 }
@@ -130,18 +148,18 @@ pub struct Compiled {
     pub program: Program,
     /// Warnings, in the text form of messages; empty when there are none.
     pub warnings: String,
-    /// The same, as separate messages.
+    /// The warnings as separate messages.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Why there is no program.
+/// Messages of a failed compilation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CompileError {
     /// The first messages in their text form, each with its place in the source.
     pub text: String,
     /// All messages, including warnings.
     pub diagnostics: Vec<Diagnostic>,
-    /// How many more messages there were.
+    /// Number of further messages that are not listed.
     pub hidden: usize,
 }
 
@@ -151,7 +169,8 @@ impl CompileError {
         CompileError { text: diagnostic::error_text(&diagnostics, hidden), diagnostics, hidden }
     }
 
-    /// The text of the CLI reply and of `varnishd -C`: the messages, between the lines that tools look for.
+    /// The text of the CLI reply and of `varnishd -C`: the messages, between the lines that tools
+    /// look for.
     #[must_use]
     pub fn report(&self) -> String {
         format!(
@@ -172,15 +191,15 @@ impl std::error::Error for CompileError {}
 /// Compiles a VCL. Accepts any bytes.
 ///
 /// # Errors
-/// All messages, when the text is not a valid VCL.
+/// All messages, if the text is not a valid VCL.
 pub fn compile(source: &SourceText<'_>, options: &CompileOptions<'_>) -> Result<Compiled, CompileError> {
     let (compiled, guessed) = attempt(source, options, None);
     let error = match (compiled, guessed) {
         (Err(error), Some(_)) if source.text.len() <= GUESSED_BYTES_MAX => error,
         (compiled, _) => return compiled,
     };
-    // Files that grew over the years contain words of several generations: the right one is whichever accepts all of the
-    // text.
+    // Files that grew over the years contain words of several generations: the right one is the one
+    // that accepts all of the text.
     let others = Generation::ALL.iter().rev().filter(|other| other.is_legacy() && Some(**other) != guessed);
     for other in others {
         if let (Ok(compiled), _) = attempt(source, options, Some(*other)) {
@@ -190,10 +209,12 @@ pub fn compile(source: &SourceText<'_>, options: &CompileOptions<'_>) -> Result<
     Err(error)
 }
 
-/// Up to this size, in bytes, a text without a version is also tried in other generations than the likeliest.
+/// Up to this size, in bytes, a text without a version is also tried in generations other than the
+/// likeliest.
 const GUESSED_BYTES_MAX: usize = 4 << 20;
 
-/// Compiles a text as one of generation `assumed` if there is one; otherwise returns which one was guessed, if any.
+/// Compiles a text as one of generation `assumed` if given; otherwise also returns the detected
+/// generation, if any.
 fn attempt(
     source: &SourceText<'_>,
     options: &CompileOptions<'_>,
@@ -205,7 +226,8 @@ fn attempt(
     };
     let dialect = loaded.dialect;
     let generation = Generation::of_syntax(loaded.syntax);
-    let guessed = (generation.is_legacy() && options.generation.is_none()).then_some(generation);
+    let is_guessed = loaded.may_be_old || generation.is_legacy() && options.generation.is_none();
+    let guessed = is_guessed.then_some(generation);
     let user = parse::parse(&loaded.sources, &loaded.tokens, 0, dialect, &mut diagnostics);
     let builtin = parse::parse(&loaded.sources, &loaded.tokens, loaded.builtin, dialect, &mut diagnostics);
     let program = check::check(

@@ -1,10 +1,11 @@
-//! From the main text to a single row of tokens: checks versions, and replaces `include` with the files it names.
+//! Loader of the main text into a single row of tokens: checks versions, and replaces `include`
+//! with the files it names.
 //!
-//! Includes are followed with a list, not by recursion; a file cannot include itself, and the number of files and bytes
-//! is limited.
+//! Includes are followed with a list, not by recursion; a file cannot include itself, and the
+//! number of files and bytes is limited.
 
 use crate::diagnostic::{Diagnostics, Draft};
-use crate::dialect::{Dialect, detect};
+use crate::dialect::{Dialect, Usage, detect};
 use crate::lex::{LexError, lex};
 use crate::source::{Kind, Sign, Sources, Token};
 use crate::version;
@@ -18,7 +19,8 @@ use surface::vcl::Generation;
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) sources: Sources,
-    /// The user's tokens and [`Kind::End`], then those of the built-in VCL and another [`Kind::End`].
+    /// The user's tokens and [`Kind::End`], then those of the built-in VCL and another
+    /// [`Kind::End`].
     pub(crate) tokens: Vec<Token>,
     /// Index where the built-in VCL begins.
     pub(crate) builtin: u32,
@@ -26,10 +28,12 @@ pub(crate) struct Loaded {
     pub(crate) syntax: u8,
     /// The dialect in which it is written.
     pub(crate) dialect: &'static Dialect,
+    /// The text has no version and was read as 4.1, but nothing in it excludes an old dialect.
+    pub(crate) may_be_old: bool,
 }
 
-/// Reads everything. `None` when there is no point in continuing. A text without a version belongs to the generation
-/// `assumed`, or else to the one that its words indicate.
+/// Reads everything. `None` if there is no point in continuing. A text without a version belongs to
+/// the generation `assumed`, or else to the one that its words indicate.
 pub(crate) fn load(
     main: &SourceText<'_>,
     options: &CompileOptions<'_>,
@@ -48,6 +52,7 @@ pub(crate) fn load(
         is_full: false,
         syntax: 0,
         is_cut: false,
+        may_be_old: false,
     };
     if main.text.len() > VCL_SOURCE_BYTES_MAX {
         let text = format!("The VCL is larger than {VCL_SOURCE_BYTES_MAX} bytes.\n");
@@ -60,7 +65,8 @@ pub(crate) fn load(
     let first = frame.tokens.first().copied();
     let has_version = first.is_some_and(|token| loader.sources.bytes(token) == b"vcl");
     let mut dialect = Dialect::of(Generation::V4);
-    if has_version || !loader.may_be_old(&frame) {
+    let may_lack_version = loader.may_be_old(&frame) || loader.may_be_current(first);
+    if has_version || !may_lack_version {
         loader.main_version(&frame.tokens)?;
     }
     loader.frames.push(frame);
@@ -73,8 +79,9 @@ pub(crate) fn load(
         let tokens = loader.tokens.clone();
         loader.main_version(&tokens)?;
     } else if !has_version {
-        dialect = loader.old_dialect(first)?;
+        dialect = loader.dialect_without_version(first)?;
     }
+    loader.add_default_backend();
     loader.end(source);
 
     let syntax = loader.syntax;
@@ -89,11 +96,25 @@ pub(crate) fn load(
     if dialect.forms.percent_escapes {
         loader.decode_strings();
     }
-    Some(Loaded { sources: loader.sources, tokens: loader.tokens, builtin: start, syntax, dialect })
+    Some(Loaded {
+        sources: loader.sources,
+        tokens: loader.tokens,
+        builtin: start,
+        syntax,
+        dialect,
+        may_be_old: loader.may_be_old,
+    })
 }
 
-/// What to do about an old text.
+/// Advice for an old text.
 const MIGRATE: &str = "copal vcl migrate writes the same in VCL 4.1";
+
+/// Words with which a text without a version may begin.
+const BEGINNINGS: &[&[u8]] = &[b"acl", b"backend", b"director", b"import", b"include", b"probe", b"sub"];
+/// The version of a text that needs none.
+const VERSION_ASSUMED: u8 = 41;
+/// Number of tokens in `vcl 4.1;`.
+const VERSION_TOKENS: usize = 3;
 
 struct Loader<'a> {
     sources: Sources,
@@ -107,8 +128,9 @@ struct Loader<'a> {
     /// More was included than is allowed; this has been reported.
     is_full: bool,
     syntax: u8,
-    /// Something begins but never ends: nothing can be said about the text after it.
+    /// A token begins but never ends: the text after it cannot be checked.
     is_cut: bool,
+    may_be_old: bool,
 }
 
 /// A file being read.
@@ -184,9 +206,14 @@ impl Loader<'_> {
         self.error(draft);
     }
 
-    /// Whether a text without a version may be in an old dialect: whether it begins like one.
+    /// True if a text without a version may be VCL 4.1: it is empty, or begins like one.
+    fn may_be_current(&self, first: Option<Token>) -> bool {
+        let begins = first.is_none_or(|token| BEGINNINGS.contains(&self.sources.bytes(token)));
+        self.options.version_optional && self.options.generation.is_none_or(|wanted| !wanted.is_legacy()) && begins
+    }
+
+    /// True if a text without a version may be in an old dialect: it begins like one.
     fn may_be_old(&self, frame: &Frame) -> bool {
-        const BEGINNINGS: &[&[u8]] = &[b"acl", b"backend", b"director", b"import", b"include", b"probe", b"sub"];
         let begins = frame.tokens.first().is_some_and(|&token| BEGINNINGS.contains(&self.sources.bytes(token)));
         match self.options.generation {
             Some(generation) => generation.is_legacy(),
@@ -195,6 +222,60 @@ impl Loader<'_> {
     }
 
     /// Determines the dialect of a text without a version.
+    fn dialect_without_version(&mut self, first: Option<Token>) -> Option<&'static Dialect> {
+        if !self.options.version_optional || self.assumed.is_some() {
+            return self.old_dialect(first);
+        }
+        match self.options.generation {
+            Some(generation) if generation.is_legacy() => return self.old_dialect(first),
+            Some(_) => {}
+            None => {
+                let detected = detect(&self.sources, &self.tokens);
+                if detected.as_ref().is_some_and(|detected| detected.evidence.is_some()) {
+                    return self.old_dialect(first);
+                }
+                self.may_be_old = detected.is_some();
+            }
+        }
+        self.syntax = VERSION_ASSUMED;
+        Some(Dialect::of(Generation::V4))
+    }
+
+    /// Puts the backend of the command line in front of a text without one.
+    fn add_default_backend(&mut self) {
+        let Some(text) = self.options.default_backend else { return };
+        if let Some(own) = self.backend_declaration() {
+            let text = "-b names the backend of a VCL that defines none, and this one defines its own.\n";
+            self.error(Draft::new(Code::Redefined).text(text).at(own).hint("leave out -b, or the backends of the VCL"));
+            return;
+        }
+        let source = self.sources.add(crate::BACKEND_OPTION_NAME.to_owned(), text.as_bytes().to_vec(), None);
+        let frame = self.frame(source);
+        // Behind `vcl 4.1;`, and before anything that names the backend.
+        let has_version = self.tokens.first().is_some_and(|&token| self.sources.bytes(token) == b"vcl");
+        let at = if has_version { VERSION_TOKENS.min(self.tokens.len()) } else { 0 };
+        self.tokens.splice(at..at, frame.tokens);
+    }
+
+    /// The first word of the first declaration of a backend or director.
+    fn backend_declaration(&self) -> Option<Token> {
+        let mut depth = 0usize;
+        let mut is_start = true;
+        for &token in &self.tokens {
+            if depth == 0 && is_start && matches!(self.sources.bytes(token), b"backend" | b"director") {
+                return Some(token);
+            }
+            match token.kind {
+                Kind::Sign(Sign::BraceOpen) => depth += 1,
+                Kind::Sign(Sign::BraceClose) => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            is_start = token.is(Sign::BraceClose) || token.is(Sign::Semicolon);
+        }
+        None
+    }
+
+    /// Determines the old dialect of a text without a version.
     fn old_dialect(&mut self, first: Option<Token>) -> Option<&'static Dialect> {
         if let Some(generation) = self.options.generation {
             self.syntax = generation.legacy_syntax()?;
@@ -226,7 +307,8 @@ impl Loader<'_> {
                 let (first, last) = (evidence.first, evidence.last);
                 let whole = Token { end: last.end.max(first.end), ..first };
                 text += if evidence.is_proof { "because of " } else { "the last before 4.0 to know " };
-                text += &format!("{}\n", self.sources.shown(whole));
+                text += &self.used(whole, evidence.usage);
+                text.push('\n');
                 draft = draft.text(text).between(first, last);
             }
             None => {
@@ -239,6 +321,18 @@ impl Loader<'_> {
         }
         self.diagnostics.warning(&self.sources, 0, draft.hint(MIGRATE));
         Some(Dialect::of(detected.generation))
+    }
+
+    /// A word and its use, for the message "4.0 does not know …".
+    fn used(&self, word: Token, usage: Usage) -> String {
+        let shown = self.sources.shown(word);
+        match usage {
+            Usage::Name => shown.to_string(),
+            Usage::Statement => format!("{shown} as a statement"),
+            Usage::Policy => format!("{shown} as the policy of a director"),
+            Usage::In(method) => format!("{shown} in {}", self.sources.text(method)),
+            Usage::Joined => format!("strings joined without a sign, as {shown} here"),
+        }
     }
 
     /// Decodes `%41` in single-line strings.
@@ -310,7 +404,8 @@ impl Loader<'_> {
         }
     }
 
-    /// Whether this is the keyword `include`; it is one everywhere except in the name of a header: `req.http.include`.
+    /// True for the keyword `include`; it is one everywhere except in the name of a header:
+    /// `req.http.include`.
     fn is_include(&self, token: Token) -> bool {
         token.kind == Kind::Word
             && self.sources.bytes(token) == b"include"
@@ -353,7 +448,7 @@ impl Loader<'_> {
         (len, files)
     }
 
-    /// How many tokens a broken `include` has: up to its semicolon, if that is on the same line.
+    /// Number of tokens of a broken `include`: up to its semicolon, if that is on the same line.
     fn statement_length(&self, tokens: &[Token]) -> usize {
         let Some(first) = tokens.first() else { return 0 };
         let line = self.sources.place(*first).0;
@@ -378,7 +473,8 @@ impl Loader<'_> {
         Vec::new()
     }
 
-    /// Opens the files that match a pattern. Compat: an unreadable file is an error; it is not skipped.
+    /// Opens the files that match a pattern. Compat: an unreadable file is an error; it is not
+    /// skipped.
     fn open_all(&mut self, paths: &[PathBuf], path_token: Token) -> Vec<Frame> {
         let mut opened = Vec::new();
         for path in paths {
@@ -421,7 +517,7 @@ impl Loader<'_> {
         Vec::new()
     }
 
-    /// The paths that a written path may mean.
+    /// Candidate paths for a written path.
     fn candidates(&mut self, written: &str, path_token: Token) -> Option<Vec<PathBuf>> {
         if !self.options.unsafe_path && written.contains('/') {
             let draft =
@@ -506,7 +602,7 @@ impl Loader<'_> {
     }
 }
 
-/// A string with its `%xx` decoded; or the position of an invalid one and what is wrong with it.
+/// A string with its `%xx` decoded; or the position of an invalid escape and the error.
 fn unescaped(content: &[u8]) -> Result<Vec<u8>, (usize, &'static str)> {
     let mut out = Vec::with_capacity(content.len());
     let mut next = 0;

@@ -1,15 +1,18 @@
-//! `copal vcl migrate`: rewrites a text of an old dialect, or of VCL 4.0, as VCL 4.1 that does the same.
+//! `copal vcl migrate`: rewrites a text of an old dialect, or of VCL 4.0, as VCL 4.1 that does the
+//! same.
 //!
-//! The text is parsed as for the compiler and changed in place: what needs no change keeps its comments and layout. A
-//! subroutine that means different things in different methods is written once for each meaning. If a meaning cannot be
-//! carried over, a comment beginning with `migrate:` is put in its place, and the caller gets a [`Note`]. *Invariants:*
-//! a text that does not compile is not migrated; the result compiles, or says why not.
+//! The text is parsed as for the compiler and changed in place: unchanged parts keep their comments
+//! and layout. A subroutine that means different things in different methods is written once for
+//! each meaning. If a meaning cannot be preserved, a comment beginning with `migrate:` replaces it,
+//! and the caller gets a [`Note`]. *Invariants:* a text that does not compile is not migrated; the
+//! result compiles, or carries the reason why not.
 //!
-//! How the context of one request is preserved: `vcl_fetch` becomes `vcl_backend_response`; its `error` and `restart`
-//! reach `vcl_deliver` in headers of a response that is not kept, and so do its changes of the request that the client's
-//! side reads. Failed fetches are abandoned, which leads to `vcl_synth`. Included files become part of the text. Next
-//! files: `migrate/tables.rs`, what words become; `migrate/writer.rs`, variables; `migrate/frame.rs`, what is added
-//! around the text.
+//! Preservation of one request's context: `vcl_fetch` becomes `vcl_backend_response`; its `error`
+//! and `restart` reach `vcl_deliver` in headers of a response that is not stored, and so do its
+//! changes of the request that the client's side reads. Failed fetches are abandoned, which leads
+//! to `vcl_synth`. Included files become part of the text. Next files: `migrate/tables.rs`,
+//! replacements of words; `migrate/writer.rs`, variables; `migrate/frame.rs`, additions around the
+//! text.
 
 mod declaration;
 mod dns_director;
@@ -45,7 +48,7 @@ pub struct Note {
     pub file: String,
     /// Line in it, from 1.
     pub line: u32,
-    /// What changed.
+    /// Description of the change.
     pub text: String,
 }
 
@@ -56,16 +59,16 @@ pub struct Migrated {
     pub text: Vec<u8>,
     /// The generation of the old text.
     pub generation: Generation,
-    /// What could not be carried over, in the order of the old text.
+    /// Parts that could not be preserved, in the order of the old text.
     pub notes: Vec<Note>,
-    /// Why the new text does not compile as it is; `None` if it does.
+    /// Reason why the new text does not compile; `None` if it does.
     pub problem: Option<CompileError>,
 }
 
 /// Rewrites a VCL in VCL 4.1. Accepts any bytes.
 ///
 /// # Errors
-/// All messages, when the old text does not compile.
+/// All messages, if the old text does not compile.
 pub fn migrate(source: &SourceText<'_>, options: &CompileOptions<'_>) -> Result<Migrated, CompileError> {
     let (text, mut notes) = without_inline_c(source);
     let source = SourceText { text: &text, ..*source };
@@ -85,8 +88,8 @@ pub fn migrate(source: &SourceText<'_>, options: &CompileOptions<'_>) -> Result<
         known: Knowledge::default(),
         storages: options.storages,
     };
-    // The first pass learns what the parts need from each other; the second uses that knowledge, and learns the same
-    // again.
+    // The first pass collects the dependencies between the parts; the second uses them, and
+    // collects the same again.
     migration.known = migration.write().1;
     let (text, _, found) = migration.write();
     notes.extend(found);
@@ -215,7 +218,8 @@ impl<'a> Migration<'a> {
         self.assemble(writer, top, first_sub, before_sub, appended, endings)
     }
 
-    /// The indices of the probes that a backend uses but that are declared later: VCL 4.1 does not look ahead.
+    /// The indices of the probes that a backend uses but that are declared later: VCL 4.1 does not
+    /// look ahead.
     fn probes_behind(&self, index: usize, backend: &Backend, writer: &Writer<'_>) -> Vec<usize> {
         let used = backend.fields.iter().flatten().filter_map(|field| match field.value {
             FieldValue::Tokens(first, _) if writer.row.text(field.name) == "probe" => Some(writer.row.text(first)),
@@ -280,7 +284,8 @@ impl<'a> Migration<'a> {
         }
         // Sooner or later a name must have a single meaning.
         let mut aliases = HashMap::new();
-        let used = imported.iter().map(String::as_str).chain(["std", "purge", "directors", "saintmode", "dynamic"]);
+        let used =
+            imported.iter().map(String::as_str).chain(["std", "purge", "directors", "saintmode", "dynamic", "var"]);
         for vmod in used.filter(|vmod| names.contains(*vmod)) {
             aliases.insert(vmod.to_owned(), format!("{vmod}_vmod"));
         }
@@ -350,7 +355,8 @@ impl<'a> Migration<'a> {
                 }
             }
         }
-        // VCL 4.0 may be told to accept unused subroutines, and a VMOD may get a subroutine by its name.
+        // VCL 4.0 may be configured to accept unused subroutines, and a VMOD may refer to a
+        // subroutine by its name.
         for (name, pieces) in writer.subs.iter().filter(|_| self.loaded.dialect.language.is_none()) {
             if self.method(name).is_none() && !contexts.contains_key(name) {
                 contexts.insert(name.clone(), BTreeSet::from([self.guessed_context(writer, pieces)]));
@@ -359,7 +365,8 @@ impl<'a> Migration<'a> {
         contexts
     }
 
-    /// The context for which an uncalled subroutine was probably written, judging by the words in it.
+    /// The context for which an uncalled subroutine was probably written, judging by the words in
+    /// it.
     fn guessed_context(&self, writer: &Writer<'_>, pieces: &[&Sub]) -> Context {
         let says = |word: &str| {
             pieces.iter().any(|sub| {
@@ -456,7 +463,7 @@ impl<'a> Migration<'a> {
         }
     }
 
-    /// What `vcl_deliver` does to an error page.
+    /// The effect of `vcl_deliver` on an error page.
     fn delivery(&self, pieces: &[&Sub], writer: &mut Writer<'a>) -> Vec<u8> {
         let mut text = b"# Pages of errors were delivered like all responses.\nsub migrate_delivery {\n".to_vec();
         let notes = writer.notes.clone();
@@ -533,7 +540,8 @@ impl<'a> Migration<'a> {
         }
     }
 
-    /// The backend if the VCL named none: the first of all backends and directors, or the one called `default`.
+    /// The backend if the VCL names none: the first of all backends and directors, or the one
+    /// called `default`.
     fn default_backend(&self, writer: &Writer<'_>) -> Option<(String, bool)> {
         let (name, is_director) = self.default_name(writer)?;
         Some((
@@ -542,7 +550,7 @@ impl<'a> Migration<'a> {
         ))
     }
 
-    /// Its name, and whether it is a director.
+    /// Its name, and true if it is a director.
     fn default_name<'w>(&self, writer: &'w Writer<'_>) -> Option<(&'w str, bool)> {
         let mut default = None;
         for declaration in &self.user.declarations {
@@ -573,8 +581,11 @@ impl<'a> Migration<'a> {
         let defaults = tables::defaults(generation);
         let known = self.known.clone();
         let timeouts = known.to_backend_fetch.iter().any(|what| what.ends_with("_timeout"));
-        let needs_std =
-            is_old && !defaults.no_grace || defaults.every_status_lives || known.errors_in_fetch || timeouts;
+        let needs_std = is_old && !defaults.no_grace
+            || defaults.every_status_lives
+            || known.errors_in_fetch
+            || known.reads_restarts
+            || timeouts;
         if needs_std {
             writer.found.vmods.insert("std");
         }
@@ -599,10 +610,16 @@ impl<'a> Migration<'a> {
         let std = writer.aliases.get("std").cloned().unwrap_or_else(|| "std".to_owned());
         let default_backend = self.default_backend(&writer);
         let default_late = self.default_name(&writer).map(|(name, _)| name.to_ascii_lowercase());
+        let var = writer.aliases.get("var").cloned().unwrap_or_else(|| "var".to_owned());
+        if !defaults.asks_for_gzip {
+            let file = self.loaded.sources.files[0].name.clone();
+            writer.notes.push(Note { file, line: 1, text: frame::asks_for_gzip(generation) });
+        }
         let around = Surroundings {
             generation,
             defaults,
             std: &std,
+            var: &var,
             default_late: default_late.filter(|name| writer.late_directors().contains(name)),
             default_backend,
             late: writer
@@ -713,7 +730,7 @@ fn body(writer: &mut Writer<'_>, sub: &Sub, context: Context) -> Vec<u8> {
 
 /// Appends a subroutine after those that it calls.
 fn visit(name: &str, writer: &Writer<'_>, entered: &mut BTreeSet<String>, order: &mut Vec<String>) {
-    // Names, and whether the subroutines they call have already been appended.
+    // Names, each with true if the subroutines it calls have already been appended.
     let mut waiting = vec![(name.to_owned(), false)];
     while let Some((name, is_done)) = waiting.pop() {
         if is_done {
@@ -751,7 +768,7 @@ fn calls(block: &Block, row: &Row<'_>, out: &mut Vec<String>) {
     }
 }
 
-/// Whether the end of a block can be reached. `depth` counts calls.
+/// True if the end of a block can be reached. `depth` counts calls.
 fn falls_through(block: &Block, writer: &Writer<'_>, depth: usize) -> bool {
     block.statements.iter().all(|statement| match statement {
         Statement::Return { .. } | Statement::Error { .. } | Statement::Panic { .. } => false,

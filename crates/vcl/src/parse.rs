@@ -1,9 +1,9 @@
-//! Tokens to a tree.
+//! Parser: tokens to a tree.
 //!
-//! After an error the parser says what it expected and continues with the next statement or declaration. For a token
-//! that begins no expression it leaves [`ExpressionKind::Unexpected`] in the tree: only the checker knows which type was
-//! wanted. Depth is counted; see [`surface::limits::VCL_NESTING_MAX`]. Next files: `parse/declaration.rs`,
-//! `parse/expression.rs`.
+//! After an error the parser reports what it expected and continues with the next statement or
+//! declaration. For a token that begins no expression it leaves [`ExpressionKind::Unexpected`] in
+//! the tree: only the checker can determine the expected type. Depth is counted; see
+//! [`surface::limits::VCL_NESTING_MAX`]. Next files: `parse/declaration.rs`, `parse/expression.rs`.
 
 mod declaration;
 mod expression;
@@ -24,12 +24,13 @@ pub(crate) struct Broken;
 
 type Parsed<T> = Result<T, Broken>;
 
-/// The tree of one row of tokens, and names whose declaration is broken (their uses deserve no message).
+/// The tree of one row of tokens, and names whose declaration is broken (their uses are not
+/// reported).
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     pub(crate) declarations: Vec<Declaration>,
     pub(crate) damaged: HashSet<String>,
-    /// The first token about which the checker has to complain.
+    /// The first token that the checker has to report.
     pub(crate) unexpected: Option<At>,
 }
 
@@ -63,8 +64,9 @@ struct Parser<'a> {
     tokens: &'a [Token],
     next: At,
     depth: usize,
-    /// Ends the statement, but keeps what there is of it: an [`crate::tree::ExpressionKind::Unexpected`] was left, or its
-    /// end is not what it should be. What came before may be wrong, too, and Varnish would have said only that.
+    /// Ends the statement, but keeps its parsed part: an
+    /// [`crate::tree::ExpressionKind::Unexpected`] was left, or its end is not the expected one.
+    /// The preceding part may be wrong, too, and Varnish would have reported only that.
     unexpected: bool,
     too_deep: bool,
     /// A block lacks its `}`: all enclosing blocks end here, too.
@@ -75,7 +77,7 @@ struct Parser<'a> {
     first_unexpected: Option<At>,
 }
 
-/// The number of the line of `before`, when `token` is on a later one.
+/// Line number of `before`, if `token` is on a later one.
 pub(crate) fn line_left(sources: &Sources, before: Token, token: Token) -> Option<u32> {
     let (line, next) = (sources.place(before).0, sources.place(token).0);
     (before.source == token.source && line < next).then_some(line)
@@ -126,7 +128,7 @@ impl<'a> Parser<'a> {
         self.error(self.next, draft)
     }
 
-    /// Ends the statement at a token about which only the checker can complain.
+    /// Ends the statement at a token that only the checker can report.
     fn leave_unexpected(&mut self) {
         self.unexpected = true;
         self.first_unexpected = self.first_unexpected.or(Some(self.next));
@@ -250,7 +252,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Whether a declaration begins where a statement is expected: `sub name {`.
+    /// True if a declaration begins where a statement is expected: `sub name {`.
     fn begins_declaration(&self) -> bool {
         let next = |ahead: At| self.token_at(self.next + ahead);
         matches!(self.peek_word(), Some("sub" | "acl" | "backend" | "probe"))
@@ -258,8 +260,8 @@ impl<'a> Parser<'a> {
             && next(2).is(Sign::BraceOpen)
     }
 
-    /// Continues after the `;` of a broken statement, or at the `}` of its block. Brackets opened on the way are
-    /// skipped.
+    /// Continues after the `;` of a broken statement, or at the `}` of its block. Brackets opened
+    /// on the way are skipped.
     fn recover(&mut self, statement: At) {
         if self.next == statement {
             self.advance();
@@ -283,7 +285,8 @@ impl<'a> Parser<'a> {
                 }
                 Kind::Sign(Sign::Semicolon) if open == 0 => {
                     self.advance();
-                    // Inside parentheses, anything that cannot begin a statement still belongs to the broken one.
+                    // Inside parentheses, anything that cannot begin a statement still belongs to
+                    // the broken one.
                     let begins = matches!(
                         self.peek().kind,
                         Kind::Word | Kind::End | Kind::Sign(Sign::BraceOpen | Sign::BraceClose)
@@ -343,14 +346,15 @@ impl<'a> Parser<'a> {
         Ok(Some(statement))
     }
 
-    /// The `;`, unless the statement was given up inside an expression. Without it the statement stays in the tree.
+    /// The `;`, unless the statement was given up inside an expression. Without it the statement
+    /// stays in the tree.
     fn end_statement(&mut self) {
         if !self.unexpected {
             self.unexpected = self.semicolon().is_err();
         }
     }
 
-    /// The same after `)`.
+    /// Like [`Self::end_statement`], after `)`.
     fn end_parentheses(&mut self) {
         if !self.unexpected {
             self.unexpected = self.expect(Sign::ParenClose, "')'").and_then(|_| self.semicolon()).is_err();
@@ -501,7 +505,8 @@ impl<'a> Parser<'a> {
         let next = self.next;
         let called = path.segments.last().is_some_and(|segment| segment.arguments.is_some());
         let ended = called && !self.unexpected && self.accept(Sign::Semicolon);
-        // If it does not end here, the checker knows the meaning of the name, and so what should have followed.
+        // If it does not end here, the checker can determine the meaning of the name, and so the
+        // token expected after it.
         if !ended {
             self.leave_unexpected();
         }

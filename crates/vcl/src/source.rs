@@ -1,13 +1,13 @@
 //! Source texts and their tokens.
 //!
-//! All sources of one compilation are in [`Sources`]; a [`Token`] is a span of one of them: sixteen bytes, without its
-//! text. Lines and columns are computed only when a message needs them.
+//! All sources of one compilation are in [`Sources`]; a [`Token`] is a span of one of them: sixteen
+//! bytes, without its text. Lines and columns are computed only when a message needs them.
 
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::HashMap;
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// The end of all tokens.
@@ -98,9 +98,11 @@ pub(crate) struct SourceFile {
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     pub(crate) files: Vec<SourceFile>,
-    /// The values of strings that differ from the text between their quotes; by source and first byte.
+    /// The values of strings that differ from the text between their quotes; by source and first
+    /// byte.
     decoded: HashMap<(u32, u32), Vec<u8>>,
-    /// The last place asked for: the next one is usually further on in the same line, which may be megabytes long.
+    /// The last place computed: the next one is usually further on in the same line, which may be
+    /// megabytes long.
     last_place: Cell<LastPlace>,
 }
 
@@ -155,7 +157,7 @@ impl Sources {
         self.decoded.insert((token.source, token.start), content);
     }
 
-    /// The token as a message shows it.
+    /// The token in the form for messages.
     pub(crate) fn shown(&self, token: Token) -> Cow<'_, str> {
         if token.kind == Kind::End {
             return Cow::Borrowed("end of input");

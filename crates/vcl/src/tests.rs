@@ -1,5 +1,6 @@
-//! Tests of the compiler as a whole: its messages (`messages`), what its programs do (`programs`), its limits
-//! (`limits`), what they do for usual requests (`usual`), and the old dialects (`legacy`).
+//! Tests of the compiler as a whole: its messages (`messages`), the effects of its programs
+//! (`programs`), its limits (`limits`), usual requests (`usual`), the old dialects (`legacy`), and
+//! texts without a version or a backend (`without_version`).
 
 mod backend_tls;
 mod formats;
@@ -9,6 +10,7 @@ mod messages;
 mod migrations;
 mod programs;
 mod usual;
+mod without_version;
 
 use crate::{CompileError, CompileOptions, Compiled, FileKind, ReadFile, Resolve, SourceText, compile};
 use std::collections::BTreeMap;

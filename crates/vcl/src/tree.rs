@@ -1,7 +1,8 @@
-//! The tree: what the text says, before names and types are resolved.
+//! The tree: the structure of the text, before names and types are resolved.
 //!
-//! Every node knows its tokens by index, so that messages can point at them. Chains (sums, alternatives, members) are
-//! lists, not nested pairs: so the depth of the tree is the depth of brackets in the text, which is bounded.
+//! Every node has its tokens by index, so that messages can point at them. Chains (sums,
+//! alternatives, members) are lists, not nested pairs: so the depth of the tree is the depth of
+//! brackets in the text, which is bounded.
 
 /// Index of a token.
 pub(crate) type At = u32;
@@ -30,7 +31,8 @@ pub(crate) struct Import {
     pub(crate) end: At,
 }
 
-/// A declared name: words separated by dots (only a single word is valid, but this gives better messages).
+/// A declared name: words separated by dots (only a single word is valid, but this gives better
+/// messages).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Name {
     pub(crate) first: At,
@@ -50,7 +52,7 @@ pub(crate) struct Acl {
 #[derive(Debug)]
 pub(crate) struct AclEntry {
     pub(crate) negated: bool,
-    /// In parentheses: ignored if the name has no address.
+    /// True if in parentheses: ignored if the name has no address.
     pub(crate) optional: bool,
     pub(crate) host: At,
     pub(crate) mask: Option<(At, At)>,
@@ -207,12 +209,37 @@ pub(crate) enum Statement {
         value: Expression,
     },
     Block(Block),
-    /// A call of a VMOD as a statement; the token after it, and whether that is the `;`.
+    /// A call of a VMOD as a statement; the token after it, and true if that is the `;`.
     Use {
         path: Path,
         next: At,
         ended: bool,
     },
+}
+
+impl Statement {
+    /// The first token.
+    pub(crate) fn first(&self) -> At {
+        match self {
+            Statement::Set { target, .. } | Statement::Unset { target } => target.first() - 1,
+            Statement::Call { callee } => callee.first - 1,
+            Statement::Return { keyword, .. }
+            | Statement::New { keyword, .. }
+            | Statement::HashData { keyword, .. }
+            | Statement::Synthetic { keyword, .. }
+            | Statement::Error { keyword, .. }
+            | Statement::Purge { keyword }
+            | Statement::OldBan { keyword, .. }
+            | Statement::Esi { keyword }
+            | Statement::Rollback { keyword }
+            | Statement::Log { keyword, .. }
+            | Statement::Panic { keyword, .. } => *keyword,
+            Statement::If { branches, .. } => branches.first().map_or(0, |(condition, _)| condition.first - 2),
+            Statement::Ban { value } => value.first - 2,
+            Statement::Block(block) => block.open,
+            Statement::Use { path, .. } => path.first(),
+        }
+    }
 }
 
 /// `(action(arguments))`
@@ -224,7 +251,8 @@ pub(crate) struct ReturnAction {
     pub(crate) next: At,
 }
 
-/// Words separated by dots, some of them with arguments: a variable, a header, a function, a method of an object.
+/// Words separated by dots, some of them with arguments: a variable, a header, a function, a method
+/// of an object.
 #[derive(Debug)]
 pub(crate) struct Path {
     pub(crate) segments: Vec<Segment>,
@@ -277,7 +305,7 @@ pub(crate) struct Expression {
     pub(crate) kind: ExpressionKind,
 }
 
-/// What an expression is.
+/// Kind of an expression.
 #[derive(Debug)]
 pub(crate) enum ExpressionKind {
     Or(Vec<Expression>),
@@ -302,6 +330,6 @@ pub(crate) enum ExpressionKind {
     Group(Box<Expression>),
     /// A token that begins no expression.
     Unexpected,
-    /// What is missing here has been reported.
+    /// A missing operand; the error has been reported.
     Broken,
 }

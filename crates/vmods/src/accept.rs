@@ -1,16 +1,29 @@
 //! accept: chooses the best of several values that an Accept header (or Accept-Language, …) names.
 //!
-//! A rule has a fallback and choices; the header is read from left to right, and the choice with the highest quality wins,
-//! the first one in a tie. Compat: as varnish-modules 0.20 for Varnish 7.1: a quality counts only as the first parameter of
-//! an entry, blanks are not allowed around `=`, and a malformed header leads to the fallback.
-//! Source: RFC 9110 §12.5.
+//! A rule has a fallback and choices; the header is read from left to right, and the choice with
+//! the highest quality wins, the first one in a tie. Compat: as varnish-modules 0.20 for Varnish
+//! 7.1: a quality counts only as the first parameter of an entry, blanks are not allowed around
+//! `=`, and a malformed header leads to the fallback. Source: RFC 9110 §12.5.
 
 use crate::arguments::Arguments;
+use crate::call::{Call, done};
 use crate::context::VmodContext;
 use parking_lot::RwLock;
 use surface::limits::ACCEPT_CHOICES_MAX;
+use surface::vmod::functions::accept::Function;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Text, Value};
+
+/// Calls a function of the VMOD.
+pub(crate) fn dispatch(function: Function, call: Call<'_>) -> Result<Called, Failure> {
+    let Call { instance, context, arguments, scratch } = call;
+    match function {
+        Function::AcceptRule => done(create(context, instance, arguments, scratch)),
+        Function::AcceptRuleAdd => add(context, instance, arguments, scratch),
+        Function::AcceptRuleRemove => done(remove(context, instance, arguments, scratch)),
+        Function::AcceptRuleFilter => done(filter(context, instance, arguments, scratch)),
+    }
+}
 
 /// A rule object.
 #[derive(Debug)]
@@ -19,7 +32,7 @@ struct Rule {
     choices: RwLock<Vec<Vec<u8>>>,
 }
 
-/// One entry of a header: the range, its quality, and where the next entry starts.
+/// One entry of a header: the range, its quality, and the start of the next entry.
 #[derive(Debug, PartialEq)]
 struct Entry<'a> {
     range: &'a [u8],
@@ -62,7 +75,7 @@ pub(crate) fn add(
             choices.push(choice.to_vec());
         }
     }
-    crate::done(Value::Void)
+    crate::call::done(Value::Void)
 }
 
 /// `.remove()`

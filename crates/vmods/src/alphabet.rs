@@ -1,6 +1,7 @@
 //! The base64 of the VMODs digest and blob. Source: RFC 4648 §4 and §5.
 //!
-//! Both are lenient about padding, each in its own way; this module has what they share: whole groups of four letters.
+//! Both are lenient about padding, each in its own way; this module has the common part: whole
+//! groups of four letters.
 
 use base64::Engine;
 use base64::alphabet;
@@ -10,13 +11,13 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 /// A base64 alphabet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Alphabet {
-    /// With `+`, `/` and padding.
+    /// The alphabet with `+`, `/` and padding.
     Standard,
-    /// With `-`, `_` and padding.
+    /// The alphabet with `-`, `_` and padding.
     Url,
-    /// As [`Alphabet::Url`], without padding.
+    /// Like [`Alphabet::Url`], without padding.
     UrlBare,
-    /// With `-`, `~`, and `_` as padding.
+    /// The alphabet with `-`, `~`, and `_` as padding.
     Cf,
 }
 
@@ -63,8 +64,8 @@ impl Alphabet {
         text
     }
 
-    /// Decodes letters; the last group is filled up with letters for zero, so that every group gives three bytes. `None` if a
-    /// letter is not in the alphabet (padding is not).
+    /// Decodes letters; the last group is filled up with letters for zero, so that every group
+    /// gives three bytes. `None` if a letter is not in the alphabet (padding is not).
     pub(crate) fn decode_groups(self, mut letters: Vec<u8>) -> Option<Vec<u8>> {
         letters.resize(letters.len().next_multiple_of(4), b'A');
         self.engine().decode(letters).ok()

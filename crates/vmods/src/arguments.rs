@@ -1,5 +1,5 @@
-//! The arguments of a call, by position and type. The compiler has checked the types; a value of another type reads as unset
-//! or zero.
+//! The arguments of a call, by position and type. The compiler has checked the types; a value of
+//! another type reads as unset or zero.
 
 use std::net::IpAddr;
 use surface::vcl::HttpObject;
@@ -20,7 +20,7 @@ impl<'a> Arguments<'a> {
         self.0.get(place).copied().unwrap_or(Value::Absent)
     }
 
-    /// Whether the argument was given.
+    /// True if the argument was given.
     pub(crate) fn is_given(self, place: usize) -> bool {
         self.value(place) != Value::Absent
     }

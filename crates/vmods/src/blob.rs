@@ -1,14 +1,33 @@
 //! blob: converts binary data to text and back.
 //!
-//! Compat: encodings, leniency and texts as observed in Varnish 7.1.1. Source: RFC 4648 (hex), RFC 3986 §2.1.
+//! Compat: encodings, leniency and texts as observed in Varnish 7.1.1. Source: RFC 4648 (hex), RFC
+//! 3986 §2.1.
 
 use crate::alphabet::Alphabet;
 use crate::arguments::Arguments;
+use crate::call::{Call, done};
 use crate::context::VmodContext;
-use crate::done;
+use surface::vmod::functions::blob::Function;
 use vcl_run::host::{Called, Failure};
 use vcl_run::line;
 use vcl_run::value::{Scratch, Text, Value};
+
+/// Calls a function of the VMOD.
+pub(crate) fn dispatch(function: Function, call: Call<'_>) -> Result<Called, Failure> {
+    let Call { instance, context, arguments, scratch } = call;
+    match function {
+        Function::BlobDecode => decode(arguments, scratch),
+        Function::BlobEncode => encode(arguments, scratch),
+        Function::BlobTranscode => transcode(arguments, scratch),
+        Function::BlobSame => done(same(arguments)),
+        Function::BlobEqual => done(equal(arguments, scratch)),
+        Function::BlobLength => done(length(arguments)),
+        Function::BlobSub => sub(arguments),
+        Function::Blob => create(context, instance, arguments, scratch),
+        Function::BlobGet => done(get(context, instance, scratch)),
+        Function::BlobEncodeObject => encode_object(context, instance, arguments, scratch),
+    }
+}
 
 /// The content of a blob object.
 struct Bytes(Vec<u8>);
@@ -65,7 +84,8 @@ impl Encoding {
     }
 }
 
-/// Letters missing at the end count as padding; the last group may have two padding letters, anywhere in it.
+/// Letters missing at the end count as padding; the last group may have two padding letters,
+/// anywhere in it.
 fn decode_base64(alphabet: Alphabet, text: &[u8]) -> Option<Vec<u8>> {
     let mut letters = text.to_vec();
     let last_group = letters.len().saturating_sub(1) / 4 * 4;
@@ -106,7 +126,7 @@ fn decode_hex(text: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Whether the byte stands for itself in a URL.
+/// True if the byte represents itself in a URL.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte)
 }
@@ -149,7 +169,7 @@ fn encoding(arguments: Arguments<'_>, place: usize, scratch: &Scratch) -> Encodi
     Encoding::named(scratch.get(arguments.text(place)))
 }
 
-/// Whether digits are upper-case. The case matters only for HEX and URL.
+/// True if digits are upper-case. The case matters only for HEX and URL.
 ///
 /// # Errors
 /// A case is given for an encoding that has none.
@@ -167,8 +187,9 @@ fn is_upper(
     Ok(case == b"UPPER")
 }
 
-/// Decodes a text, or its first `length` bytes if `length` is above 0. If the text is not in this encoding, the error says
-/// that `what` is impossible, and shows the first of the pieces that the text was joined from.
+/// Decodes a text, or its first `length` bytes if `length` is above 0. If the text is not in this
+/// encoding, the error text reports that `what` is impossible, and shows the first of the pieces
+/// that the text was joined from.
 fn decoded(encoding: Encoding, text: Text, length: i64, what: &str, scratch: &Scratch) -> Result<Vec<u8>, Failure> {
     let bytes = scratch.get(text);
     let wanted = usize::try_from(length).ok().filter(|length| *length > 0).unwrap_or(bytes.len());
@@ -208,7 +229,7 @@ pub(crate) fn encode(arguments: Arguments<'_>, scratch: &mut Scratch) -> Result<
 /// The encoding of bytes, as a string.
 fn encoded(encoding: Encoding, bytes: &[u8], upper: bool, scratch: &mut Scratch) -> Result<Called, Failure> {
     if encoding.encoded_bytes(bytes.len()) > scratch.left_bytes() {
-        // The length of a URL depends on how many bytes stand for themselves.
+        // The length of a URL depends on the number of bytes that represent themselves.
         let counted = match encoding {
             Encoding::Url => 3 * bytes.len() - 2 * bytes.iter().filter(|byte| is_plain(**byte)).count(),
             Encoding::Identity | Encoding::Base64(_) | Encoding::Hex => encoding.encoded_bytes(bytes.len()),
@@ -228,7 +249,7 @@ pub(crate) fn transcode(arguments: Arguments<'_>, scratch: &mut Scratch) -> Resu
     encoded(to, &bytes, upper, scratch)
 }
 
-/// `blob.same()`: whether both are the same bytes at the same address.
+/// `blob.same()`: true if both are the same bytes at the same address.
 pub(crate) fn same(arguments: Arguments<'_>) -> Value {
     let (one, other) = (arguments.text(0), arguments.text(1));
     Value::Bool(one == other || one.is_empty() && other.is_empty())

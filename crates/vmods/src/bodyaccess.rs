@@ -1,14 +1,28 @@
 //! bodyaccess: the client's request body, after `std.cache_req_body()` has read all of it.
 //!
-//! Compat: vmod_bodyaccess of the varnish-modules collection: which method allows which function, the texts of its errors,
-//! and −1 for a body that is not in memory.
+//! Compat: vmod_bodyaccess of the varnish-modules collection: the methods in which each function is
+//! allowed, the texts of its errors, and −1 for a body that is not in memory.
 
 use crate::arguments::Arguments;
+use crate::call::{Call, done};
 use crate::context::VmodContext;
 use std::rc::Rc;
 use surface::tag::Tag;
 use surface::vcl::Method;
+use surface::vmod::functions::bodyaccess::Function;
+use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Value};
+
+/// Calls a function of the VMOD.
+pub(crate) fn dispatch(function: Function, call: Call<'_>) -> Result<Called, Failure> {
+    let Call { context, arguments, scratch, .. } = call;
+    match function {
+        Function::BodyaccessRematchReqBody => done(matches(context, arguments)),
+        Function::BodyaccessHashReqBody => done(hash(context)),
+        Function::BodyaccessLenReqBody => done(length(context)),
+        Function::BodyaccessLogReqBody => done(log(context, arguments, scratch)),
+    }
+}
 
 /// The result if there is no body.
 const ERROR: Value = Value::Int(-1);
@@ -56,7 +70,8 @@ pub(crate) fn matches(context: &mut dyn VmodContext, arguments: Arguments<'_>) -
     }
 }
 
-/// `bodyaccess.hash_req_body()`: the bytes are hashed as they are, without the separator of `hash_data()`.
+/// `bodyaccess.hash_req_body()`: the bytes are hashed unchanged, without the separator of
+/// `hash_data()`.
 pub(crate) fn hash(context: &mut dyn VmodContext) -> Value {
     if let Some(body) = body_in(context, Method::Hash, "hash_req_body can only be used in vcl_hash{}") {
         context.hash_data(Some(&body));
@@ -64,7 +79,8 @@ pub(crate) fn hash(context: &mut dyn VmodContext) -> Value {
     Value::Void
 }
 
-/// `bodyaccess.log_req_body()`: `Debug` records with at most that many bytes after the prefix; 0 = everything in one.
+/// `bodyaccess.log_req_body()`: `Debug` records with at most that many bytes after the prefix; 0 =
+/// everything in one.
 pub(crate) fn log(context: &mut dyn VmodContext, arguments: Arguments<'_>, scratch: &Scratch) -> Value {
     let Some(body) = body(context) else { return Value::Void };
     let line_bytes = match usize::try_from(arguments.int(1)) {

@@ -1,16 +1,20 @@
-//! What VMODs need from the engine, apart from what the evaluator's [`Host`] offers: [`VmodContext`].
+//! Interface between VMODs and the engine, in addition to the evaluator's [`Host`]:
+//! [`VmodContext`].
 //!
-//! The engine implements it for client tasks, backend tasks and vcl_init/vcl_fini. If something makes no sense in a task (a
-//! request body in vcl_init, say), it fails or does nothing, as each method says.
+//! The engine implements it for client tasks, backend tasks and vcl_init/vcl_fini. Where something
+//! is not applicable to a task (a request body in vcl_init, for example), it fails or does nothing,
+//! as documented for each method.
 //!
-//! A function that must wait (for a file, a name, the client's body) passes a [`Pending`] future to the engine and returns
-//! `Called::Wait`; the engine awaits the future and calls the [`Finish`] that it yields to get the result of the call.
+//! A function that must wait (for a file, a name, the client's body) passes a [`Pending`] future to
+//! the engine and returns `Called::Wait`; the engine awaits the future and calls the [`Finish`]
+//! that it yields to get the result of the call.
 
 use crate::task::TaskState;
 use crate::tcp::SocketOptions;
 use backend::{Directors, Notes, ResolveContext, TestableRandom};
 use http2::Resets;
 use message::Message;
+use semantics::Purge;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -26,59 +30,44 @@ use vcl_run::value::{DirectorId, Scratch, Value};
 use crate::instances::Instances;
 use crate::shared::SharedState;
 
-/// Runs when a wait is over, and makes the value of the call.
+/// Runs when a wait is over, and produces the value of the call.
 pub type Finish = Box<dyn FnOnce(&mut dyn VmodContext, &mut Scratch) -> Result<Value, Failure>>;
 
-/// Something to wait for on this event loop.
+/// A future to wait for on this event loop.
 pub type Pending = Pin<Box<dyn Future<Output = Finish>>>;
 
-/// What a purge does to the variants of an object. A negative time leaves that time unchanged.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum PurgeKind {
-    /// They are removed.
-    Hard,
-    /// Their times are shortened.
-    Soft {
-        /// Seconds to live from now on.
-        ttl: f64,
-        /// Seconds of grace.
-        grace: f64,
-        /// Seconds to keep.
-        keep: f64,
-    },
-}
-
-/// The client's connection behind a task.
+/// The client's connection of a task.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientConnection<'a> {
     /// `client.ip` and its port.
     pub client: SocketAddr,
-    /// It came over a Unix-domain socket.
+    /// True for a Unix-domain socket.
     pub is_unix: bool,
-    /// User and group of the peer of a Unix-domain socket, if the system tells them.
+    /// User and group of the peer of a Unix-domain socket, if the system provides them.
     pub credentials: Option<(u32, u32)>,
-    /// The type-length-value elements of a version 2 PROXY header, already checked; empty without one.
+    /// The type-length-value elements of a version 2 PROXY header, already checked; empty without
+    /// one.
     pub proxy_elements: &'a [u8],
-    /// What was agreed in the TLS handshake; `None` in clear.
+    /// Results of the TLS handshake; `None` without TLS.
     pub tls: Option<&'a TlsFacts>,
-    /// The TLS handshake is not complete: what arrives is early data.
+    /// The TLS handshake is not complete: received data is early data.
     pub is_early: bool,
 }
 
-/// The transaction of a log record. The number is below 2^30.
+/// The transaction of a log record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transaction {
     /// No transaction.
     None,
     /// The session or client request with that number.
-    Client(u32),
+    Client(u64),
     /// The backend request with that number.
-    Backend(u32),
+    Backend(u64),
 }
 
-/// The running task as VMODs see it: what the evaluator knows about it, and more.
+/// The running task for VMODs: the evaluator's view of it, and more.
 pub trait VmodContext: Host {
-    /// The method being run.
+    /// The current method.
     fn method(&self) -> Method;
     /// The random number generator of the process, which `debug.srandom` seeds.
     fn random(&self) -> &TestableRandom;
@@ -92,14 +81,14 @@ pub trait VmodContext: Host {
     fn instances(&self) -> &Instances;
     /// The state that VMODs keep for the whole process.
     fn shared(&self) -> &SharedState;
-    /// The state that VMODs keep for the task. A client request keeps it over restarts, a backend request over retries; an ESI
-    /// sub-request has its own.
+    /// The state that VMODs keep for the task. A client request keeps it over restarts, a backend
+    /// request over retries; an ESI sub-request has its own.
     fn task(&mut self) -> &mut TaskState;
-    /// The head of a message as VCL sees it now; `None` if the task has no such message. This takes `&mut self` because the
-    /// message may have to be read first.
+    /// The head of a message as VCL sees it now; `None` if the task has no such message. This takes
+    /// `&mut self` because the message may have to be read first.
     fn message(&mut self, http: HttpObject) -> Option<&Message>;
-    /// The head of a message that the task may change; `None` if it has none or may only read it (`obj`). A VMOD's changes
-    /// leave no log records.
+    /// The head of a message that the task may change; `None` if it has none or may only read it
+    /// (`obj`). A VMOD's changes leave no log records.
     fn message_mut(&mut self, http: HttpObject) -> Option<&mut Message>;
     /// The hash of the request, after vcl_hash.
     fn digest(&self) -> Option<[u8; 32]>;
@@ -107,27 +96,35 @@ pub trait VmodContext: Host {
     fn parameters(&self) -> Arc<Parameters>;
     /// Writes a log record for another transaction, or for none.
     fn log_for(&mut self, transaction: Transaction, tag: Tag, payload: &[u8]);
-    /// Bytes of the task's messages; they count against the parameter request_memory_max, as the strings of VCL do.
+    /// Bytes of the task's messages; they count against the parameter request_memory_max, as the
+    /// strings of VCL do.
     fn message_bytes(&self) -> usize;
-    /// The client's connection; in backend tasks that of the client that caused them. `None` in vcl_init and vcl_fini.
+    /// The client's connection; in backend tasks that of the client that caused them. `None` in
+    /// vcl_init and vcl_fini.
     fn connection(&self) -> Option<ClientConnection<'_>>;
-    /// What was agreed with the origin that has answered; `None` in clear, and where there is no origin.
+    /// Results of the TLS handshake with the origin that has answered; `None` without TLS, and if
+    /// there is no origin.
     fn backend_tls(&self) -> Option<&TlsFacts> {
         None
     }
-    /// The budget of resets of the client's connection, if HTTP/2 is spoken on it; `None` in other tasks than the client's.
+    /// The budget of resets of the client's connection, if it uses HTTP/2; `None` in other tasks
+    /// than the client's.
     fn http2_resets(&self) -> Option<&Resets>;
-    /// Writes a Timestamp record for the task, with the present time. Does nothing outside a transaction.
+    /// Writes a Timestamp record for the task, with the present time. Does nothing outside a
+    /// transaction.
     fn timestamp(&mut self, label: &str);
-    /// Reads the client's body into memory if it is no longer than `limit_bytes` (`std.cache_req_body`). The value is a BOOL,
-    /// at once or after a wait that the engine handles.
+    /// Reads the client's body into memory if it is no longer than `limit_bytes`
+    /// (`std.cache_req_body`). The value is a BOOL, at once or after a wait that the engine
+    /// handles.
     ///
     /// # Errors
     /// The task has no client request.
     fn cache_request_body(&mut self, limit_bytes: u64) -> Result<Called, Failure>;
-    /// Sets whether to delay the 100 response until the body is needed. Takes effect only in vcl_recv.
+    /// Enables or disables delaying the 100 response until the body is needed. Takes effect only in
+    /// vcl_recv.
     fn late_100_continue(&mut self, late: bool);
-    /// Sets the type of service of the client's connection; has no effect on Unix-domain sockets and in other tasks.
+    /// Sets the type of service of the client's connection; has no effect on Unix-domain sockets
+    /// and in other tasks.
     fn set_type_of_service(&mut self, tos: u8) {
         if let Some((sockets, descriptor)) = self.client_socket() {
             // A Unix-domain socket has no type of service.
@@ -139,21 +136,24 @@ pub trait VmodContext: Host {
     /// # Errors
     /// For other messages, and if it is too late.
     fn rollback(&mut self, http: HttpObject) -> Result<(), Failure>;
-    /// Purges the object of vcl_hit or vcl_miss, and waits until it stays away. The value is an INT: how many variants it had. Called
-    /// only in those methods.
+    /// Purges the object of vcl_hit or vcl_miss, and waits until the removal is persistent. The
+    /// value is an INT: the number of variants removed. Called only in those methods.
     ///
     /// # Errors
     /// The purge is not possible.
-    fn purge(&mut self, kind: PurgeKind) -> Result<Called, Failure>;
-    /// Purges the objects that have any of the tags in a list (separated by blanks or commas), at once or over several turns of
-    /// the event loop. The value is an INT, the number of objects.
-    fn purge_tags(&mut self, list: &[u8], kind: PurgeKind) -> Called;
+    fn purge(&mut self, kind: Purge) -> Result<Called, Failure>;
+    /// Purges the objects that have any of the tags in a list (separated by blanks or commas), at
+    /// once or over several turns of the event loop. The value is an INT, the number of objects.
+    fn purge_tags(&mut self, list: &[u8], kind: Purge) -> Called;
     /// The client's body if all of it is in memory, see [`VmodContext::cache_request_body`].
     fn cached_body(&self) -> Option<Rc<Vec<u8>>>;
-    /// Access to the options of the client's connection, and its descriptor number. `None` in tasks without one.
+    /// Access to the options of the client's connection, and its descriptor number. `None` in tasks
+    /// without one.
     fn client_socket(&self) -> Option<(Rc<dyn SocketOptions>, i32)>;
-    /// Whether the task can wait. vcl_init and vcl_fini cannot; there a function does its work at once.
+    /// True if the task can wait. vcl_init and vcl_fini cannot; there a function completes
+    /// synchronously.
     fn can_wait(&self) -> bool;
-    /// Stores the future to wait for; the caller then returns `Called::Wait`. Only allowed if [`VmodContext::can_wait`].
+    /// Stores the future to wait for; the caller then returns `Called::Wait`. Only allowed if
+    /// [`VmodContext::can_wait`].
     fn wait(&mut self, pending: Pending);
 }

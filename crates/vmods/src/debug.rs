@@ -1,87 +1,108 @@
-//! debug: what Varnish's own test cases need from the VMOD with that name.
+//! debug: functions that Varnish's own test cases need from the VMOD with that name.
 //!
-//! Functions that examine the internals of the C program have no row in the table, so the compiler says that they don't
-//! exist. Addresses in Debug records are made up: they only tell the items of a task apart.
-//! Next files: `debug/object.rs`, `debug/dynamic.rs`, `debug/acl.rs`, `debug/life.rs`, `debug/counter.rs`. Its filters are among those of
-//! the crate `body`.
+//! Functions that examine the internals of the C program have no row in the table, so the compiler
+//! reports them as unknown. Addresses in Debug records are made up: they only distinguish the items
+//! of a task. Next files: `debug/state.rs`, `debug/life.rs`, `debug/counter.rs` (state),
+//! `debug/object.rs`, `debug/dynamic.rs`, `debug/acl.rs`. Its filters are among those of the crate
+//! `body`.
 
 pub(crate) mod acl;
 pub(crate) mod counter;
 pub(crate) mod dynamic;
 pub(crate) mod life;
 pub(crate) mod object;
+pub(crate) mod state;
+
+pub(crate) use state::Place;
 
 use crate::arguments::Arguments;
+use crate::call::{Call, done};
 use crate::context::VmodContext;
-use crate::{done, header};
-use backend::Notes;
-use std::net::{IpAddr, SocketAddr};
+use crate::header;
+use backend::DirectorKind;
+use backend::director::kind::failing::Failing;
+use state::{address_of, shown};
+use std::net::SocketAddr;
 use surface::parameter::Parameters;
 use surface::tag::Tag;
+use surface::vmod::functions::debug::Function;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Text, Value};
 
-/// Where a text is stored.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
-    /// In the task.
-    Task,
-    /// In the client request.
-    Top,
-    /// In the task, for `debug.priv_task_with_option()`.
-    Option,
-}
-
-/// What debug stores for a task.
-#[derive(Debug, Default)]
-pub(crate) struct DebugState {
-    /// Texts by place and, for those of objects, by the object's number.
-    texts: Vec<(Place, Option<u32>, Vec<u8>)>,
-    /// `debug.store_ip()`
-    pub(crate) address: Option<(IpAddr, u16)>,
-    /// `debug.fail_task_fini()`
-    fails_at_end: bool,
-}
-
-impl DebugState {
-    fn text(&self, place: Place, object: Option<u32>) -> Option<&[u8]> {
-        let kept = self.texts.iter().find(|(at, of, _)| (*at, *of) == (place, object));
-        kept.map(|(_, _, text)| text.as_slice())
-    }
-
-    fn set_text(&mut self, place: Place, object: Option<u32>, text: Vec<u8>) {
-        match self.texts.iter_mut().find(|(at, of, _)| (*at, *of) == (place, object)) {
-            Some((_, _, kept)) => *kept = text,
-            None => self.texts.push((place, object, text)),
+/// Calls a function of the VMOD.
+pub(crate) fn dispatch(function: Function, call: Call<'_>) -> Result<Called, Failure> {
+    let Call { instance, context, arguments, scratch } = call;
+    match function {
+        Function::DebugAuthor => done(author(arguments, scratch)),
+        Function::DebugTestPrivCall
+        | Function::DebugTestPrivVcl
+        | Function::DebugTestPrivTaskGet
+        | Function::DebugObjEnum
+        | Function::DebugObjObj
+        | Function::DebugObjTestPrivCall
+        | Function::DebugObjTestPrivVcl => done(Value::Void),
+        Function::DebugTestPrivTask => done(task_text(context, arguments, scratch)),
+        Function::DebugTestPrivTop => done(first_text(context, arguments, scratch, Place::Top)),
+        Function::DebugPrivTaskWithOption => done(first_text(context, arguments, scratch, Place::Option)),
+        Function::DebugObj => done(object::create(context, instance, arguments, scratch)),
+        Function::DebugObjString => done(object::string(context, instance, scratch)),
+        Function::DebugObjNumber => done(object::number(context, instance, scratch)),
+        Function::DebugObjFoo | Function::DebugObjBar => done(Value::Text(scratch.put(b"BOO"))),
+        Function::DebugObjDate => done(Value::Time(21.4)),
+        Function::DebugObjTestPrivTask => done(object::kept(context, instance, arguments, scratch, Place::Task)),
+        Function::DebugObjTestPrivTop => done(object::kept(context, instance, arguments, scratch, Place::Top)),
+        Function::DebugObjOpt => done(object::create_optional(context, instance, arguments, scratch)),
+        Function::DebugObjOptMethOpt => object::optional(context, instance, arguments, scratch),
+        Function::DebugRot52 => rot52(context, arguments),
+        Function::DebugArgtest => done(argtest(arguments, scratch)),
+        Function::DebugVreLimit => {
+            let limit = context.parameters().pcre2_match_limit;
+            done(Value::Int(i64::try_from(limit).unwrap_or(i64::MAX)))
         }
-    }
-
-    /// Why the task fails at its end, if it does. Asked once.
-    pub(crate) fn take_failure(&mut self) -> Option<Failure> {
-        std::mem::take(&mut self.fails_at_end).then(|| Failure("thou shalt not fini".to_owned()))
-    }
-
-    /// At the end of the task, logs one record for each stored text.
-    pub(crate) fn leave(&mut self, notes: &Notes) {
-        for (place, object, text) in self.texts.drain(..) {
-            let what = match (place, object) {
-                (Place::Task, None) => "priv_task_fini",
-                (Place::Task, Some(_)) => "obj_priv_task_fini",
-                (Place::Top, None) => "priv_top_fini",
-                (Place::Top, Some(_)) => "obj_priv_top_fini",
-                (Place::Option, _) => continue,
-            };
-            notes.task_debug(format!("{what}({:#x})", address_of(&text)));
-        }
+        Function::DebugVscNew => done(create_counter(context)),
+        Function::DebugVscCount => count(context, arguments),
+        Function::DebugVscDestroy => done(remove_counter(context)),
+        Function::DebugVclDiscardDelay => discard_delay(context, arguments.real(0)),
+        Function::DebugVclPreventCold => done(prevent_cold(context, true)),
+        Function::DebugVclAllowCold => done(prevent_cold(context, false)),
+        Function::DebugFailTaskFini => done(fail_at_end(context, true)),
+        Function::DebugOkTaskFini => done(fail_at_end(context, false)),
+        Function::DebugFail | Function::DebugFail2 => Err(Failure("Forced failure".to_owned())),
+        Function::DebugDyn => dynamic::create(context, instance, arguments, scratch),
+        Function::DebugDynUds => dynamic::create_unix(context, instance, arguments, scratch),
+        Function::DebugDynRefresh => dynamic::replace(context, instance, arguments, scratch),
+        Function::DebugDynUdsRefresh => dynamic::replace_unix(context, instance, arguments, scratch),
+        Function::DebugDynBackend | Function::DebugDynUdsBackend => done(dynamic::backend(context, instance)),
+        Function::DebugNullAcl => done(Value::Acl(None)),
+        Function::DebugAcl | Function::DebugJustReturnRegex => done(arguments.value(0)),
+        Function::DebugMatchAcl => acl::matches(context, arguments),
+        Function::DebugSweepAcl => acl::sweep(context, arguments, scratch),
+        Function::DebugTimeAcl => acl::time(context, arguments),
+        Function::DebugAclobj | Function::DebugCaller => done(object::keep(context, instance, arguments)),
+        Function::DebugAclobjGet | Function::DebugCallerXsub => done(object::held(context, instance)),
+        Function::DebugTestProbe => test_probe(arguments),
+        Function::DebugConcat => done(object::keep_text(context, instance, arguments, scratch)),
+        Function::DebugConcatGet => done(object::string(context, instance, scratch)),
+        Function::DebugConcatenate | Function::DebugCollect => done(joined(arguments)),
+        Function::DebugSethdr => set_header(context, arguments, scratch),
+        Function::DebugReturnStrands => done(return_strands(context, arguments, scratch)),
+        Function::DebugStk => done(Value::Bytes(0)),
+        Function::DebugSndbuf => send_buffer(context, arguments),
+        Function::DebugStoreIp => done(store_ip(context, arguments)),
+        Function::DebugGetIp => done(Value::Ip(context.task().kept().debug.address)),
+        Function::DebugDirector => crate::directors::create(context, instance, DirectorKind::Failing(Failing)),
+        Function::DebugDirectorFail => done(crate::directors::backend(context, instance)),
+        Function::DebugClientIp => done(client(context, scratch, |client| client.ip().to_string())),
+        Function::DebugClientPort => done(client(context, scratch, |client| client.port().to_string())),
+        Function::DebugReQuote => done(quote(arguments, scratch)),
+        Function::DebugValidhdr => done(valid_header(arguments, scratch)),
+        Function::DebugCheckCall => sub(arguments.value(0)).map(Called::Check),
+        Function::DebugCall => sub(arguments.value(0)).map(Called::Sub),
+        Function::DebugCallerCall => sub(object::held(context, instance)).map(Called::Sub),
     }
 }
 
-/// A made-up address for records.
-fn address_of(text: &[u8]) -> usize {
-    0x1000 + text.len()
-}
-
-/// A `nuke_limit` of 42 asks to refuse every VCL that imports debug.
+/// Refuses every VCL that imports debug if `nuke_limit` is 42.
 pub(crate) fn before_load(parameters: &Parameters) -> Result<(), Failure> {
     match parameters.nuke_limit {
         42 => Err(Failure("nuke_limit is not the answer.".to_owned())),
@@ -95,6 +116,41 @@ pub(crate) fn fail_at_end(context: &mut dyn VmodContext, fails: bool) -> Value {
     Value::Void
 }
 
+/// `debug.vsc_new()`: only the first call counts.
+pub(crate) fn create_counter(context: &mut dyn VmodContext) -> Value {
+    context.shared().debug_counter.create();
+    Value::Void
+}
+
+/// `debug.vsc_count()`
+pub(crate) fn count(context: &mut dyn VmodContext, arguments: Arguments<'_>) -> Result<Called, Failure> {
+    if !context.shared().debug_counter.add(arguments.int(0).cast_unsigned()) {
+        return Err(Failure("debug.vsc_count(): there is no counter".to_owned()));
+    }
+    done(Value::Void)
+}
+
+/// `debug.vsc_destroy()`
+pub(crate) fn remove_counter(context: &mut dyn VmodContext) -> Value {
+    context.shared().debug_counter.remove();
+    Value::Void
+}
+
+/// `debug.vcl_discard_delay()`
+pub(crate) fn discard_delay(context: &mut dyn VmodContext, seconds: f64) -> Result<Called, Failure> {
+    if seconds.is_nan() || seconds <= 0.0 {
+        return Err(Failure("debug.vcl_discard_delay(): the delay must be above 0".to_owned()));
+    }
+    context.instances().debug_life().set_discard_delay(seconds);
+    done(Value::Void)
+}
+
+/// `debug.vcl_prevent_cold()`, `debug.vcl_allow_cold()`
+pub(crate) fn prevent_cold(context: &mut dyn VmodContext, prevents: bool) -> Value {
+    context.instances().debug_life().set_prevents_cold(prevents);
+    Value::Void
+}
+
 /// `debug.author()`
 pub(crate) fn author(arguments: Arguments<'_>, scratch: &mut Scratch) -> Value {
     let name = match scratch.get(arguments.text(0)) {
@@ -104,10 +160,6 @@ pub(crate) fn author(arguments: Arguments<'_>, scratch: &mut Scratch) -> Value {
         _ => "Poul-Henning",
     };
     Value::Text(scratch.put(name.as_bytes()))
-}
-
-fn shown(scratch: &mut Scratch, text: Option<&[u8]>) -> Value {
-    Value::Text(text.map_or(Text::UNSET, |text| scratch.put(text)))
 }
 
 /// `debug.test_priv_task()`
@@ -171,7 +223,7 @@ pub(crate) fn argtest(arguments: Arguments<'_>, scratch: &mut Scratch) -> Value 
     Value::Text(scratch.put(joined.as_bytes()))
 }
 
-/// Formats a number as C's `%g` does: six significant digits, no zeros at the end.
+/// Formats a number like C's `%g`: six significant digits, no zeros at the end.
 fn general(number: f64) -> String {
     if number == 0.0 || !number.is_finite() {
         return format!("{number}");
@@ -199,7 +251,8 @@ pub(crate) fn test_probe(arguments: Arguments<'_>) -> Result<Called, Failure> {
     done(Value::Void)
 }
 
-/// `debug.concatenate()`, `debug.collect()`: the pieces arrive joined; if all are unset, the result is an empty string.
+/// `debug.concatenate()`, `debug.collect()`: the pieces arrive joined; if all are unset, the result
+/// is an empty string.
 pub(crate) fn joined(arguments: Arguments<'_>) -> Value {
     let text = arguments.text(0);
     Value::Text(if text.is_set() { text } else { Text::EMPTY })

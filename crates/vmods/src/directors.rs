@@ -1,12 +1,15 @@
-//! directors: the VCL methods of objects that choose a backend. The choosing itself is in the `backend` crate.
-//! Next file: `directors/shard.rs`.
+//! directors: the VCL methods of objects that choose a backend. The algorithms are in the `backend`
+//! crate. Next file: `directors/shard.rs`.
 
+pub(crate) mod object;
 pub(crate) mod shard;
 pub(crate) mod shard_param;
 
+pub(crate) use object::{create, director_of, log_notes, name_of};
+
 use crate::arguments::Arguments;
-use crate::context::{Transaction, VmodContext};
-use crate::done;
+use crate::call::{Call, done};
+use crate::context::VmodContext;
 use backend::director::choice::Member;
 use backend::director::kind::fallback::Fallback;
 use backend::director::kind::hash::{Hash, HashKey};
@@ -16,8 +19,68 @@ use backend::director::kind::round_robin::RoundRobin;
 use backend::director::table::MemberError;
 use backend::{DirectorKind, Notes};
 use surface::vcl::Method;
+use surface::vmod::functions::directors::Function;
 use vcl_run::host::{Called, Failure};
-use vcl_run::value::{DirectorId, Scratch, Value};
+use vcl_run::value::{Scratch, Value};
+
+/// Calls a function of the VMOD.
+pub(crate) fn dispatch(function: Function, call: Call<'_>) -> Result<Called, Failure> {
+    let Call { instance, context, arguments, scratch } = call;
+    match function {
+        Function::RoundRobin => create(context, instance, round_robin()),
+        Function::Fallback => create(context, instance, fallback(arguments)),
+        Function::Random => {
+            let kind = random(context, instance);
+            create(context, instance, kind)
+        }
+        Function::Hash => {
+            let kind = hash(context, instance);
+            create(context, instance, kind)
+        }
+        Function::RoundRobinAddBackend | Function::FallbackAddBackend => add(context, instance, arguments, 1.0),
+        Function::RandomAddBackend | Function::HashAddBackend => {
+            let weight = arguments.real(1);
+            add(context, instance, arguments, weight)
+        }
+        Function::RoundRobinRemoveBackend
+        | Function::FallbackRemoveBackend
+        | Function::RandomRemoveBackend
+        | Function::HashRemoveBackend => remove(context, instance, arguments),
+        Function::RoundRobinBackend | Function::FallbackBackend | Function::RandomBackend => {
+            done(backend(context, instance))
+        }
+        Function::LeastConn => create(context, instance, least_connections()),
+        Function::LeastConnAddBackend => {
+            let weight = arguments.real(1);
+            add(context, instance, arguments, weight)
+        }
+        Function::LeastConnRemoveBackend => remove(context, instance, arguments),
+        Function::LeastConnBackend => done(backend(context, instance)),
+        Function::HashBackend => done(hash_backend(context, instance, arguments, scratch)),
+        Function::Shard => shard::create(context, instance),
+        Function::ShardSetWarmup => shard::set_warmup(context, instance, arguments),
+        Function::ShardSetRampup => shard::set_rampup(context, instance, arguments),
+        Function::ShardAssociate => shard::associate(context, instance, arguments, scratch),
+        Function::ShardAddBackend => shard::add_backend(context, instance, arguments, scratch),
+        Function::ShardRemoveBackend => shard::remove_backend(context, instance, arguments, scratch),
+        Function::ShardClear => shard::clear(context, instance),
+        Function::ShardReconfigure => shard::reconfigure(context, instance, arguments),
+        Function::ShardKey => done(shard::key(arguments, scratch)),
+        Function::ShardBackend => shard::backend(context, instance, arguments, scratch),
+        Function::ShardDebug => shard::debug(context, instance, arguments),
+        Function::ShardParam => shard_param::create(context, instance),
+        Function::ShardParamClear => shard_param::clear(context, instance),
+        Function::ShardParamSet => shard_param::set(context, instance, arguments, scratch),
+        Function::ShardParamGetBy
+        | Function::ShardParamGetKey
+        | Function::ShardParamGetAlt
+        | Function::ShardParamGetWarmup
+        | Function::ShardParamGetRampup
+        | Function::ShardParamGetHealthy => shard_param::get(context, instance, function, scratch),
+        Function::ShardParamUse => done(shard_param::use_blob(instance, scratch)),
+        Function::DirectorsLookup => lookup(context, arguments, scratch),
+    }
+}
 
 pub(crate) fn round_robin() -> DirectorKind {
     DirectorKind::RoundRobin(RoundRobin::default())
@@ -36,7 +99,8 @@ fn retries(context: &dyn VmodContext, instance: Option<u32>) -> Option<u32> {
     context.program().program().block(instance?)?.retries
 }
 
-/// In the old dialects a `director` block defines the object, and its class says what is hashed; otherwise VCL gives the text.
+/// In the old dialects a `director` block defines the object, and its class determines the hashed
+/// text; otherwise VCL gives the text.
 pub(crate) fn hash(context: &dyn VmodContext, instance: Option<u32>) -> DirectorKind {
     let definition = instance.and_then(|instance| context.instances().definition(instance));
     let is_legacy = context.program().program().generation().is_legacy();
@@ -50,38 +114,6 @@ pub(crate) fn hash(context: &dyn VmodContext, instance: Option<u32>) -> Director
 
 pub(crate) fn least_connections() -> DirectorKind {
     DirectorKind::LeastConnections(LeastConnections::default())
-}
-
-/// Writes the log records of directors.
-pub(crate) fn log_notes(context: &mut dyn VmodContext, notes: &Notes) {
-    for note in notes.take() {
-        match note.of_task {
-            true => context.log(note.tag, note.text.as_bytes()),
-            false => context.log_for(Transaction::None, note.tag, note.text.as_bytes()),
-        }
-    }
-}
-
-/// The id of the director object.
-pub(crate) fn director_of(context: &dyn VmodContext, instance: Option<u32>) -> Option<DirectorId> {
-    let index = context.instances().definition(instance?)?.director?;
-    Some(context.directors().object_id(index))
-}
-
-pub(crate) fn name_of(context: &dyn VmodContext, instance: Option<u32>) -> String {
-    instance.and_then(|instance| context.instances().definition(instance)).map_or(String::new(), |it| it.name.clone())
-}
-
-/// The constructors.
-pub(crate) fn create(
-    context: &mut dyn VmodContext,
-    instance: Option<u32>,
-    kind: DirectorKind,
-) -> Result<Called, Failure> {
-    match director_of(context, instance) {
-        Some(id) if context.directors().create(id, kind) => done(Value::Void),
-        _ => Err(Failure(format!("{}: cannot be made twice", name_of(context, instance)))),
-    }
 }
 
 /// `.add_backend()`

@@ -1,27 +1,54 @@
-//! dynamic: the VCL methods for backends by name. The names and their lookups are in `backend::dns_names`.
+//! dynamic: the VCL methods for backends by name. The names and their lookups are in
+//! `backend::dns_names`.
 //!
-//! From its first use on, a name is looked up in the background. On the backend side `.backend()` waits for the first lookup,
-//! so that the VCL after it sees the backends; on the client's side it does not: a fetch waits when it resolves the director,
-//! a hit never waits. With a `resolver`, DNS is asked directly, otherwise the system's resolver.
-//! Compat: libvmod-dynamic; a fetch never waits for a connection, so wait_limit and wait_timeout of Varnish 7.6 are refused.
-//! Next file: `dynamic/resolver.rs`.
+//! From its first use on, a name is looked up in the background. On the backend side `.backend()`
+//! waits for the first lookup, so that the VCL after it sees the backends; on the client's side it
+//! does not: a fetch waits when it resolves the director, a hit never waits. With a `resolver`, DNS
+//! is queried directly, otherwise the system's resolver. Compat: libvmod-dynamic; a fetch never
+//! waits for a connection, so wait_limit and wait_timeout of Varnish 7.6 are refused. Next file:
+//! `dynamic/resolver.rs`.
 
 pub(crate) mod resolver;
 
 use crate::arguments::Arguments;
+use crate::call::{Call, done};
 use crate::context::{Finish, VmodContext};
 use crate::directors::name_of;
-use crate::done;
 use backend::dns_names::maker::Maker;
 use backend::dns_names::resolve::Source;
 use backend::dns_names::settings::{MakerSettings, Speaker, TtlFrom, Via};
 use std::sync::Arc;
 use surface::tag::Tag;
 use surface::vcl::{HttpObject, Method};
+use surface::vmod::functions::dynamic::Function;
 use vcl_run::host::{Called, Failure};
 use vcl_run::line;
 use vcl_run::program::Endpoint;
 use vcl_run::value::{DirectorId, Scratch, Value};
+
+/// Calls a function of the VMOD.
+pub(crate) fn dispatch(function: Function, call: Call<'_>) -> Result<Called, Failure> {
+    let Call { instance, context, arguments, scratch } = call;
+    match function {
+        Function::DynamicDirector => create(context, instance, arguments, scratch),
+        Function::DynamicDirectorBackend => backend(context, instance, arguments, scratch),
+        Function::DynamicDirectorService => service(context, instance, arguments, scratch),
+        Function::DynamicDirectorDebug => done(debug(context, instance, arguments)),
+        Function::DynamicResolver => resolver::create(context, instance, arguments),
+        Function::DynamicResolverUse => done(resolver::use_blob(instance, scratch)),
+        Function::DynamicResolverResolutionType
+        | Function::DynamicResolverClearNamespaces
+        | Function::DynamicResolverAddNamespace
+        | Function::DynamicResolverSetNamespaces
+        | Function::DynamicResolverClearTransports
+        | Function::DynamicResolverAddTransport
+        | Function::DynamicResolverSetTransports
+        | Function::DynamicResolverIdleTimeout
+        | Function::DynamicResolverOutstanding
+        | Function::DynamicResolverTimeout
+        | Function::DynamicResolverFollowRedirects => resolver::set(function, context, instance, arguments, scratch),
+    }
+}
 
 /// A host, port or authority is cut after this many bytes.
 const TEXT_BYTES_MAX: usize = 4096;
@@ -136,7 +163,8 @@ fn maker_of(context: &dyn VmodContext, instance: Option<u32>) -> Option<Arc<Make
     context.directors().dns_names().maker(instance?)
 }
 
-/// Whether the call waits for a first lookup: on the backend side and in vcl_pipe, where a fetch follows.
+/// True if the call waits for a first lookup: on the backend side and in vcl_pipe, where a fetch
+/// follows.
 fn waits(context: &dyn VmodContext) -> bool {
     let is_before_fetch = match context.method() {
         Method::Pipe

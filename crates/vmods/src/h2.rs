@@ -1,12 +1,27 @@
-//! h2: how many streams the client of an HTTP/2 connection may reset.
+//! h2: limits on the stream resets of an HTTP/2 client.
 //!
-//! The functions read a limit and set it, for the connection, if they are given a value; a limit that changes begins a new
-//! budget. Elsewhere they return -1. Compat: vmod_h2 of Varnish 7.5.
+//! The functions read a limit and set it, for the connection, if they are given a value; a limit
+//! that changes begins a new budget. Elsewhere they return -1. Compat: vmod_h2 of Varnish 7.5.
 
 use crate::arguments::Arguments;
+use crate::call::{Call, done};
 use crate::context::VmodContext;
 use http2::ResetLimits;
+use surface::vmod::functions::h2::Function;
+use vcl_run::host::{Called, Failure};
 use vcl_run::value::Value;
+
+/// Calls a function of the VMOD.
+pub(crate) fn dispatch(function: Function, call: Call<'_>) -> Result<Called, Failure> {
+    let Call { context, arguments, .. } = call;
+    match function {
+        Function::H2Is => done(Value::Bool(context.http2_resets().is_some())),
+        Function::H2RapidReset => done(rapid_reset(context, arguments)),
+        Function::H2RapidResetPeriod => done(period(context, arguments)),
+        Function::H2RapidResetLimit => done(limit(context, arguments)),
+        Function::H2RapidResetBudget => done(budget(context)),
+    }
+}
 
 /// `h2.rapid_reset()`.
 pub(crate) fn rapid_reset(context: &dyn VmodContext, arguments: Arguments<'_>) -> Value {

@@ -1,21 +1,36 @@
 //! header: works on headers that occur more than once, line by line.
 //!
-//! Regular expressions are matched against values without surrounding blanks; `regsub` matches whole lines.
-//! Compat: as varnish-modules 0.20 for Varnish 7.1: adding or changing a line leaves its log record, removing one leaves
-//! none, and an empty value matches nothing. Bytes that would corrupt the message (control characters, a line without a
-//! name) fail the task instead.
+//! Regular expressions are matched against values without surrounding blanks; `regsub` matches
+//! whole lines. Compat: as varnish-modules 0.20 for Varnish 7.1: adding or changing a line leaves
+//! its log record, removing one leaves none, and an empty value matches nothing. Bytes that would
+//! corrupt the message (control characters, a line without a name) fail the task instead.
 
 use crate::arguments::Arguments;
+use crate::call::{Call, done};
 use crate::context::VmodContext;
-use crate::done;
 use surface::tag::Tag;
 use surface::vcl::HttpObject;
+use surface::vmod::functions::header::Function;
 use vcl_run::host::{Called, Failure};
 use vcl_run::line;
 use vcl_run::regex::{MatchError, Regex, SubstituteError};
 use vcl_run::value::{Scratch, Text, Value};
 
-/// Longest name that `header.dyn()` makes, in bytes. Compat: Varnish stores the length in one signed byte.
+/// Calls a function of the VMOD.
+pub(crate) fn dispatch(function: Function, call: Call<'_>) -> Result<Called, Failure> {
+    let Call { context, arguments, scratch, .. } = call;
+    match function {
+        Function::HeaderAppend => append(context, arguments, scratch),
+        Function::HeaderCopy => copy(context, arguments, scratch),
+        Function::HeaderGet => get(context, arguments, scratch),
+        Function::HeaderRemove => remove(context, arguments, scratch),
+        Function::HeaderRegsub => regsub(context, arguments, scratch),
+        Function::HeaderDyn => dynamic(arguments, scratch),
+    }
+}
+
+/// Longest name that `header.dyn()` makes, in bytes. Compat: Varnish stores the length in one
+/// signed byte.
 const NAME_BYTES_MAX: usize = 126;
 
 /// The tags of the records for a header line that is set, and for one that is removed.
@@ -122,7 +137,8 @@ fn values(context: &mut dyn VmodContext, http: HttpObject, name: &str) -> Vec<Ve
     context.message(http).map_or(Vec::new(), |message| message.get_all(name).map(<[u8]>::to_vec).collect())
 }
 
-/// The values of a header, in order, each with whether it matches the expression in the argument at `place`.
+/// The values of a header, in order, each with true if it matches the expression in the argument at
+/// `place`.
 fn matched(
     context: &mut dyn VmodContext,
     (http, name): (HttpObject, &str),
@@ -223,7 +239,8 @@ pub(crate) fn regsub(
     done(Value::Void)
 }
 
-/// `header.dyn()`: a header whose name is made at run time; a colon and what follows it are dropped.
+/// `header.dyn()`: a header whose name is made at run time; a colon and the text after it are
+/// dropped.
 pub(crate) fn dynamic(arguments: Arguments<'_>, scratch: &mut Scratch) -> Result<Called, Failure> {
     let Some(http) = arguments.http(0) else { return Err(cannot("dyn")) };
     let text = scratch.get(arguments.text(1));

@@ -1,6 +1,6 @@
-//! What the VMODs of one loaded VCL store: the files that std.fileread has read, the contents of the objects made in
-//! vcl_init, and the positions of the director objects among the VCL's directors. Shared by all event loops; dropped with
-//! the VCL.
+//! State that the VMODs of one loaded VCL store: the files that std.fileread has read, the contents
+//! of the objects made in vcl_init, and the positions of the director objects among the VCL's
+//! directors. Shared by all event loops; dropped with the VCL.
 
 use crate::debug::life::DebugLife;
 use parking_lot::RwLock;
@@ -15,9 +15,9 @@ use vcl_run::program::{InstanceDefinition, Program};
 pub struct Instances {
     definitions: Vec<InstanceDefinition>,
     files: RwLock<Files>,
-    /// By index of the object: the content, whose type depends on the VMOD.
+    /// Contents by index of the object, whose type depends on the VMOD.
     objects: Vec<OnceLock<Box<dyn Any + Send + Sync>>>,
-    /// By index of the object: whether its constructor has run.
+    /// Flags by index of the object: true once its constructor has run.
     made: Vec<AtomicBool>,
     debug_life: DebugLife,
 }
@@ -45,7 +45,7 @@ impl Instances {
         }
     }
 
-    /// What debug has been told about the VCL's life.
+    /// Lifecycle requests of debug for the VCL.
     #[must_use]
     pub fn debug_life(&self) -> &DebugLife {
         &self.debug_life
@@ -92,7 +92,8 @@ impl Instances {
         self.files.read().by_path.get(path).cloned()
     }
 
-    /// Stores the content of a file, unless it is stored already or there is no room; returns what to use.
+    /// Stores the content of a file, unless it is stored already or there is no room; returns the
+    /// content to use.
     pub(crate) fn keep_file(&self, path: &[u8], content: Arc<[u8]>) -> Arc<[u8]> {
         let mut files = self.files.write();
         if let Some(kept) = files.by_path.get(path) {

@@ -1,8 +1,9 @@
-//! Names that the system looks up for VMODs, on threads that may block.
+//! Name lookups for VMODs by the system's resolver, on threads that may block.
 //!
-//! Whoever sends a request may choose the name, and the server that has to answer for it. So the worker looks up a few at a time, few
-//! wait for their turn, and all of them for a limited time only. *Invariant:* a lookup that nobody waits for any more keeps its turn until
-//! its thread is free: never more than [`VMOD_LOOKUPS_MAX`] threads are taken from those that the event loops read files with.
+//! A client may choose the name, and the server that has to answer for it. So the worker runs few
+//! lookups at a time, few wait for their turn, and all of them have a time limit. *Invariant:* a
+//! lookup whose task no longer waits keeps its turn until its thread is free: never more than
+//! [`VMOD_LOOKUPS_MAX`] threads are taken from those that the event loops read files with.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +12,12 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-/// Why a name was not looked up.
+/// Reason why a name was not looked up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refusal {
-    /// As many wait as may.
+    /// The wait queue is full.
     Full,
-    /// It took too long.
+    /// The lookup took too long.
     TooLong,
     /// The worker ends.
     Ended,
@@ -33,12 +34,12 @@ impl Refusal {
     }
 }
 
-/// The turns of all event loops.
+/// Permits shared by all event loops.
 #[derive(Debug)]
 pub(crate) struct Lookups {
-    /// One for each lookup on a thread.
+    /// One permit for each lookup on a thread.
     turns: Arc<Semaphore>,
-    /// One for each of those, and for each that waits.
+    /// One permit for each lookup on a thread or in the wait queue.
     places: Arc<Semaphore>,
 }
 
@@ -50,7 +51,7 @@ impl Default for Lookups {
 }
 
 impl Lookups {
-    /// Does `work`, which may block for long, when its turn has come.
+    /// Runs `work`, which may block for long, when its turn has come.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -81,14 +82,14 @@ mod tests {
     use tokio::task::{JoinSet, LocalSet, yield_now};
     use tokio::time::advance;
 
-    /// A name server that answers only when it is told to.
+    /// A name server that answers only when signalled.
     fn silent_server() -> (Sender<()>, Arc<Mutex<Receiver<()>>>) {
         let (tell, told) = channel();
         (tell, Arc::new(Mutex::new(told)))
     }
 
     #[test]
-    fn a_name_server_that_is_silent_takes_few_threads_and_nobody_waits_for_it_for_ever() {
+    fn silent_name_server_takes_few_threads_and_lookups_time_out() {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .start_paused(true)
@@ -102,11 +103,12 @@ mod tests {
             for _ in 0..2 * VMOD_LOOKUPS_MAX + VMOD_LOOKUPS_WAITING_MAX {
                 let told = Arc::clone(&told);
                 waiting.spawn_local(lookups.run(move || _ = told.lock().map(|told| told.recv())));
+                // Each must have begun before time passes, and a turn of the loop polls only some.
+                yield_now().await;
             }
-            yield_now().await;
             // A file is still read at once.
             assert_eq!(spawn_blocking(|| 7).await.unwrap(), 7);
-            // Time stands still by itself while threads are at work.
+            // The paused clock does not advance by itself while threads are at work.
             advance(Duration::from_secs(VMOD_LOOKUP_SECONDS_MAX)).await;
             let (mut full, mut too_long) = (0, 0);
             while let Some(result) = waiting.join_next().await {

@@ -1,7 +1,8 @@
-//! Numbers, durations and sizes as VCL functions read them from text.
+//! Parsing of numbers, durations and sizes in texts for VCL functions.
 //!
-//! Compat: limits and oddities as observed in Varnish 7.1.1: at most 15 digits in a whole number, and 12 before the point in
-//! a REAL; decimals after the third are ignored; blanks around the number are allowed, a plus sign is not.
+//! Compat: limits and oddities as observed in Varnish 7.1.1: at most 15 digits in a whole number,
+//! and 12 before the point in a REAL; decimals after the third are ignored; blanks around the
+//! number are allowed, a plus sign is not.
 
 /// The most digits of a whole number.
 const DIGITS_MAX: usize = 15;
@@ -10,12 +11,12 @@ const REAL_DIGITS_MAX: usize = 12;
 /// Sizes from here on are refused, in bytes: below it, a double is exact.
 const BYTES_LIMIT: u64 = 1 << 53;
 
-/// Why a text is not a number.
+/// Reason why a text is not a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NumberError {
-    /// It does not begin with a number.
+    /// The text does not begin with a number.
     Invalid,
-    /// It has too many digits.
+    /// The number has too many digits.
     TooManyDigits,
     /// Something follows the number, or it is not the expected kind of number.
     Other,

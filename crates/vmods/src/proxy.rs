@@ -1,10 +1,31 @@
-//! proxy: what the sender of a version 2 PROXY header says about the client besides its addresses.
+//! proxy: data about the client in a version 2 PROXY header besides its addresses.
 //!
-//! `proxy_protocol` knows where a value is among the elements.
+//! The position of a value among the elements is determined by `proxy_protocol`.
 
+use crate::call::{Call, done};
 use crate::context::VmodContext;
 use proxy_protocol::element::{self, TLS, TLS_HEAD_BYTES};
+use surface::vmod::functions::proxy::Function;
+use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Text, Value};
+
+/// Calls a function of the VMOD.
+pub(crate) fn dispatch(function: Function, call: Call<'_>) -> Result<Called, Failure> {
+    let Call { context, scratch, .. } = call;
+    match function {
+        Function::ProxyAlpn => done(text(context, scratch, element::ALPN)),
+        Function::ProxyAuthority => done(text(context, scratch, element::AUTHORITY)),
+        Function::ProxyIsSsl => done(flag(context, element::OVER_TLS)),
+        Function::ProxyClientHasCertSess => done(flag(context, element::CERTIFICATE_IN_SESSION)),
+        Function::ProxyClientHasCertConn => done(flag(context, element::CERTIFICATE_ON_CONNECTION)),
+        Function::ProxySslVerifyResult => done(verify_result(context)),
+        Function::ProxySslVersion => done(text(context, scratch, element::TLS_VERSION)),
+        Function::ProxyClientCertCn => done(text(context, scratch, element::COMMON_NAME)),
+        Function::ProxySslCipher => done(text(context, scratch, element::CIPHER)),
+        Function::ProxyCertSign => done(text(context, scratch, element::SIGNATURE_ALGORITHM)),
+        Function::ProxyCertKey => done(text(context, scratch, element::KEY_ALGORITHM)),
+    }
+}
 
 fn value(context: &dyn VmodContext, wanted: u8) -> Option<&[u8]> {
     context.connection().and_then(|connection| element::find(connection.proxy_elements, wanted))

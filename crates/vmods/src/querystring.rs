@@ -1,25 +1,50 @@
 //! querystring: cleans, sorts and filters the parameters of a URL.
 //!
-//! A query string is what follows the first `?`, split at each `&`. A parameter with an empty name is dropped, and so is the
-//! `?` if nothing is left. Filter objects keep or drop parameters by exact texts, shell patterns and regular expressions,
-//! which are matched against the name or the whole parameter. Compat: as vmod-querystring 2.0.3, plus the functions that
-//! version 0.x had instead of objects (`filter`, `regfilter`, `globfilter` and their `_except`); those compare names.
+//! A query string is the text after the first `?`, split at each `&`. A parameter with an empty
+//! name is dropped, and so is the `?` if no parameter remains. Filter objects keep or drop
+//! parameters by exact texts, shell patterns and regular expressions, which are matched against the
+//! name or the whole parameter. Compat: as vmod-querystring 2.0.3, plus the functions that version
+//! 0.x had instead of objects (`filter`, `regfilter`, `globfilter` and their `_except`); those
+//! compare names.
 
 use crate::arguments::Arguments;
+use crate::call::{Call, done};
 use crate::context::VmodContext;
-use crate::done;
 use parking_lot::RwLock;
 use pattern::Flags;
 use std::cmp::Ordering;
 use surface::limits::QUERYSTRING_CRITERIA_MAX;
 use surface::tag::Tag;
 use surface::vcl::HttpObject;
-use surface::vmod::Function;
+use surface::vmod::functions::querystring::Function;
 use vcl_run::host::{Called, Failure};
 use vcl_run::regex::{Regex, dynamic_pattern};
 use vcl_run::value::{Scratch, Text, Value};
 
-/// What `querystring.filtersep()` returns: a byte that does not occur in URLs.
+/// Calls a function of the VMOD.
+pub(crate) fn dispatch(function: Function, call: Call<'_>) -> Result<Called, Failure> {
+    let Call { instance, context, arguments, scratch } = call;
+    match function {
+        Function::QuerystringClean => clean(context, arguments, scratch),
+        Function::QuerystringSort => sort(context, arguments, scratch),
+        Function::QuerystringRemove => remove(context, arguments, scratch),
+        Function::QuerystringFilter => done(create(context, instance, arguments, scratch)),
+        Function::QuerystringAddString | Function::QuerystringAddGlob | Function::QuerystringAddRegex => {
+            add(function, context, instance, arguments, scratch)
+        }
+        Function::QuerystringApply => apply(context, instance, arguments, scratch),
+        Function::QuerystringExtract => extract(context, instance, arguments, scratch),
+        Function::QuerystringFiltersep => done(separator(scratch)),
+        Function::QuerystringFilterNames
+        | Function::QuerystringFilterExcept
+        | Function::QuerystringRegfilter
+        | Function::QuerystringRegfilterExcept
+        | Function::QuerystringGlobfilter
+        | Function::QuerystringGlobfilterExcept => filter_by(function, context, arguments, scratch),
+    }
+}
+
+/// Result of `querystring.filtersep()`: a byte that does not occur in URLs.
 const SEPARATOR: u8 = 0x1f;
 
 /// A filter object.
@@ -29,7 +54,7 @@ struct Filter {
     criteria: RwLock<Vec<Criterion>>,
 }
 
-/// What to do besides filtering.
+/// Changes besides filtering.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rewriting {
     sorts: bool,
@@ -114,8 +139,8 @@ fn url(context: &mut dyn VmodContext, arguments: Arguments<'_>, scratch: &Scratc
     target.map(Some).ok_or_else(|| Failure("querystring: Invalid transaction".to_owned()))
 }
 
-/// Checks that there is memory to work on a URL: for its parameters (twice while their list grows, and half as much again
-/// while they are sorted), a copy of the URL and the result.
+/// Checks that there is memory to work on a URL: for its parameters (twice while their list grows,
+/// and half as much again while they are sorted), a copy of the URL and the result.
 fn check_work(url: &[u8], scratch: &Scratch) -> Result<(), Failure> {
     let parameters = 1 + url.iter().filter(|byte| **byte == b'&').count();
     scratch.check_room(parameters * 3 * size_of::<Parameter<'_>>() + 2 * url.len())
@@ -166,7 +191,8 @@ pub(crate) fn separator(scratch: &mut Scratch) -> Value {
     Value::Text(scratch.put(&[SEPARATOR]))
 }
 
-/// `querystring.filter()`, `regfilter()`, `globfilter()` and their `_except`: the functions of version 0.x.
+/// `querystring.filter()`, `regfilter()`, `globfilter()` and their `_except`: the functions of
+/// version 0.x.
 pub(crate) fn filter_by(
     function: Function,
     context: &mut dyn VmodContext,
@@ -268,7 +294,7 @@ pub(crate) fn apply(
     text(result, scratch)
 }
 
-/// `.extract()`: unset when the URL has no query string.
+/// `.extract()`: unset if the URL has no query string.
 pub(crate) fn extract(
     context: &mut dyn VmodContext,
     instance: Option<u32>,
@@ -282,7 +308,8 @@ pub(crate) fn extract(
     text(result.map(|query| query.strip_prefix(b"?").unwrap_or(b"").to_vec()), scratch)
 }
 
-/// Applies a filter to a URL; `None` if there is no such object. A filter without criteria keeps everything.
+/// Applies a filter to a URL; `None` if there is no such object. A filter without criteria keeps
+/// everything.
 fn filtered(
     context: &dyn VmodContext,
     instance: Option<u32>,

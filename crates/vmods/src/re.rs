@@ -1,24 +1,50 @@
 //! re: regular expressions whose groups can be read after a match.
 //!
-//! An object holds an expression. Each task remembers the last match of each object; the functions without an object share
-//! one more. Compat: as libvmod-re: the texts of records, the ten groups, the fallback after a failed match; an invalid
-//! pattern matches nothing and leaves a record with each match, and `.failed()` and `.error()` tell about it in vcl_init.
-//! What a task remembers is bounded by `request_memory_max`; the work of a match is bounded by the parameters
-//! `pcre2_match_limit` and `pcre2_depth_limit` or by the arguments of the call.
+//! An object holds an expression. Each task stores the last match of each object; the functions
+//! without an object share one more. Compat: as libvmod-re: the texts of records, the ten groups,
+//! the fallback after a failed match; an invalid pattern matches nothing and leaves a record with
+//! each match, and `.failed()` and `.error()` report it in vcl_init. The stored matches of a task
+//! are bounded by `request_memory_max`; the work of a match is bounded by the parameters
+//! `pcre2_match_limit` and `pcre2_depth_limit` or by the arguments of the call. Next file:
+//! `re/captures.rs`.
+
+mod captures;
+
+pub(crate) use captures::Captures;
 
 use crate::arguments::Arguments;
+use crate::call::{Call, done};
 use crate::context::VmodContext;
-use crate::done;
+use captures::{Found, out_of_memory};
 use surface::tag::Tag;
+use surface::vmod::functions::re::Function;
 use vcl_run::host::{Called, Failure};
 use vcl_run::line;
 use vcl_run::regex::{PatternError, Regex, RegexLimits, dynamic_pattern};
 use vcl_run::value::{Scratch, Value};
 
+/// Calls a function of the VMOD.
+pub(crate) fn dispatch(function: Function, call: Call<'_>) -> Result<Called, Failure> {
+    let Call { instance, context, arguments, scratch } = call;
+    match function {
+        Function::ReRegex => done(create(context, instance, arguments, scratch)),
+        Function::ReFailed => done(failed(context, instance)),
+        Function::ReError => done(error(context, instance, scratch)),
+        Function::ReMatch => matches(context, instance, arguments, scratch),
+        Function::ReMatchDyn => matches_dynamic(context, instance, arguments, scratch),
+        Function::ReBackref => done(backref(context, instance, arguments, scratch)),
+        Function::ReNamedref => done(namedref(context, instance, arguments, scratch)),
+        Function::ReFunctionMatchDyn => matches_dynamic(context, None, arguments, scratch),
+        Function::ReFunctionBackref => done(backref(context, None, arguments, scratch)),
+        Function::ReFunctionNamedref => done(namedref(context, None, arguments, scratch)),
+        Function::ReVersion => done(version(scratch)),
+    }
+}
+
 /// Groups that can be read, including group 0 (the whole match).
 const GROUPS_MAX: usize = 11;
 
-/// What `re.version()` returns.
+/// Result of `re.version()`.
 const VERSION: &[u8] = b"1.0";
 
 /// A regex object.
@@ -28,73 +54,6 @@ struct Expression {
     limits: RegexLimits,
     /// The error, if the pattern is invalid.
     regex: Result<Regex, String>,
-}
-
-/// The last match of one object in a task.
-#[derive(Debug)]
-struct Capture {
-    instance: Option<u32>,
-    /// `None` if it failed.
-    found: Option<Found>,
-}
-
-#[derive(Debug)]
-struct Found {
-    /// The texts of the groups, one after another.
-    text: Vec<u8>,
-    /// Where each group ends in `text`, and whether it took part.
-    groups: Vec<(usize, bool)>,
-    /// Names of groups.
-    names: Vec<(String, usize)>,
-}
-
-impl Found {
-    fn bytes(&self) -> usize {
-        self.text.len() + self.names.iter().map(|(name, _)| name.len() + size_of::<(String, usize)>()).sum::<usize>()
-    }
-
-    /// The text of a group that took part.
-    fn group(&self, number: usize) -> Option<&[u8]> {
-        let (end, took_part) = *self.groups.get(number)?;
-        let start = number.checked_sub(1).and_then(|before| self.groups.get(before)).map_or(0, |(end, _)| *end);
-        self.text.get(start..end).filter(|_| took_part)
-    }
-}
-
-/// The last matches of a task.
-#[derive(Debug, Default)]
-pub(crate) struct Captures(Vec<Capture>);
-
-impl Captures {
-    pub(crate) fn clear(&mut self) {
-        self.0 = Vec::new();
-    }
-
-    /// What they take, in bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        self.0.iter().map(|capture| capture.found.as_ref().map_or(0, Found::bytes)).sum()
-    }
-
-    fn of(&self, instance: Option<u32>) -> Option<&Capture> {
-        self.0.iter().find(|capture| capture.instance == instance)
-    }
-
-    fn forget(&mut self, instance: Option<u32>) {
-        self.0.retain(|capture| capture.instance != instance);
-    }
-
-    fn keep(&mut self, instance: Option<u32>, found: Option<Found>, limit_bytes: usize) -> Result<(), Failure> {
-        self.forget(instance);
-        if self.bytes() + found.as_ref().map_or(0, Found::bytes) > limit_bytes {
-            return Err(out_of_memory());
-        }
-        self.0.push(Capture { instance, found });
-        Ok(())
-    }
-}
-
-fn out_of_memory() -> Failure {
-    Failure("vmod re: Out of request memory (parameter request_memory_max)".to_owned())
 }
 
 fn described(error: &PatternError) -> String {
@@ -180,16 +139,16 @@ pub(crate) fn matches_dynamic(
     done(Value::Bool(false))
 }
 
-/// Why a match failed with an error.
+/// Reason why a match failed with an error.
 #[derive(Debug)]
 enum Fault {
-    /// It was given up, or the pattern is invalid; with the text for the log.
+    /// The match was given up, or the pattern is invalid; with the text for the log.
     Match(String),
     /// The groups are longer than the task may keep.
     TooLong,
 }
 
-/// Looks for the expression; also returns whether there are more groups than can be read.
+/// Searches for the expression; also returns true if there are more groups than can be read.
 fn search(regex: &Regex, subject: &[u8], room_bytes: usize) -> Result<Option<(Found, bool)>, Fault> {
     let gave_up = |text: &str| Fault::Match(format!("vmod re: regex match failed: {text}"));
     let compiled = regex.compiled().map_err(|error| gave_up(&error.0))?;
@@ -197,7 +156,7 @@ fn search(regex: &Regex, subject: &[u8], room_bytes: usize) -> Result<Option<(Fo
     if compiled.captures_read(&mut locations, subject).map_err(|error| gave_up(&error.to_string()))?.is_none() {
         return Ok(None);
     }
-    // `\K` can move the start behind the end.
+    // `\K` can move the start past the end.
     let group = |number| locations.get(number).and_then(|(start, end)| subject.get(start..end)).unwrap_or(b"");
     let count = locations.len().min(GROUPS_MAX);
     let text_bytes = (0..count).map(|number| group(number).len()).sum();
@@ -340,21 +299,9 @@ mod tests {
     }
 
     #[test]
-    fn what_a_match_found_is_counted_before_it_is_copied() {
+    fn match_size_is_checked_before_copying() {
         let regex = Regex::new(&format!("{}.*{}", "(".repeat(10), ")".repeat(10)), RegexLimits::default()).unwrap();
         assert!(matches!(search(&regex, &[b'a'; 1000], 10_999), Err(Fault::TooLong)));
         assert!(matches!(search(&regex, &[b'a'; 1000], 11_000), Ok(Some(_))));
-    }
-
-    #[test]
-    fn what_a_task_remembers_is_bounded() {
-        let found = |bytes: usize| Some(Found { text: vec![0; bytes], groups: vec![(bytes, true)], names: Vec::new() });
-        let mut captures = Captures::default();
-        for _ in 0..10 {
-            captures.keep(Some(1), found(600), 1000).unwrap();
-        }
-        assert!(captures.keep(Some(2), found(600), 1000).is_err());
-        captures.keep(Some(1), None, 1000).unwrap();
-        captures.keep(Some(2), found(600), 1000).unwrap();
     }
 }

@@ -1,10 +1,11 @@
 //! saintmode: the VCL methods of backends that are sick for single objects. The lists are in
 //! `backend::director::kind::saint`.
 //!
-//! Compat: vmod_saintmode of the varnish-modules collection, with both names of functions that were renamed. `status()`
-//! returns complete JSON; the collection's VMOD leaves brackets open.
+//! Compat: vmod_saintmode of the varnish-modules collection, with both names of functions that were
+//! renamed. `status()` returns complete JSON; the collection's VMOD leaves brackets open.
 
 use crate::arguments::Arguments;
+use crate::call::{Call, done};
 use crate::context::VmodContext;
 use crate::directors::{create as create_director, director_of, log_notes, name_of};
 use backend::director::kind::saint::Saint;
@@ -12,8 +13,23 @@ use backend::{DirectorKind, Notes};
 use std::fmt::Write;
 use surface::tag::Tag;
 use surface::vcl::Method;
+use surface::vmod::functions::saintmode::Function;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{DirectorId, Scratch, Value};
+
+/// Calls a function of the VMOD.
+pub(crate) fn dispatch(function: Function, call: Call<'_>) -> Result<Called, Failure> {
+    let Call { instance, context, arguments, scratch } = call;
+    match function {
+        Function::Saintmode => create(context, instance, arguments),
+        Function::SaintmodeBackend => done(crate::directors::backend(context, instance)),
+        Function::SaintmodeBlacklist => done(list(context, arguments, "blacklist")),
+        Function::SaintmodeDenylist => done(list(context, arguments, "denylist")),
+        Function::SaintmodeBlacklistCount | Function::SaintmodeDenylistCount => done(count(context, instance)),
+        Function::SaintmodeIsHealthy => done(is_healthy(context, instance)),
+        Function::SaintmodeStatus => done(status(context, scratch)),
+    }
+}
 
 /// The constructor.
 pub(crate) fn create(
@@ -42,7 +58,7 @@ fn all(context: &dyn VmodContext) -> impl Iterator<Item = (DirectorId, &Saint)> 
     (0..instances).filter_map(|instance| saint_of(context, Some(instance)))
 }
 
-/// `saintmode.blacklist()` and `saintmode.denylist()`; `name` says which.
+/// `saintmode.blacklist()` and `saintmode.denylist()`; `name` selects one.
 pub(crate) fn list(context: &mut dyn VmodContext, arguments: Arguments<'_>, name: &str) -> Value {
     let seconds = arguments.real(0);
     let mut saints = all(context).peekable();

@@ -1,6 +1,8 @@
-//! What VMODs keep for the whole process: it outlives requests and VCLs and ends with the worker.
+//! State that VMODs keep for the whole process: it outlives requests and VCLs and ends with the
+//! worker.
 //!
-//! The engine holds one [`SharedState`], so that each test has its own. Every part has its own lock and bound.
+//! The engine holds one [`SharedState`], so that each test has its own. Every part has its own lock
+//! and bound.
 
 use crate::debug::counter::DebugCounter;
 use crate::lookups::Lookups;

@@ -1,12 +1,29 @@
 //! str: works on parts of strings.
 //!
-//! Strings are bytes. Compat: as varnish-modules 0.20 for Varnish 7.1, plus `token_intersect` of later versions.
+//! Strings are bytes. Compat: as varnish-modules 0.20 for Varnish 7.1, plus `token_intersect` of
+//! later versions.
 
 use crate::arguments::Arguments;
-use crate::done;
+use crate::call::{Call, done};
 use std::collections::HashSet;
+use surface::vmod::functions::str::Function;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Text, Value};
+
+/// Calls a function of the VMOD.
+pub(crate) fn dispatch(function: Function, call: Call<'_>) -> Result<Called, Failure> {
+    let Call { arguments, scratch, .. } = call;
+    match function {
+        Function::StrCount => done(count(arguments)),
+        Function::StrStartswith => done(compare(arguments, scratch, <[u8]>::starts_with)),
+        Function::StrEndswith => done(compare(arguments, scratch, <[u8]>::ends_with)),
+        Function::StrContains => done(compare(arguments, scratch, contains)),
+        Function::StrTake => done(take(arguments, scratch)),
+        Function::StrReverse => done(reverse(arguments, scratch)),
+        Function::StrSplit => done(split(arguments, scratch)),
+        Function::StrTokenIntersect => token_intersect(arguments, scratch),
+    }
+}
 
 /// `str.count()`: −1 if unset.
 pub(crate) fn count(arguments: Arguments<'_>) -> Value {
@@ -20,7 +37,7 @@ pub(crate) fn compare(arguments: Arguments<'_>, scratch: &Scratch, test: impl Fn
     Value::Bool(first.is_set() && second.is_set() && test(scratch.get(first), scratch.get(second)))
 }
 
-/// Whether the second occurs in the first.
+/// True if the second occurs in the first.
 pub(crate) fn contains(text: &[u8], part: &[u8]) -> bool {
     memchr::memmem::find(text, part).is_some()
 }
@@ -36,7 +53,8 @@ pub(crate) fn take(arguments: Arguments<'_>, scratch: &mut Scratch) -> Value {
     Value::Text(scratch.put(&piece))
 }
 
-/// The range of `count` bytes from `offset` in `len` bytes; a negative offset counts from the end, a negative count goes left.
+/// The range of `count` bytes from `offset` in `len` bytes; a negative offset counts from the end,
+/// a negative count extends to the left.
 fn taken(len: usize, count: i64, offset: i64) -> (usize, usize) {
     let len = i128::try_from(len).unwrap_or(0);
     let (count, mut start) = (i128::from(count), i128::from(offset));
@@ -58,7 +76,8 @@ pub(crate) fn reverse(arguments: Arguments<'_>, scratch: &mut Scratch) -> Value 
     Value::Text(scratch.put(&reversed))
 }
 
-/// `str.split()`: the token with that number, counted from 1 or, if negative, from the end; unset if there is none.
+/// `str.split()`: the token with that number, counted from 1 or, if negative, from the end; unset
+/// if there is none.
 pub(crate) fn split(arguments: Arguments<'_>, scratch: &mut Scratch) -> Value {
     let (text, separators) = (scratch.get(arguments.text(0)), scratch.get(arguments.text(2)));
     let number = arguments.int(1);
@@ -123,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_what_stands_between_separators() {
+    fn tokens_are_delimited_by_separators() {
         let all: Vec<&[u8]> = tokens(b" a\t b,c  ", b" \t").collect();
         assert_eq!(all, [&b"a"[..], b"b,c"]);
         assert_eq!(tokens(b"  ", b" ").next(), None);

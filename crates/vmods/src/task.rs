@@ -1,7 +1,7 @@
 //! The state that VMODs keep for one task. Empty and without an allocation until a VMOD needs it.
 
 use crate::cookie::Cookies;
-use crate::debug::DebugState;
+use crate::debug::state::DebugState;
 use crate::re::Captures;
 use crate::var::Variables;
 use backend::director::choice::shard_parameters::TaskParameters;
@@ -10,23 +10,25 @@ use backend::{Directors, Notes};
 use vcl_run::host::Failure;
 use vcl_run::value::{DirectorId, Scratch, Text};
 
-/// State of all VMODs in one task. Requests that wait have one each, so it is small until a VMOD keeps something.
+/// State of all VMODs in one task. Requests that wait have one each, so it is small until a VMOD
+/// keeps something.
 #[derive(Debug, Default)]
 pub struct TaskState {
-    /// What the task has set for shard directors.
+    /// Parameters that the task has set for shard directors.
     pub(crate) shard_parameters: TaskParameters,
-    /// Bytes of the task's memory that `vtc.workspace_alloc()` took, and that number at the last snapshot.
+    /// Bytes of the task's memory that `vtc.workspace_alloc()` took, and that number at the last
+    /// snapshot.
     pub(crate) taken_bytes: usize,
     pub(crate) taken_bytes_before: usize,
     kept: Option<Box<Kept>>,
 }
 
-/// What few tasks have.
+/// State that few tasks have.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
-    /// Why the last `std.ban()` failed; empty if it succeeded.
+    /// The error of the last `std.ban()`; empty if it succeeded.
     pub(crate) ban_error: String,
-    /// What `cookie.parse()` read.
+    /// The cookies that `cookie.parse()` read.
     pub(crate) cookies: Cookies,
     /// Changes to shard directors that wait for `.reconfigure()`.
     pub(crate) shard_changes: Vec<(DirectorId, Vec<Change>)>,
@@ -54,7 +56,7 @@ impl TaskState {
         self.kept.get_or_insert_default()
     }
 
-    /// What the task has set for shard directors.
+    /// Parameters that the task has set for shard directors.
     #[must_use]
     pub fn shard_parameters(&self) -> &TaskParameters {
         &self.shard_parameters
@@ -71,7 +73,7 @@ impl TaskState {
         scratch.limit_bytes().saturating_sub(self.taken_bytes)
     }
 
-    /// What is kept that clients can make grow, in bytes.
+    /// Stored data that clients can make grow, in bytes.
     #[inline]
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
@@ -79,7 +81,7 @@ impl TaskState {
         self.kept.as_deref().map_or(0, bytes)
     }
 
-    /// Drops that: no VCL runs any more that could ask for it.
+    /// Drops that data once no VCL that could read it runs any more.
     pub fn rest(&mut self) {
         if let Some(kept) = &mut self.kept {
             kept.cookies.clear();
@@ -88,8 +90,9 @@ impl TaskState {
         }
     }
 
-    /// Called when the task leaves the VCL with these directors, for another VCL or at its end, and when it is rolled back: makes the
-    /// changes that wait for `.reconfigure()`, and drops what VCL has kept. Compat: as Varnish, which ends all PRIV_TASK then.
+    /// Called when the task leaves the VCL with these directors, for another VCL or at its end, and
+    /// when it is rolled back: applies the changes that wait for `.reconfigure()`, and drops the
+    /// data that VCL has stored. Compat: as Varnish, which ends all PRIV_TASK then.
     pub fn leave(&mut self, directors: &Directors, notes: &Notes) {
         self.shard_parameters.clear();
         let Some(kept) = &mut self.kept else { return };
@@ -101,7 +104,7 @@ impl TaskState {
         self.rest();
     }
 
-    /// Why the task fails at its end, if VCL has asked for that. Asked once.
+    /// Failure of the task at its end, if VCL has requested one. Called once.
     pub fn take_failure(&mut self) -> Option<Failure> {
         self.kept.as_mut().and_then(|kept| kept.debug.take_failure())
     }

@@ -1,9 +1,10 @@
-//! Calls through the single entry point, with a context that stands in for the engine.
+//! Calls through the single entry point, with a context that replaces the engine.
 
 use super::*;
 use backend::{ClientName, DirectorKind, Directors, Notes, ResolveContext, TestableRandom};
 use http2::Resets;
 use message::Message;
+use semantics::Purge;
 use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ mod peer;
 mod shard;
 mod workspace;
 
-/// Stands in for the engine.
+/// Test replacement for the engine.
 struct Engine {
     program: LinkedProgram,
     directors: Directors,
@@ -167,7 +168,7 @@ impl Engine {
         }
     }
 
-    /// Waits as the engine does, and finishes the call.
+    /// Waits like the engine, and finishes the call.
     async fn waited(&mut self, name: Function, values: &[Value]) -> Result<Value, Failure> {
         assert_eq!(self.call(name, values), Ok(Called::Wait));
         let finish = self.pending.take().unwrap().await;
@@ -358,12 +359,12 @@ impl VmodContext for Engine {
         Ok(())
     }
 
-    fn purge(&mut self, kind: PurgeKind) -> Result<Called, Failure> {
+    fn purge(&mut self, kind: Purge) -> Result<Called, Failure> {
         self.records.push(format!("{kind:?}"));
         Ok(Called::Value(Value::Int(3)))
     }
 
-    fn purge_tags(&mut self, list: &[u8], kind: PurgeKind) -> Called {
+    fn purge_tags(&mut self, list: &[u8], kind: Purge) -> Called {
         self.records.push(format!("{} {kind:?}", String::from_utf8_lossy(list)));
         Called::Value(Value::Int(7))
     }
@@ -539,7 +540,7 @@ fn logging_and_control_reach_the_engine() {
 }
 
 #[test]
-fn a_ban_that_fails_says_why_until_one_succeeds() {
+fn failed_ban_reports_its_reason_until_one_succeeds() {
     let mut engine = Engine::new(Method::Recv);
     let (good, bad) = (engine.text("obj.status == 1"), engine.text("x"));
     let error = |engine: &mut Engine| {
@@ -589,7 +590,7 @@ fn directors_are_made_filled_and_used() {
     assert!(fallback.is_sticky());
     let notes = Notes::new();
     let context = engine.resolve_context(&notes);
-    assert_eq!(engine.directors.resolve(Some(id), &context).unwrap().name(), "b1");
+    assert_eq!(engine.directors.resolve(Some(id), &context).unwrap().backend.name(), "b1");
     engine.call_on(Some(0), Function::FallbackRemoveBackend, &[b1]).unwrap();
     assert_eq!(engine.directors.director(id).unwrap().members().len(), 1);
 

@@ -1,12 +1,37 @@
-//! tls: what was agreed in a TLS handshake: the client's, or in vcl_backend_response and vcl_backend_error that with the origin.
+//! tls: results of a TLS handshake: the client's, or in vcl_backend_response and vcl_backend_error
+//! that with the origin.
 //!
-//! Compat: the VMOD of the same name of Varnish 9; the functions about the client's certificate are ours. On a connection in clear
-//! nothing is set.
+//! Compat: the VMOD of the same name of Varnish 9; the functions about the client's certificate are
+//! Copal's own. On a connection without TLS nothing is set.
 
+use crate::call::{Call, done};
 use crate::context::VmodContext;
 use surface::vcl::Method;
+use surface::vmod::functions::tls::Function;
+use vcl_run::host::{Called, Failure};
 use vcl_run::tls::{ClientCertificate, TlsFacts};
 use vcl_run::value::{Scratch, Text, Value};
+
+/// Calls a function of the VMOD.
+pub(crate) fn dispatch(function: Function, call: Call<'_>) -> Result<Called, Failure> {
+    let Call { context, scratch, .. } = call;
+    match function {
+        Function::TlsIsTls => done(is_tls(context)),
+        Function::TlsVersion => done(text(context, scratch, |facts| Some(facts.version))),
+        Function::TlsCipher => done(text(context, scratch, |facts| Some(facts.cipher))),
+        Function::TlsAuthority => done(text(context, scratch, |facts| facts.server_name.as_deref())),
+        Function::TlsAlpn => done(text(context, scratch, |facts| facts.alpn.as_deref())),
+        Function::TlsCertSign => done(text(context, scratch, |facts| facts.certificate_signature.as_deref())),
+        Function::TlsCertKey => done(text(context, scratch, |facts| facts.certificate_key.as_deref())),
+        Function::TlsJa3 => done(text(context, scratch, |facts| facts.ja3.as_deref())),
+        Function::TlsIsResumed => done(is_resumed(context)),
+        Function::TlsIsEarly => done(is_early(context)),
+        Function::TlsClientCertSubject => done(of_certificate(context, scratch, |one| &one.subject)),
+        Function::TlsClientCertIssuer => done(of_certificate(context, scratch, |one| &one.issuer)),
+        Function::TlsClientCertSerial => done(of_certificate(context, scratch, |one| &one.serial)),
+        Function::TlsClientCertFingerprint => done(of_certificate(context, scratch, |one| &one.fingerprint)),
+    }
+}
 
 fn facts(context: &dyn VmodContext) -> Option<&TlsFacts> {
     match context.method() {

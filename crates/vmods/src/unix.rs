@@ -1,14 +1,27 @@
 //! unix: user and group of the peer of a Unix-domain socket.
 //!
-//! The system tells their numbers when the connection is accepted, so background fetches know them too. Names are looked up
-//! in the system's tables, which may use the network: the task waits for that, but the event loop does not.
+//! The system provides their numbers when the connection is accepted, so background fetches have
+//! them too. Names are looked up in the system's tables, which may use the network: the task waits
+//! for that, but the event loop does not.
 
+use crate::call::{Call, done};
 use crate::context::{Finish, VmodContext};
-use crate::done;
 use nix::unistd::{Gid, Group, Uid, User};
 use surface::tag::Tag;
+use surface::vmod::functions::unix::Function;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Text, Value};
+
+/// Calls a function of the VMOD.
+pub(crate) fn dispatch(function: Function, call: Call<'_>) -> Result<Called, Failure> {
+    let Call { context, .. } = call;
+    match function {
+        Function::UnixUser => name(context, Whose::User),
+        Function::UnixGroup => name(context, Whose::Group),
+        Function::UnixUid => number(context, Whose::User),
+        Function::UnixGid => number(context, Whose::Group),
+    }
+}
 
 /// User or group.
 #[derive(Clone, Copy)]
@@ -19,7 +32,7 @@ pub(crate) enum Whose {
     Group,
 }
 
-/// The number; if it is not known, logs why and returns `None`.
+/// The number; if it is not known, logs the reason and returns `None`.
 fn known(context: &mut dyn VmodContext, whose: Whose) -> Result<Option<u32>, Failure> {
     let Some(connection) = context.connection() else {
         return Err(Failure("vmod unix failure: may not be called in vcl_init or vcl_fini".to_owned()));

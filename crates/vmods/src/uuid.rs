@@ -1,47 +1,32 @@
 //! uuid: universally unique identifiers, versions 1, 3, 4 and 5. Source: RFC 9562.
 //!
-//! Compat: as libvmod-uuid for Varnish 6 and later, including the names of namespaces. The node of version 1 is not the
-//! machine's address, which should not become public, but a random number chosen when the process starts, as the standard
-//! allows; its clock never returns the same time twice.
+//! Compat: as libvmod-uuid for Varnish 6 and later, including the names of namespaces. The node of
+//! version 1 is not the machine's address, which should not become public, but a random number
+//! chosen when the process starts, as the standard allows; its clock never returns the same time
+//! twice. Next file: `uuid/clock.rs`.
+
+mod clock;
+
+pub(crate) use clock::Clock;
 
 use crate::arguments::Arguments;
+use crate::call::{Call, done};
 use crate::context::VmodContext;
-use crate::done;
-use parking_lot::Mutex;
 use sha1::{Digest, Sha1};
 use surface::tag::Tag;
+use surface::vmod::functions::uuid::Function;
 use uuid::{Builder, Uuid};
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Text, Value};
 
-/// Steps of 100 ns from 15 October 1582, where version 1 starts counting, to 1970.
-const STEPS_TO_1970: u64 = 0x01b2_1dd2_1381_4000;
-
-/// What version 1 needs to be unique.
-#[derive(Debug)]
-pub(crate) struct Clock {
-    node: [u8; 6],
-    sequence: u16,
-    /// The time used last, in steps of 100 ns.
-    last: Mutex<u64>,
-}
-
-impl Default for Clock {
-    fn default() -> Clock {
-        let [a, b, c, d, e, f, high, low, ..] = *Uuid::new_v4().as_bytes();
-        // The lowest bit of the first byte marks the node as not being a machine's address.
-        Clock { node: [a | 1, b, c, d, e, f], sequence: u16::from_be_bytes([high, low]), last: Mutex::new(0) }
-    }
-}
-
-impl Clock {
-    /// A time at or after `now` (seconds since 1970) that was not used before.
-    fn moment(&self, now: f64) -> u64 {
-        // `as` saturates.
-        let steps = STEPS_TO_1970.saturating_add((now * 1e7) as u64);
-        let mut last = self.last.lock();
-        *last = steps.max(last.saturating_add(1));
-        *last
+/// Calls a function of the VMOD.
+pub(crate) fn dispatch(function: Function, call: Call<'_>) -> Result<Called, Failure> {
+    let Call { context, arguments, scratch, .. } = call;
+    match function {
+        Function::Uuid | Function::UuidV1 => done(by_time(context, scratch)),
+        Function::UuidV3 => by_name(3, context, arguments, scratch),
+        Function::UuidV4 => done(by_chance(scratch)),
+        Function::UuidV5 => by_name(5, context, arguments, scratch),
     }
 }
 
@@ -62,7 +47,8 @@ pub(crate) fn by_chance(scratch: &mut Scratch) -> Value {
     text(Uuid::new_v4(), scratch)
 }
 
-/// `uuid.uuid_v3()` and `uuid.uuid_v5()`: if the namespace is invalid, logs that and returns an unset string.
+/// `uuid.uuid_v3()` and `uuid.uuid_v5()`: if the namespace is invalid, logs that and returns an
+/// unset string.
 pub(crate) fn by_name(
     version: u8,
     context: &mut dyn VmodContext,
@@ -121,13 +107,5 @@ mod tests {
         for wrong in ["", "ns:dns", "6ba7b8109dad11d180b400c04fd430c8", "6ba7b810-9dad-11d1-80b4-00c04fd430cx"] {
             assert_eq!(namespace(wrong.as_bytes()), None, "{wrong}");
         }
-    }
-
-    #[test]
-    fn a_clock_that_stands_still_or_goes_back_gives_new_moments() {
-        let clock = Clock::default();
-        let moments = [1000.0, 1000.0, 1000.0, 5.0, f64::NAN, -1.0, 2000.0].map(|now| clock.moment(now));
-        assert!(moments.is_sorted_by(|one, next| one < next), "{moments:?}");
-        assert_eq!(moments[6], STEPS_TO_1970 + 20_000_000_000);
     }
 }

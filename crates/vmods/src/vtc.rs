@@ -1,20 +1,46 @@
 //! vtc: helpers for test cases.
 //!
-//! `barrier_sync` connects to a barrier of varnishtest and waits until the barrier closes the connection.
-//! Next file: `vtc/workspace.rs`.
+//! `barrier_sync` connects to a barrier of varnishtest and waits until the barrier closes the
+//! connection. Next file: `vtc/workspace.rs`.
 
 pub(crate) mod replay;
 pub(crate) mod workspace;
 
 use crate::arguments::Arguments;
+use crate::call::{Call, done};
 use crate::context::{Finish, VmodContext};
-use crate::done;
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
+use surface::vmod::functions::vtc::Function;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Value};
+
+/// Calls a function of the VMOD.
+pub(crate) fn dispatch(function: Function, call: Call<'_>) -> Result<Called, Failure> {
+    let Call { context, arguments, scratch, .. } = call;
+    match function {
+        Function::VtcBarrierSync => barrier_sync(context, arguments, scratch),
+        Function::VtcNoBackend => done(Value::Backend(None)),
+        Function::VtcNoStevedore => done(Value::Stevedore(None)),
+        Function::VtcNoIp => done(Value::Ip(None)),
+        Function::VtcPanic => panic(arguments, scratch),
+        Function::VtcSleep => sleep(context, arguments),
+        Function::VtcTypesize => done(typesize(arguments, scratch)),
+        Function::VtcWorkspaceAlloc => workspace::alloc(context, arguments, scratch),
+        Function::VtcWorkspaceReserve => workspace::reserve(context, arguments, scratch),
+        Function::VtcWorkspaceFree => done(workspace::free(context, scratch)),
+        Function::VtcWorkspaceSnapshot => done(workspace::snapshot(context)),
+        Function::VtcWorkspaceReset => done(workspace::reset(context, scratch)),
+        Function::VtcWorkspaceOverflowed => done(workspace::overflowed(context, arguments, scratch)),
+        Function::VtcWorkspaceOverflow => done(workspace::overflow(context, arguments, scratch)),
+        Function::VtcWorkspaceDump => workspace::dump(arguments, scratch),
+        Function::VtcVsl => replay::vsl(context, arguments, scratch),
+        Function::VtcVslReplay => replay::replay(context, arguments, scratch),
+        Function::VtcProxyHeader => proxy_header(arguments, scratch),
+    }
+}
 
 /// Longest sleep or wait, in seconds.
 const WAIT_SECONDS_MAX: f64 = 366.0 * 86_400.0;
@@ -83,7 +109,7 @@ fn meet(address: &str, limit: Option<Duration>) -> io::Result<()> {
     Ok(())
 }
 
-/// `host:port` or, as varnishtest writes it, `host port`.
+/// `host:port` or, as in varnishtest, `host port`.
 fn socket_address(text: &str) -> io::Result<SocketAddr> {
     let text = text.trim();
     let colon = match text.rsplit_once(' ') {
@@ -94,16 +120,17 @@ fn socket_address(text: &str) -> io::Result<SocketAddr> {
     colon.parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
 }
 
-/// `vtc.panic()`: ends the process as an uncontained internal error would. Compat: that is what it is for, to see how everything
-/// around a worker takes its end.
+/// `vtc.panic()`: ends the process like an uncontained internal error. Compat: its purpose is to
+/// test how everything around a worker handles its end.
 pub(crate) fn panic(arguments: Arguments<'_>, scratch: &Scratch) -> ! {
     let text = String::from_utf8_lossy(scratch.get(arguments.text(0))).into_owned();
-    // The hook keeps the text. The abort follows, since a request contains its panics.
+    // The hook stores the text. The abort follows, since a request contains its panics.
     let _ = std::panic::catch_unwind(|| panic!("PANIC: {text}"));
     std::process::abort()
 }
 
-/// `vtc.typesize()`: the size in C of a structure whose members the letters describe; −1 for an unknown letter.
+/// `vtc.typesize()`: the size in C of a structure whose members the letters describe; −1 for an
+/// unknown letter.
 pub(crate) fn typesize(arguments: Arguments<'_>, scratch: &Scratch) -> Value {
     Value::Int(size_of_letters(scratch.get(arguments.text(0))))
 }

@@ -6,7 +6,8 @@
 //! | `/path` | a socket of that name |
 //! | `@name` | an abstract socket |
 //!
-//! *Invariant:* every socket made here is non-blocking: readers and writers wait with their thread's cancel.
+//! *Invariant:* every socket made here is non-blocking: readers and writers wait with their
+//! thread's cancel.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::AsFd;
@@ -24,7 +25,7 @@ pub struct Name {
     pub address: String,
     /// The port; `0` if there is none.
     pub port: String,
-    /// Both in a form that one can connect to, or the path.
+    /// Both in a form for connecting, or the path.
     pub socket: String,
 }
 
@@ -51,7 +52,7 @@ pub fn is_local(text: &str) -> bool {
 /// The TCP addresses that a text denotes.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The error in the text.
 pub fn resolve(text: &str, default_port: Option<u16>) -> Result<Vec<SocketAddr>, String> {
     let (host, port) = split(text)?;
     let port = match (port, default_port) {
@@ -84,10 +85,10 @@ fn local_address(text: &str) -> Result<SockAddr, String> {
     SockAddr::unix(name).map_err(|error| error.to_string())
 }
 
-/// Listens; port 0 lets the system choose. Removes whatever is at the path.
+/// Listens; port 0 lets the system choose. Removes any file at the path.
 ///
 /// # Errors
-/// What is wrong with the address, or what the system says.
+/// The error in the address, or the system's error.
 pub fn listen(text: &str, backlog: i32) -> Result<(Socket, Name), String> {
     if is_local(text) {
         let address = local_address(text)?;
@@ -130,7 +131,7 @@ pub fn listen(text: &str, backlog: i32) -> Result<(Socket, Name), String> {
 /// Creates a socket bound to an address.
 ///
 /// # Errors
-/// What the system reports.
+/// The system's error.
 pub fn bind(address: SocketAddr, kind: Type) -> std::io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), kind, None)?;
     if address.is_ipv6() {
@@ -146,7 +147,7 @@ pub fn bind(address: SocketAddr, kind: Type) -> std::io::Result<Socket> {
 /// The name of a TCP or UDP socket.
 ///
 /// # Errors
-/// What the system reports.
+/// The system's error.
 pub fn name(socket: &Socket) -> std::io::Result<Name> {
     let address = socket.local_addr()?.as_socket();
     Ok(address.map_or_else(|| Name::of_path(""), Name::of))
@@ -155,7 +156,7 @@ pub fn name(socket: &Socket) -> std::io::Result<Name> {
 /// Accepts a connection.
 ///
 /// # Errors
-/// The thread must stop; inside, what the system reports.
+/// The thread must stop; inside, the system's error.
 pub fn accept(listener: &Socket, cancel: &Cancel) -> Outcome<std::io::Result<Socket>> {
     loop {
         cancel.readable(listener.as_fd(), None)?;
@@ -170,7 +171,7 @@ pub fn accept(listener: &Socket, cancel: &Cancel) -> Outcome<std::io::Result<Soc
 /// Connects.
 ///
 /// # Errors
-/// The thread must stop; inside, what is wrong with the address or what the system reports.
+/// The thread must stop; inside, the error in the address or the system's error.
 pub fn connect(text: &str, timeout: Duration, cancel: &Cancel) -> Outcome<Result<Socket, String>> {
     if is_local(text) {
         let address = match local_address(text) {
@@ -224,7 +225,7 @@ fn connect_one(
 /// Sends all the bytes.
 ///
 /// # Errors
-/// The thread must stop; inside, what the system reports.
+/// The thread must stop; inside, the system's error.
 pub fn send_all(socket: &Socket, mut bytes: &[u8], cancel: &Cancel) -> Outcome<std::io::Result<()>> {
     while !bytes.is_empty() {
         match socket.send(bytes) {

@@ -1,38 +1,24 @@
 //! `barrier bNAME`: threads wait for each other; with a socket, VCL can wait too.
 //!
-//! A `cond` barrier counts its waiters under the test's monitor. A `sock` barrier listens; every connection is a waiter,
-//! and is released by closing it. *Invariant:* a barrier is declared once, at the top of the script.
+//! A `cond` barrier counts its waiters under the test's monitor. A `sock` barrier listens; every
+//! connection is a waiter, and is released by closing it. *Invariant:* a barrier is declared once,
+//! at the top of the script.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::address;
+use crate::arguments::Arguments;
+use crate::barrier_state::{Barrier, Kind};
 use crate::journal::Journal;
-use crate::specification::Arguments;
 use crate::test::{Cancel, Outcome};
 use crate::threads;
 
 /// Maximum number of waiters at one barrier.
 const WAITERS_MAX: u64 = 10_000;
-/// How often a barrier with a socket checks whether the test is over.
+/// Interval at which a barrier with a socket checks for the end of the test.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-
-/// A barrier.
-pub struct Barrier {
-    name: String,
-    expected: usize,
-    is_cyclic: AtomicBool,
-    kind: Kind,
-    /// The present number of waiters, and how often all have arrived.
-    count: Mutex<(usize, u64)>,
-}
-
-enum Kind {
-    Condition,
-    Socket(Mutex<Option<JoinHandle<Outcome>>>),
-}
 
 /// Carries out `barrier bNAME …`.
 ///
@@ -72,7 +58,7 @@ pub fn command(journal: &Journal, arguments: &mut Arguments, cancel: &Cancel) ->
 /// Releases all barriers of a test.
 ///
 /// # Errors
-/// Somebody was still waiting.
+/// A thread was still waiting.
 pub fn finish(journal: &Journal) -> Outcome {
     let barriers = std::mem::take(&mut *journal.test.barriers.lock().unwrap_or_else(PoisonError::into_inner));
     for barrier in barriers {
@@ -125,10 +111,6 @@ fn declare(journal: &Journal, name: &str, has_socket: bool, expected: u64) -> Ou
 }
 
 impl Barrier {
-    fn count(&self) -> (usize, u64) {
-        *self.count.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn synchronize(&self, journal: &Journal, cancel: &Cancel) -> Outcome {
         match self.kind {
             Kind::Condition => self.wait_for_others(journal, cancel),
@@ -159,7 +141,7 @@ impl Barrier {
             monitor = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         drop(monitor);
-        // At the end of the test a wait ends as if all had arrived, as with the stock runner.
+        // At the end of the test a wait ends as if all had arrived, as in the stock runner.
         if cancel.is_set() { Err(journal.test.stop_reason()) } else { Ok(()) }
     }
 

@@ -1,4 +1,4 @@
-//! `client cNAME`: connects, executes its block, closes; as many times as it is told to.
+//! `client cNAME`: connects, executes its block, closes; repeated as requested.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use socket2::Socket;
 
 use crate::address;
-use crate::http::{self, End, Talk};
+use crate::http::{self, BlockContext, End};
 use crate::journal::Journal;
 use crate::lex::Word;
 use crate::proxy_header;
@@ -16,7 +16,7 @@ use crate::specification::Arguments;
 use crate::test::{Cancel, Outcome, Stop};
 use crate::threads;
 
-/// How long connecting may take.
+/// Time limit for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A client.
@@ -106,7 +106,7 @@ impl Client {
     }
 }
 
-/// What a client's thread needs.
+/// Data of a client's thread.
 struct Session {
     journal: Journal,
     cancel: Arc<Cancel>,
@@ -125,7 +125,7 @@ impl Session {
                 Some(socket) => socket,
                 None => self.connect()?,
             };
-            let talk = Talk {
+            let talk = BlockContext {
                 block: &self.block.bytes,
                 line: self.block.line,
                 end: End::Client,

@@ -1,7 +1,7 @@
-//! `feature`: skips the test unless the machine and the tested program have what the script asks for.
+//! `feature`: skips the test unless the machine and the tested program have the required features.
 //!
-//! The answers are about this machine and this runner. What only concerns the build of the stock daemon (sanitizers,
-//! coverage, persistent storage) is answered with no.
+//! The answers are about this machine and this runner. Features of the stock daemon's build
+//! (sanitizers, coverage, persistent storage) are answered with no.
 
 use std::net::SocketAddr;
 
@@ -85,7 +85,7 @@ fn dns_works() -> bool {
     address::resolve(name, Some(80)).is_ok_and(|found| found.iter().all(|one| one.ip().to_string() == address))
 }
 
-/// If so, also switches it off for everything started from now on, as the stock runner does.
+/// If so, also switches it off for everything started from now on, as in the stock runner.
 fn randomisation_can_be_off() -> bool {
     use nix::sys::personality::{self, Persona};
     personality::get().and_then(|now| personality::set(now | Persona::ADDR_NO_RANDOMIZE)).is_ok()

@@ -1,9 +1,10 @@
 //! `haproxy hNAME`: a haproxy, if one is installed.
 //!
-//! Every `fd@${NAME}` in its configuration becomes a listening socket that it inherits; the descriptor's number is in
-//! the environment variable NAME, and the address in the macros `${hNAME_NAME_addr}` and so on. Its program and further
-//! arguments can be set in the environment (`HAPROXY_PROGRAM`, `HAPROXY_ARGS`). Source: vtc(7), haproxy. Next:
-//! `haproxy/cli.rs` for its command line.
+//! Every `fd@${NAME}` in its configuration becomes a listening socket that it inherits; the
+//! descriptor's number is in the environment variable NAME, and the address in the macros
+//! `${hNAME_NAME_addr}` and so on. Its program and further arguments can be set in the environment
+//! (`HAPROXY_PROGRAM`, `HAPROXY_ARGS`). Source: vtc(7), haproxy. Next: `haproxy/cli.rs` for its
+//! command line.
 
 mod cli;
 
@@ -34,11 +35,9 @@ const GOOD_CONFIGURATION: &[u8] = b"Configuration file is valid";
 const FIRST_DESCRIPTOR: i32 = 10;
 /// Most inherited sockets.
 const SOCKETS_MAX: usize = 200;
-/// How long the file with the process id may take to appear.
-const START_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long a signal may take to work before a stronger one is sent.
+/// Time that a signal has to take effect before a stronger one is sent.
 const SIGNAL_TIMEOUT: Duration = Duration::from_secs(2);
-/// How often to check.
+/// Polling interval.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// A haproxy.
@@ -67,7 +66,7 @@ struct Running {
     only_checks: bool,
 }
 
-/// Its output, for searching.
+/// Its output, for searches.
 type Said = Arc<Mutex<Vec<u8>>>;
 
 impl Haproxy {
@@ -94,7 +93,7 @@ impl Haproxy {
             master_cli: None,
             running: None,
         };
-        // The socket is closed at once: nobody answers at this address.
+        // The socket is closed at once: no process answers at this address.
         haproxy.listen("closed").map(|_| haproxy)
     }
 
@@ -295,7 +294,7 @@ impl Haproxy {
     }
 
     fn wait_for_pid(&mut self, path: &std::path::Path, cancel: &Cancel) -> Outcome {
-        let deadline = Instant::now() + START_TIMEOUT;
+        let deadline = Instant::now() + self.journal.test.settings.time_max();
         let is_daemon = self.is_daemon;
         loop {
             let pid = std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<u32>().ok());
@@ -323,7 +322,7 @@ impl Haproxy {
         Ok(())
     }
 
-    /// Stops it, and checks how it exits. Does nothing when it is not running.
+    /// Stops it, and checks its exit status. Does nothing if it is not running.
     ///
     /// # Errors
     /// It did not exit as expected.
@@ -358,7 +357,7 @@ impl Haproxy {
         check_status(&self.journal, running.child.id(), status, &wanted)
     }
 
-    /// Sends stronger and stronger signals until it has ended; returns the last one.
+    /// Sends increasingly strong signals until it has ended; returns the last one.
     fn end(&self, running: &Running, cancel: &Cancel) -> Outcome<Option<i32>> {
         let pid = Pid::from_raw(running.pid as i32);
         let mut last = None;
@@ -379,7 +378,7 @@ impl Haproxy {
         Ok(last)
     }
 
-    /// Ends it without ceremony: the test has failed.
+    /// Kills it immediately, since the test has failed.
     pub fn abandon(&mut self) {
         if let Some(mut running) = self.running.take() {
             let _ = kill(Pid::from_raw(running.pid as i32), Signal::SIGKILL);
@@ -390,7 +389,7 @@ impl Haproxy {
     }
 }
 
-/// Logs and keeps its output, to the end.
+/// Logs and stores its output, to the end.
 fn listen_to(journal: &Journal, mut reader: std::io::PipeReader, said: &Said, cancel: &Cancel) -> Outcome {
     use std::io::Read;
     use std::os::fd::AsFd;

@@ -1,12 +1,13 @@
 //! The HTTP/1 end of clients and servers: executes the commands of their blocks.
 //!
-//! This is not an HTTP implementation: it sends what it is told to, right or wrong, and accepts whatever makes some
-//! sense. Heads are in `http/head.rs`, receiving in `http/receive.rs`, sending in `http/transmit.rs`; the change to
-//! HTTP/2 is in `http/switch.rs`, and what follows it in `http2.rs`.
+//! This is not an HTTP implementation: it sends exactly what the script specifies, valid or not,
+//! and accepts anything that can be parsed. Heads are in `http/head.rs`, receiving in
+//! `http/receive.rs`, sending in `http/transmit.rs`; the change to HTTP/2 is in `http/switch.rs`,
+//! and the HTTP/2 part in `http2.rs`.
 //!
-//! *Invariant:* a command takes exactly the bytes that it needs from a socket: what is left determines how a close looks
-//! to the other side, and when that must stop sending. Source: vtc(7), client/server; the stock 7.1.1 runner for
-//! everything that is not HTTP.
+//! *Invariant:* a command takes exactly the bytes that it needs from a socket: the unread rest
+//! determines how a close appears to the peer, and when it must stop sending. Source: vtc(7),
+//! client/server; the stock 7.1.1 runner for everything that is not HTTP.
 
 mod head;
 mod receive;
@@ -31,7 +32,7 @@ use crate::specification::{self, Actor, Arguments};
 use crate::test::{Cancel, Outcome, Waited};
 use head::Head;
 
-/// Which end of the connection this is.
+/// The end of the connection.
 #[derive(Clone)]
 pub enum End {
     /// Sends requests.
@@ -59,29 +60,30 @@ pub struct Http {
     head_was_asked_for: bool,
     gzip_level: u32,
     gzip_residual: Option<usize>,
-    /// Since the preface.
+    /// Set after the preface.
     http2: Option<Http2>,
 }
 
-/// How to talk on a connection.
-pub struct Talk<'a> {
+/// Parameters of one block on a connection.
+pub struct BlockContext<'a> {
     /// The commands to execute.
     pub block: &'a [u8],
     /// The line it starts on.
     pub line: u32,
-    /// Which end this is.
+    /// The end of the connection.
     pub end: End,
-    /// The address that was listened on or connected to.
+    /// The listening address, or the address connected to.
     pub address: &'a str,
     /// Size of the receive buffer, in bytes; `None` for the system's choice.
     pub receive_buffer_bytes: Option<usize>,
 }
 
-/// Executes a block on a connection; returns the connection, or the one that `accept` replaced it with.
+/// Executes a block on a connection; returns the connection, or the one that `accept` replaced it
+/// with.
 ///
 /// # Errors
 /// The test has failed, or the thread must stop.
-pub fn talk(journal: &Journal, cancel: &Arc<Cancel>, socket: Socket, talk: &Talk) -> Outcome<Option<Socket>> {
+pub fn talk(journal: &Journal, cancel: &Arc<Cancel>, socket: Socket, talk: &BlockContext) -> Outcome<Option<Socket>> {
     let mut peer = Name::of_path("");
     if !address::is_local(talk.address)
         && let Ok(Some(address)) = socket.peer_addr().map(|address| address.as_socket())
@@ -246,12 +248,12 @@ impl Http {
         }
     }
 
-    /// Something went wrong that `non_fatal` ignores.
+    /// Reports a fault that `non_fatal` ignores.
     fn fault(&self, text: impl AsRef<str>) -> Outcome {
         if self.is_fatal { Err(self.journal.fail(text)) } else { Ok(()) }
     }
 
-    /// The connection, or a failure when there is none.
+    /// The connection, or a failure if there is none.
     fn socket(&self) -> Outcome<&Socket> {
         self.socket.as_ref().ok_or_else(|| self.journal.fail("there is no connection"))
     }

@@ -1,16 +1,18 @@
 //! The HTTP/2 end of clients and servers: `stream N { … }`.
 //!
-//! This is not an HTTP/2 implementation: it sends the frames that it is told to, right or wrong, in any order, and waits
-//! for the frames that a script expects. Nothing is answered by itself, not even PING or SETTINGS.
+//! This is not an HTTP/2 implementation: it sends exactly the frames of the script, valid or not,
+//! in any order, and waits for the frames that a script expects. It sends no automatic answers, not
+//! even to PING or SETTINGS.
 //!
 //! ```text
 //! http.rs ──stream N──► a thread per running stream: stream.rs, its commands
-//!                          └──► connection.rs: one socket for all ──► state.rs: what arrived ──► hpack.rs, frame.rs
+//!                          └──► connection.rs: one socket for all
+//!                                  └──► state.rs: received data ──► hpack.rs, frame.rs
 //! ```
 //!
-//! Source: vtc(7), stream; the stock 7.1.1 runner. Differences: pseudo-headers that are set by an option or added come
-//! first, as RFC 9113 §8.3 wants; padding and priority may be combined; a change of the table's size need not stand
-//! alone.
+//! Source: vtc(7), stream; the stock 7.1.1 runner. Differences: pseudo-headers that are set by an
+//! option or added come first, as RFC 9113 §8.3 requires; padding and priority may be combined; a
+//! change of the table's size may be combined with headers.
 
 mod connection;
 pub mod frame;
@@ -32,11 +34,12 @@ use crate::test::{Cancel, Outcome};
 use crate::threads;
 use connection::Connection;
 
-/// What a client sends first.
+/// The bytes that a client sends first.
 pub(crate) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// How much of it is sent at first: a daemon must not decide before it has seen all of it.
+/// Number of bytes of it that are sent at first: a daemon must not decide before it has seen all of
+/// it.
 pub(crate) const PREFACE_FIRST_BYTES: usize = 18;
-/// What both sides do first, unless the script does it itself.
+/// Initial actions of both sides, unless the script has its own.
 pub(crate) const SETTINGS: &[u8] =
     b"txsettings\nrxsettings\ntxsettings -ack\nrxsettings\nexpect settings.ack == true\n";
 
@@ -69,17 +72,17 @@ impl Http2 {
         Http2 { journal: journal.clone(), connection: Arc::new(connection), streams: Vec::new() }
     }
 
-    /// Whether faults fail the test, and how long to wait for bytes.
+    /// Sets the mode for faults (fail the test or not), and the timeout for received bytes.
     pub fn configure(&self, is_fatal: bool, timeout: Duration) {
         self.connection.configure(is_fatal, timeout);
     }
 
-    /// Changes the size of the table for headers that arrive, in bytes.
+    /// Changes the size of the table for received headers, in bytes.
     pub fn resize_decoder(&self, bytes_max: u32) {
         self.connection.lock().state.decoder.resize(bytes_max as usize);
     }
 
-    /// Changes the size of the table for headers that are sent, in bytes.
+    /// Changes the size of the table for sent headers, in bytes.
     pub fn resize_encoder(&self, bytes_max: u32) {
         self.connection.lock().state.encoder.resize(bytes_max as usize);
     }
@@ -119,7 +122,7 @@ impl Http2 {
         Ok(())
     }
 
-    /// Starts what every connection starts with on stream 0.
+    /// Starts the initial commands of every connection on stream 0.
     ///
     /// # Errors
     /// The test has failed or is over.
@@ -141,7 +144,7 @@ impl Http2 {
         outcome
     }
 
-    /// The position of a stream, which is made if need be.
+    /// The position of a stream, which is created if necessary.
     fn stream(&mut self, id: u32) -> Outcome<usize> {
         if let Some(at) = self.streams.iter().position(|stream| stream.id == id) {
             return Ok(at);
@@ -181,7 +184,7 @@ impl Http2 {
 
 impl Drop for Http2 {
     fn drop(&mut self) {
-        // After a failure; no thread may be left behind. They have been told to stop.
+        // After a failure; no thread may be left behind. They have been signalled to stop.
         for stream in &mut self.streams {
             if let Some(thread) = stream.thread.take() {
                 let _ = thread.join();
@@ -190,7 +193,7 @@ impl Drop for Http2 {
     }
 }
 
-/// The settings in an `HTTP2-Settings` header: numbers and values; `None` when it is no such header.
+/// The settings in an `HTTP2-Settings` header: numbers and values; `None` if it is invalid.
 pub(crate) fn settings_of_header(text: &[u8]) -> Option<Vec<(u16, u32)>> {
     let mut frame = frame::Frame::new(frame::kind::SETTINGS, 0, 0);
     let (mut bits, mut count) = (0_u32, 0);

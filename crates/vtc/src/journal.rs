@@ -1,18 +1,17 @@
-//! The log of one test, and how a test fails.
+//! The log of one test, and the failure of a test.
 //!
-//! Every client, server and so on has a [`Journal`] that puts its name on each line. The lines have the form of the
-//! stock runner's: `**** c1    rxhdr|HTTP/1.1 200 OK\r`, with more stars for less important lines, `----` for a failure,
-//! and a line `**** dT    1.234` (seconds since the start) whenever time has passed. They are written to one stream, a
-//! line at a time.
+//! Every client, server and so on has a [`Journal`] that puts its name on each line. The lines have
+//! the form of the stock runner's: `**** c1    rxhdr|HTTP/1.1 200 OK\r`, with more stars for less
+//! important lines, `----` for a failure, and a line `**** dT    1.234` (seconds since the start)
+//! whenever time has passed. They are written to one stream, a line at a time.
 //!
-//! *Invariant:* the first failure is the test's; failures during the subsequent shutdown are only logged. Next:
-//! `test.rs` for what happens then.
+//! *Invariant:* the first failure is the test's; failures during the subsequent shutdown are only
+//! logged. Next: `test.rs` for the shutdown.
 
 use std::fmt::Write as _;
-use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
+pub use crate::log::Log;
 use crate::test::{Stop, Test};
 
 /// Most bytes of one dump.
@@ -20,42 +19,13 @@ const DUMP_BYTES_MAX: usize = 8192;
 /// Most bytes of one hexadecimal dump.
 const HEX_BYTES_MAX: usize = 512;
 
-/// Where a thread is in the script.
+/// A thread's position in the script.
 #[derive(Clone, Debug, Default)]
 pub struct Place {
     /// Line of the command.
     pub line: u32,
     /// Its first line.
     pub source: String,
-}
-
-/// The stream that all journals of a test write to.
-pub struct Log {
-    started: Instant,
-    stream: Mutex<(Box<dyn Write + Send>, Option<u128>)>,
-}
-
-impl Log {
-    /// A log that starts now.
-    #[must_use]
-    pub fn new(stream: Box<dyn Write + Send>) -> Log {
-        Log { started: Instant::now(), stream: Mutex::new((stream, None)) }
-    }
-
-    fn write(&self, lines: &str) {
-        let milliseconds = self.started.elapsed().as_millis();
-        let mut guard = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
-        let (stream, last) = &mut *guard;
-        let mut text = String::new();
-        if *last != Some(milliseconds) {
-            let _ = writeln!(text, "**** dT    {}.{:03}", milliseconds / 1000, milliseconds % 1000);
-            *last = Some(milliseconds);
-        }
-        // Names, macros and messages contain text from peers and programs.
-        text.push_str(&surface::legible::lines(lines.as_bytes()));
-        // If the reader has gone, there is nobody left to tell.
-        let _ = stream.write_all(text.as_bytes());
-    }
 }
 
 /// The name under which a thread logs, and its place in the script.
@@ -100,7 +70,8 @@ impl Journal {
         self.place.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Logs a line. Levels: 1 for the course of the test, 2 for commands, 3 for events, 4 for details.
+    /// Logs a line. Levels: 1 for the course of the test, 2 for commands, 3 for events, 4 for
+    /// details.
     pub fn log(&self, level: usize, text: impl AsRef<str>) {
         self.test.log.write(&format!("{} {:<5} {}\n", lead(level), self.name, text.as_ref().trim_end_matches('\n')));
     }
@@ -167,7 +138,7 @@ impl Journal {
         self.log(4, format!("macro def {name}={text}"));
     }
 
-    /// Forgets a macro of this entity.
+    /// Removes a macro of this entity.
     pub fn forget(&self, instance: &str, name: &str) {
         let name = format!("{instance}_{name}");
         if self.test.macros.forget(&name) {

@@ -1,12 +1,14 @@
-//! Splits the text of a script into commands and words. The only parser of the language.
+//! Lexer that splits the text of a script into commands and words. The only parser of the language.
 //!
-//! A command is a line. A word is a run of characters without blanks, a `"quoted string"` with backslash escapes, or a
-//! `{block}` over any number of lines in which only the braces are counted. A backslash at the end of a line joins the
-//! next one. Lines that start with `#` are comments. Commands are parsed one at a time, when they are reached: what
-//! follows a command that ends the test is never examined, as with the stock runner.
+//! A command is a line. A word is a run of characters without blanks, a `"quoted string"` with
+//! backslash escapes, or a `{block}` over any number of lines in which only the braces are counted.
+//! A backslash at the end of a line joins the next one. Lines that start with `#` are comments.
+//! Commands are parsed one at a time, when they are reached: the text after a command that ends the
+//! test is never examined, as in the stock runner.
 //!
-//! *Invariant:* every word knows the line where it starts, so that a block that is itself a script can say where it
-//! failed. Source: vtc(7), and what the stock 7.1.1 runner does with odd texts. Next: `specification.rs`.
+//! *Invariant:* every word has the number of the line where it starts, so that a block that is
+//! itself a script can report the place of a failure. Source: vtc(7), and the behaviour of the
+//! stock 7.1.1 runner on odd texts. Next: `specification.rs`.
 
 use cli_proto::command_line::escape;
 
@@ -41,16 +43,16 @@ pub struct Command {
     pub source: String,
 }
 
-/// Why a text can't be parsed any further.
+/// Reason why a text can't be parsed any further.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// The line with the error, or where the unfinished construct starts.
+    /// The line with the error, or the start of the unfinished construct.
     pub line: u32,
-    /// What is wrong.
+    /// The error.
     pub message: String,
 }
 
-/// A text, and how far it has been parsed.
+/// A text, and the position of the parser.
 #[derive(Clone, Debug)]
 pub struct Script<'a> {
     text: &'a [u8],
@@ -81,7 +83,7 @@ impl<'a> Script<'a> {
         &rest[..rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len())]
     }
 
-    /// Moves to the start of the next command; false when there is none.
+    /// Moves to the start of the next command; false if there is none.
     fn find_command(&mut self) -> bool {
         while let Some(byte) = self.peek() {
             if byte == b'#' {
@@ -186,7 +188,8 @@ impl Iterator for Script<'_> {
             match &cut {
                 // The start of the next command is unknown.
                 Err(_) => self.at = self.text.len(),
-                // A backslash that joins an empty line to the next. Compat: the stock runner crashes.
+                // A backslash that joins an empty line to the next. Compat: the stock runner
+                // crashes.
                 Ok(command) if command.words.is_empty() => continue,
                 Ok(_) => {}
             }
@@ -199,7 +202,7 @@ impl Iterator for Script<'_> {
 /// The words inside a macro: separated by blanks or commas, quoted like the words of a command.
 ///
 /// # Errors
-/// What is wrong.
+/// The error in the text.
 pub fn macro_words(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let is_separator = |byte: u8| is_blank(byte) || byte == b',';
     let mut words = Vec::new();
@@ -237,7 +240,7 @@ pub fn macro_words(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     Ok(words)
 }
 
-/// What separates words.
+/// True for the separators of words.
 fn is_blank(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte == 0x0b
 }
@@ -287,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unfinished_is_named_with_its_line() {
+    fn unterminated_text_is_reported_with_its_line() {
         assert_eq!(
             error("a\nb {\n c\n"),
             SyntaxError { line: 2, message: "Unterminated block: a '{' has no '}'".into() }

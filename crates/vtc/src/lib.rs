@@ -1,21 +1,25 @@
-//! `copal test`, also as `varnishtest`: runs test scripts (`.vtc`), each of them a story of clients, servers and a daemon.
+//! `copal test`, also as `varnishtest`: runner of test scripts (`.vtc`), each a sequence of actions
+//! of clients, servers and a daemon.
 //!
 //! ```text
 //! runner (runner.rs): one process ──starts──► one process a script (script.rs), in its own folder
 //!   -j at a time, time limit, report            parser lex.rs, walk specification.rs
-//!   takes down what a script leaves behind      client server varnish logexpect process tunnel barrier syslog haproxy shell
+//!   ends all processes that a script leaves     client server varnish logexpect process
+//!                                               tunnel barrier syslog haproxy shell
 //! ```
 //!
-//! The language, the options, the log and the verdicts are those of the stock 7.1.1 runner, so that a script means the
-//! same to both. *Invariants:* the daemon is seen only from outside (command line, CLI, sockets, shared memory); a
-//! script ends, at its time limit if not before, and no process that it started survives. Read next: `lex.rs`,
-//! `specification.rs`, `script.rs`.
+//! The language, the options, the log and the verdicts are those of the stock 7.1.1 runner, so that
+//! a script means the same to both. *Invariants:* the daemon is accessed only from outside (command
+//! line, CLI, sockets, shared memory); a script ends, at its time limit at the latest, and no
+//! process that it started survives. Read next: `lex.rs`, `specification.rs`, `script.rs`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod address;
+mod arguments;
 mod barrier;
+mod barrier_state;
 mod client;
 mod feature;
 mod haproxy;
@@ -23,10 +27,12 @@ mod http;
 pub mod http2;
 mod journal;
 pub mod lex;
+mod log;
 mod logexpect;
 pub mod macros;
 mod matching;
 mod options;
+mod outcome;
 mod payload;
 mod process;
 mod proxy_header;
@@ -45,16 +51,18 @@ mod tunnel;
 mod varnish;
 
 use std::ffi::OsString;
+use surface::program::Called;
 
-/// This very program, even if its file has been replaced meanwhile.
+/// Path of the running program, even if its file has been replaced.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 /// First argument of a process that runs one script.
 const SCRIPT_ARGUMENT: &str = "--run-script";
 
-/// Runs scripts. `arguments` are those after the program's name. Returns the exit status: 0 all passed (or some were
-/// skipped), 1 some failed but the run continued, 2 one failed or the command line is wrong, 77 all were skipped.
+/// Runs scripts. `arguments` are those after the program's name. Returns the exit status: 0 all
+/// passed (or some were skipped), 1 some failed but the run continued, 2 one failed or the command
+/// line is wrong, 77 all were skipped.
 #[must_use]
-pub fn run(arguments: &[OsString]) -> i32 {
+pub fn run(called: Called, arguments: &[OsString]) -> i32 {
     let first = arguments.first().and_then(|argument| argument.to_str());
     match (first, arguments.get(1)) {
         (Some(process::terminal::ARGUMENT), _) => process::terminal::lead(&arguments[1..]),
@@ -65,6 +73,6 @@ pub fn run(arguments: &[OsString]) -> i32 {
                 script::FAILED
             }
         },
-        _ => runner::run(arguments),
+        _ => runner::run(called, arguments),
     }
 }

@@ -1,7 +1,7 @@
 //! `logexpect lNAME`: records that the daemon must log, in this order.
 //!
-//! The block becomes a list of steps; a thread follows the log, if requested in groups and through a query, and walks
-//! through the list:
+//! The block becomes a list of steps; a thread follows the log, if requested in groups and through
+//! a query, and walks through the list:
 //!
 //! ```text
 //! record ──► matches an active `fail add`: the test fails
@@ -9,9 +9,9 @@
 //!            may be skipped: counted      otherwise: the test fails
 //! ```
 //!
-//! Neighbouring steps marked `?` may match in any order. The list is complete after the last step if no `fail add` is
-//! active. *Invariant:* a record that ends a transaction which the step asks for can't be skipped: nothing more will
-//! follow. Source: vtc(7), logexpect.
+//! Neighbouring steps marked `?` may match in any order. The list is complete after the last step
+//! if no `fail add` is active. *Invariant:* a record that ends a transaction which the step
+//! requires can't be skipped: nothing more will follow. Source: vtc(7), logexpect.
 
 mod follow;
 mod steps;
@@ -30,9 +30,9 @@ use crate::threads;
 use follow::Follower;
 use steps::Step;
 
-/// How many seconds a transaction may take to end.
+/// Time limit for the end of a transaction, in seconds.
 const TRANSACTION_SECONDS: f64 = 120.0;
-/// How many transactions may be unfinished at a time, by default.
+/// Default limit of unfinished transactions.
 const INCOMPLETE_MAX: usize = 1000;
 
 /// An expectation of the log.

@@ -1,8 +1,8 @@
 //! Macros: `${name}` and `${name,argument…}` in the words of a script.
 //!
-//! Most are texts that a command has defined (`${s1_addr}`); two are functions: `${date}` and `${string,repeat,N,text}`.
-//! The result of an expansion is not expanded again. Shared by all threads of a test, under one lock. Source: vtc(7),
-//! MACROS.
+//! Most are texts that a command has defined (`${s1_addr}`); two are functions: `${date}` and
+//! `${string,repeat,N,text}`. The result of an expansion is not expanded again. Shared by all
+//! threads of a test, under one lock. Source: vtc(7), MACROS.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -36,7 +36,7 @@ impl Macros {
         self.texts().insert(name.to_owned(), text.to_vec());
     }
 
-    /// Removes a macro; true when there was one.
+    /// Removes a macro; true if it existed.
     pub fn forget(&self, name: &str) -> bool {
         self.texts().remove(name).is_some()
     }
@@ -50,7 +50,7 @@ impl Macros {
     /// Replaces every macro in `text`. With `keep_unknown`, unknown ones stay unchanged.
     ///
     /// # Errors
-    /// What is wrong with a macro.
+    /// The error in a macro.
     pub fn expand(&self, text: &[u8], keep_unknown: bool) -> Result<Vec<u8>, String> {
         let mut expanded = Vec::with_capacity(text.len());
         let mut rest = text;
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_macro_is_an_error_that_names_it() {
+    fn unknown_macro_is_an_error_that_names_it() {
         assert_eq!(expand("${unknown}", false).unwrap_err(), "Macro ${unknown} not found");
         assert!(expand("${}", false).is_err() && expand("${\"}", false).is_err());
         assert!(expand("${s1_port,1}", false).unwrap_err().contains("does not take arguments"));

@@ -2,8 +2,8 @@
 
 use pcre2::bytes::{Regex, RegexBuilder};
 
+use crate::arguments::parse_number;
 use crate::journal::Journal;
-use crate::specification::parse_number;
 use crate::test::Outcome;
 
 /// Replaces a missing header or field in a comparison.
@@ -20,7 +20,7 @@ pub fn regex(journal: &Journal, text: &[u8]) -> Outcome<Regex> {
     })
 }
 
-/// Whether a regular expression matches somewhere in a text; one that takes too long does not.
+/// True if a regular expression matches anywhere in a text; one that takes too long does not.
 #[must_use]
 pub fn occurs(regex: &Regex, text: &[u8]) -> bool {
     regex.is_match(text).unwrap_or(false)
@@ -28,7 +28,7 @@ pub fn occurs(regex: &Regex, text: &[u8]) -> bool {
 
 /// One side of a comparison: as written in the script, and its value.
 pub struct Side {
-    /// As it is written.
+    /// Text in the script.
     pub written: Vec<u8>,
     /// The value; `None` for a missing header or field.
     pub value: Option<Vec<u8>>,
@@ -70,7 +70,7 @@ fn holds(left: &[u8], operator: &str, right: &[u8]) -> Option<bool> {
         "-ne" => whole().0 != whole().1,
         "-ge" => whole().0 >= whole().1,
         "-gt" => whole().0 > whole().1,
-        // What is not a number is neither less nor greater than anything.
+        // A text that is not a number is neither less nor greater than anything.
         "<" => real().is_some_and(|(left, right)| left < right),
         "<=" => real().is_some_and(|(left, right)| left <= right),
         ">" => real().is_some_and(|(left, right)| left > right),
@@ -96,7 +96,7 @@ fn leading_number(text: &[u8]) -> u64 {
 fn real_number(text: &[u8]) -> Option<f64> {
     let text = std::str::from_utf8(text).ok()?.trim();
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    // Excludes what Rust would also parse: infinities and exponents.
+    // Excludes forms that Rust would also parse: infinities and exponents.
     let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     plain.then(|| text.parse().ok()).flatten()
 }

@@ -3,45 +3,45 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use surface::program::program;
+use surface::program::{Called, program};
 use surface::test_script;
 
 /// The row of the runner.
 const PART: &str = "test";
 
-/// Which folders are kept.
+/// Folders that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leave {
     /// None.
     Nothing,
-    /// Those of tests that failed.
+    /// Folders of failed tests.
     Failed,
     /// All.
     Everything,
 }
 
-/// What was asked for.
+/// Values of the command line.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Longest log that is kept, in bytes.
     pub log_bytes_max: usize,
     /// Macros by name.
     pub macros: Vec<(String, String)>,
-    /// Whether a build tree is tested.
+    /// True if a build tree is tested.
     pub in_build_tree: bool,
-    /// How many tests run at a time.
+    /// Number of tests that run at a time.
     pub jobs: usize,
-    /// Whether to continue after a failure.
+    /// True to continue after a failure.
     pub goes_on: bool,
-    /// Which folders are kept.
+    /// Folders that are kept.
     pub leave: Leave,
-    /// How many times each test runs.
+    /// Number of runs of each test.
     pub iterations: u32,
     /// Parameters for every daemon.
     pub parameters: Vec<String>,
     /// 0 for failures only, 1 for a line per test, 2 for all logs.
     pub verbosity: u8,
-    /// How many seconds a test may take.
+    /// Time limit of a test, in seconds.
     pub seconds_max: u64,
     /// The scripts.
     pub scripts: Vec<PathBuf>,
@@ -59,8 +59,8 @@ pub enum Parsed {
 /// Parses the command line; `seconds_max` is the default time limit.
 ///
 /// # Errors
-/// What is wrong with it, and the exit status.
-pub fn parse(arguments: &[OsString], seconds_max: u64) -> Result<Parsed, (String, i32)> {
+/// The error text, and the exit status.
+pub fn parse(called: Called, arguments: &[OsString], seconds_max: u64) -> Result<Parsed, (String, i32)> {
     let mut options = Options {
         log_bytes_max: 1 << 20,
         macros: Vec::new(),
@@ -75,7 +75,7 @@ pub fn parse(arguments: &[OsString], seconds_max: u64) -> Result<Parsed, (String
         scripts: Vec::new(),
     };
     let mut parser = lexopt::Parser::from_args(arguments.iter().cloned());
-    let usage = |what: String| (format!("{what}\n{}", help()), 1);
+    let usage = |what: String| (format!("{what}\n{}", help(called)), 1);
     loop {
         let letter = match parser.next() {
             Ok(None) => break,
@@ -83,9 +83,9 @@ pub fn parse(arguments: &[OsString], seconds_max: u64) -> Result<Parsed, (String
                 options.scripts.push(script.into());
                 continue;
             }
-            // Compat: to the stock runner -h is as wrong as any other letter, with status 1.
-            Ok(Some(lexopt::Arg::Short('h'))) => return Err((help(), 1)),
-            Ok(Some(lexopt::Arg::Long("help"))) => return Ok(Parsed::Print(help())),
+            // Compat: the stock runner treats -h like any unknown letter, with status 1.
+            Ok(Some(lexopt::Arg::Short('h'))) => return Err((help(called), 1)),
+            Ok(Some(lexopt::Arg::Long("help"))) => return Ok(Parsed::Print(help(called))),
             Ok(Some(lexopt::Arg::Long("help-commands"))) => return Ok(Parsed::Print(commands())),
             Ok(Some(lexopt::Arg::Long("help-features"))) => return Ok(Parsed::Print(features())),
             Ok(Some(lexopt::Arg::Short(letter))) => letter,
@@ -141,8 +141,8 @@ fn bytes(text: &str) -> Option<usize> {
     number.checked_mul(1 << shift).filter(|bytes| *bytes <= u32::MAX as usize)
 }
 
-fn help() -> String {
-    program(PART).usage()
+fn help(called: Called) -> String {
+    program(PART).usage(called)
 }
 
 fn commands() -> String {
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     fn parsed(line: &[&str]) -> Result<Parsed, (String, i32)> {
-        parse(&line.iter().map(OsString::from).collect::<Vec<_>>(), 60)
+        parse(Called::Stock, &line.iter().map(OsString::from).collect::<Vec<_>>(), 60)
     }
 
     #[test]
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_line_is_told_how_one_looks() {
+    fn invalid_line_is_answered_with_the_usage() {
         assert_eq!(parsed(&[]).unwrap_err().1, 1);
         assert_eq!(parsed(&["-Z", "a.vtc"]).unwrap_err().1, 1);
         assert_eq!(parsed(&["-D", "x", "a.vtc"]).unwrap_err(), ("Cannot parse D opt 'x'".to_owned(), 2));

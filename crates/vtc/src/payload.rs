@@ -1,4 +1,5 @@
-//! What commands send and receive, whatever the protocol: bodies made up, packed and unpacked, bytes in hexadecimal.
+//! Payloads that commands send and receive over any protocol: generated bodies, compression, bytes
+//! in hexadecimal.
 
 mod deflate;
 
@@ -10,13 +11,13 @@ use crate::test::Outcome;
 
 /// Most bytes of one generated body, chunk or header.
 pub const GENERATED_BYTES_MAX: u64 = 1 << 30;
-/// Most bytes of one body that is received.
+/// Most bytes of one received body.
 pub const BODY_BYTES_MAX: usize = 256 << 20;
 
-/// Packs a body. `residual`: at which bit of a byte it shall stop.
+/// Compresses a body. `residual`: the bit of a byte at which it shall stop.
 ///
 /// # Errors
-/// It can't be packed: the test fails.
+/// It can't be compressed: the test fails.
 pub fn gzip(journal: &Journal, plain: &[u8], level: u32, residual: Option<usize>) -> Outcome<Vec<u8>> {
     let mut packed = Vec::new();
     if let Err(error) = body::whole(Gzip::new(level), plain, usize::MAX, &mut packed) {
@@ -33,7 +34,7 @@ pub fn gzip(journal: &Journal, plain: &[u8], level: u32, residual: Option<usize>
     Ok(packed)
 }
 
-/// Unpacks a body as far as that is possible; also says what is wrong with it.
+/// Decompresses a body as far as possible; also returns the error, if any.
 pub fn gunzip(packed: &[u8]) -> (Vec<u8>, Option<String>) {
     let mut plain = Vec::new();
     // Bytes after the end are ignored here.

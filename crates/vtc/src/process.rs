@@ -1,11 +1,12 @@
 //! `process pNAME`: a program whose input and output are a terminal.
 //!
-//! The library `vt100` maintains the terminal's screen, so that a script can wait for a text at a position. What the
-//! program writes there also goes to the file `${pNAME_out}`, and its standard error to `${pNAME_err}`.
+//! The library `vt100` maintains the terminal's screen, so that a script can wait for a text at a
+//! position. The program's output to the terminal also goes to the file `${pNAME_out}`, and its
+//! standard error to `${pNAME_err}`.
 //!
-//! One thread reads both (`process/output.rs`); the screen is under a lock. `process/terminal.rs` makes the program the
-//! leader of its terminal. *Invariant:* a program is stopped together with its whole process group. Source: vtc(7),
-//! process.
+//! One thread reads both (`process/output.rs`); the screen is under a lock. `process/terminal.rs`
+//! makes the program the leader of its terminal. *Invariant:* a program is stopped together with
+//! its whole process group. Source: vtc(7), process.
 
 mod output;
 mod screen;
@@ -36,9 +37,9 @@ use output::{Logged, Reader, Shared};
 const SIZE: (u16, u16) = (24, 80);
 /// Most lines or columns of a terminal.
 const SIZE_MAX: u64 = 1000;
-/// How long a program may take to end after being told to.
+/// Time limit for a program to end after a request to end.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
-/// How often a waiting thread checks.
+/// Polling interval of a waiting thread.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// A program in a terminal.
@@ -48,7 +49,7 @@ pub struct Process {
     folder: PathBuf,
     logged: Logged,
     exit_status: i32,
-    /// The signal that it must die of; negative when it may but need not.
+    /// The signal that it must die of; negative if it may but need not.
     signal: i32,
     allows_core: bool,
     answers: bool,
@@ -241,7 +242,7 @@ impl Process {
         }
     }
 
-    /// Gives a program that was told to end some time to do so.
+    /// Gives a program that was signalled some time to end.
     fn wait_for_end(&self, cancel: &Cancel) -> Outcome {
         let deadline = Instant::now() + END_TIMEOUT;
         while self.shared.pid().is_some() && Instant::now() < deadline {
@@ -336,7 +337,7 @@ impl Process {
         if self.running.is_some() { self.wait() } else { Ok(()) }
     }
 
-    /// Ends the program without ceremony: the test has failed.
+    /// Kills the program immediately, since the test has failed.
     pub fn abandon(&mut self) {
         if let Some(pid) = self.shared.pid() {
             let _ = killpg(Pid::from_raw(pid as i32), Signal::SIGKILL);

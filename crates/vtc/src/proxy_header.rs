@@ -7,7 +7,7 @@ use crate::address;
 /// The header for `CLIENT:PORT SERVER:PORT`.
 ///
 /// # Errors
-/// What is wrong with the addresses.
+/// The error in the addresses.
 pub fn header(version: u8, addresses: &str) -> Result<Vec<u8>, String> {
     let (client, server) = addresses.trim().split_once(' ').ok_or("two addresses are needed for a PROXY header")?;
     let one = |whose: &str, text: &str| -> Result<SocketAddr, String> {

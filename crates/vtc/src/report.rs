@@ -1,13 +1,14 @@
-//! The output about a test: one line if it passed; if not, the line of the script that failed, what was expected and
-//! what arrived, and the last lines of everybody involved. The whole log is printed on request (`-v`).
+//! The output about a test: one line if it passed; otherwise the script line that failed, the
+//! expected and the received data, and the last lines of all actors involved. The whole log is
+//! printed on request (`-v`).
 
 use std::fmt::Write;
 
 use crate::runner::job::{Ended, Verdict};
 
-/// Log lines shown for somebody who failed.
+/// Log lines shown for an actor that failed.
 const LINES_OF_FAILED: usize = 25;
-/// Log lines shown for anybody else.
+/// Log lines shown for other actors.
 const LINES_OF_OTHERS: usize = 20;
 /// Longest line, in bytes.
 const LINE_BYTES: usize = 400;
@@ -54,7 +55,7 @@ pub fn of(script: &str, ended: &Ended, log: &[u8], verbosity: u8) -> String {
     text
 }
 
-/// Why it failed, and the lines before that.
+/// The failure, and the lines before it.
 fn failure(script: &str, log: &str, verbosity: u8) -> String {
     let mut text = String::new();
     let lines = lines(log);
@@ -85,7 +86,7 @@ fn failure(script: &str, log: &str, verbosity: u8) -> String {
     }
     let culprits = names.len();
     for line in &lines {
-        // The script's own position has been shown, unless nobody has failed.
+        // The script's own position has been shown, unless no actor has failed.
         let is_of_use = !line.name.is_empty() && (culprits == 0 || line.name != "top");
         if is_of_use && !names.contains(&line.name) {
             names.push(line.name);
@@ -109,7 +110,7 @@ fn failure(script: &str, log: &str, verbosity: u8) -> String {
     text
 }
 
-/// Macros, and heads that have already been shown as received.
+/// True for macros, and for heads that have already been shown as received.
 fn is_noise(line: &Line) -> bool {
     ["extmacro def ", "macro def ", "macro undef ", "http["].iter().any(|start| line.text.starts_with(start))
 }
@@ -133,7 +134,7 @@ fn lines(log: &str) -> Vec<Line<'_>> {
         let lead = line.get(..4).unwrap_or_default();
         let is_lead = matches!(lead, "----" | "*   " | "**  " | "*** " | "****") && line.get(4..5) == Some(" ");
         if !is_lead {
-            // The rest of a line that somebody broke, or the text of a panic.
+            // The rest of a broken line, or the text of a panic.
             let name = lines.last().map_or("", |last: &Line| last.name);
             lines.push(Line { name, lead: "    ", seconds, text: line });
             continue;
@@ -170,7 +171,7 @@ panicked at somewhere
     }
 
     #[test]
-    fn a_failure_is_told_with_its_line_and_what_led_to_it() {
+    fn failure_is_reported_with_its_line_and_context() {
         let text = of("x.vtc", &ended(Verdict::Failed), LOG.as_bytes(), 1);
         assert!(text.starts_with("x.vtc: c1: EXPECT resp.status (503) == \"200\" failed\nx.vtc:12: expect"), "{text}");
         assert!(text.contains("**   c1     0.001 === expect") && text.contains("**** v1     1.250 vsl|"), "{text}");
@@ -179,7 +180,7 @@ panicked at somewhere
     }
 
     #[test]
-    fn what_is_printed_depends_on_how_much_was_asked_for() {
+    fn output_depends_on_the_verbosity() {
         assert_eq!(of("x.vtc", &ended(Verdict::Passed), LOG.as_bytes(), 1), "#    top  TEST x.vtc passed (1.300)\n");
         assert_eq!(of("x.vtc", &ended(Verdict::Passed), LOG.as_bytes(), 0), "");
         assert!(of("x.vtc", &ended(Verdict::Passed), LOG.as_bytes(), 2).starts_with(LOG));

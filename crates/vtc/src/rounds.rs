@@ -1,13 +1,14 @@
-//! How often clients and servers execute their block, and on which connections: `-repeat`, `-keepalive`, `-rcvbuf`.
+//! Repetition of a client's or server's block, and its connections: `-repeat`, `-keepalive`,
+//! `-rcvbuf`.
 
 use crate::journal::Journal;
 use crate::specification::Arguments;
 use crate::test::Outcome;
 
-/// How often, and on which connections.
+/// Number of repetitions, and the connections they use.
 #[derive(Clone, Debug)]
 pub struct Rounds {
-    /// How many times the block is executed.
+    /// Number of times that the block is executed.
     pub repeat: u64,
     /// All on one connection.
     pub keepalive: bool,
@@ -22,7 +23,7 @@ impl Default for Rounds {
 }
 
 impl Rounds {
-    /// Parses an option; false when it is not one of these.
+    /// Parses an option; false if it is not one of these.
     ///
     /// # Errors
     /// Its argument is missing or wrong.

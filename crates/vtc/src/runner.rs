@@ -1,11 +1,13 @@
-//! The runner: starts a process for each script, a limited number at a time, and makes sure that it ends.
+//! The runner: starts a process for each script, a limited number at a time, and makes sure that it
+//! ends.
 //!
-//! A script's process leads a group of its own and writes its log into a pipe. When its time is up the group is killed.
-//! What survives it (a daemon in the background) becomes our child, since we are the reaper of our descendants, and is
-//! killed too.
+//! A script's process leads a group of its own and writes its log into a pipe. When its time is up
+//! the group is killed. A process that survives this (a daemon in the background) becomes a child
+//! of the runner, which is the reaper of its descendants, and is killed too.
 //!
-//! *Invariant:* when the runner ends, by itself or by a signal, nothing that it started is alive, and only requested
-//! folders are left. Next: `runner/job.rs` for one test, `report.rs` for what is printed.
+//! *Invariant:* when the runner ends, by itself or by a signal, no process that it started is
+//! alive, and only requested folders are left. Next: `runner/job.rs` for one test, `report.rs` for
+//! the output.
 
 pub(crate) mod job;
 mod orphans;
@@ -18,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use surface::program::Called;
 
 use nix::sys::signal::{SigSet, Signal};
 
@@ -27,7 +30,7 @@ use job::Job;
 pub use job::{Ended, Verdict};
 use surroundings::Surroundings;
 
-/// How many seconds a test may take, by default.
+/// Default time limit of a test, in seconds.
 const SECONDS_MAX: u64 = 60;
 /// Exit status: some tests failed and the run continued.
 const SOME_FAILED: i32 = 1;
@@ -35,14 +38,14 @@ const SOME_FAILED: i32 = 1;
 const FAILED: i32 = 2;
 /// Exit status: all tests were skipped.
 const ALL_SKIPPED: i32 = 77;
-/// How often the tests are checked.
+/// Interval at which the tests are checked.
 const TICK: Duration = Duration::from_millis(10);
 /// Largest script, in bytes.
 const SCRIPT_BYTES_MAX: u64 = 16 << 20;
 
 /// Runs the scripts that the command line names. Returns the exit status.
-pub fn run(arguments: &[OsString]) -> i32 {
-    let options = match options::parse(arguments, default_seconds()) {
+pub fn run(called: Called, arguments: &[OsString]) -> i32 {
+    let options = match options::parse(called, arguments, default_seconds()) {
         Ok(Parsed::Run(options)) => *options,
         Ok(Parsed::Print(text)) => {
             print(&text);
@@ -99,7 +102,7 @@ fn default_seconds() -> u64 {
     given.ok().and_then(|text| text.parse().ok()).unwrap_or(SECONDS_MAX)
 }
 
-/// Whether a file can be a script.
+/// Checks that a file can be a script.
 fn check(path: &Path) -> Result<(), String> {
     let shown = path.display();
     let metadata = std::fs::metadata(path).map_err(|error| format!("Cannot stat file \"{shown}\": {error}"))?;
@@ -213,7 +216,7 @@ impl Run<'_> {
     }
 }
 
-/// Becomes true when the runner is told to end; the second time ends it at once.
+/// Becomes true when the runner is signalled to end; the second signal ends it at once.
 fn listen_for_signals() -> Arc<AtomicBool> {
     let interrupted = Arc::new(AtomicBool::new(false));
     let mut set = SigSet::empty();

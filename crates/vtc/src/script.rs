@@ -1,4 +1,4 @@
-//! The script itself: its commands, in the process that runs it, and how everything is shut down at its end.
+//! The script itself: its commands, in the process that runs it, and the shutdown at its end.
 //!
 //! Next: `specification.rs` for running commands, then the file named like the command.
 
@@ -29,10 +29,11 @@ pub const SKIPPED: i32 = 1;
 /// Exit status of a process whose script has failed.
 pub const FAILED: i32 = 2;
 
-/// Runs a script in this process, which is dedicated to it: the working directory becomes the test's folder. Returns the
-/// exit status.
+/// Runs a script in this process, which is dedicated to it: the working directory becomes the
+/// test's folder. Returns the exit status.
 pub fn run(settings: TestSettings) -> i32 {
-    // The runner waits for signals and has blocked them; programs started by a script must not inherit that.
+    // The runner waits for signals and has blocked them; programs started by a script must not
+    // inherit that.
     let _ = SigSet::all().thread_unblock();
     let test = Test::new(settings, Log::new(Box::new(std::io::stdout())));
     let top = Journal::new(&test, "top");
@@ -78,7 +79,7 @@ fn prepare(top: &Journal, path: &Path) -> Outcome<Vec<u8>> {
     Ok(text)
 }
 
-/// Everybody who acts in a script, in the order in which they appeared.
+/// All actors of a script, in the order of their first use.
 struct Stage {
     journal: Journal,
     cancel: Arc<Cancel>,
@@ -176,7 +177,7 @@ impl Stage {
         Ok(self.journal.named(&name))
     }
 
-    /// Shuts everybody down: politely if all went well, in the order of the stock runner.
+    /// Shuts all actors down: regularly if the test passed, in the order of the stock runner.
     fn take_down(&mut self) {
         if !self.journal.test.is_stopping() && self.take_down_politely().is_ok() {
             return;

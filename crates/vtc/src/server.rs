@@ -1,7 +1,8 @@
-//! `server sNAME`: listens, accepts a connection, executes its block, closes; as many times as it is told to.
+//! `server sNAME`: listens, accepts a connection, executes its block, closes; repeated as
+//! requested.
 //!
-//! Starting it again listens on the same port. `s0 -dispatch` accepts any number of connections at once; each is a
-//! separate server called s1, s2 and so on.
+//! Starting it again listens on the same port. `s0 -dispatch` accepts any number of connections at
+//! once; each is a separate server called s1, s2 and so on.
 
 use std::net::Shutdown;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +12,7 @@ use std::thread::JoinHandle;
 use socket2::Socket;
 
 use crate::address::{self, Name};
-use crate::http::{self, End, Talk};
+use crate::http::{self, BlockContext, End};
 use crate::journal::Journal;
 use crate::lex::Word;
 use crate::rounds::Rounds;
@@ -19,7 +20,7 @@ use crate::specification::Arguments;
 use crate::test::{Cancel, Outcome, Stop};
 use crate::threads;
 
-/// How many connections may wait to be accepted.
+/// Number of connections that may wait to be accepted.
 const BACKLOG: i32 = 10;
 
 /// A server.
@@ -119,7 +120,7 @@ impl Server {
 
     fn start(&mut self, dispatches: bool) -> Outcome {
         self.journal.log(2, if dispatches { "Starting dispatch server" } else { "Starting server" });
-        // A server to which nobody connects needs no block.
+        // A server without clients needs no block.
         let block = self.block.clone().unwrap_or(Word { bytes: Vec::new(), line: 0 });
         let listener = self.listen()?;
         self.journal.log(1, format!("Listen on {}", self.listen));
@@ -189,7 +190,7 @@ impl Server {
     }
 }
 
-/// What a server's thread needs.
+/// Data of a server's thread.
 struct Session {
     journal: Journal,
     cancel: Arc<Cancel>,
@@ -230,7 +231,7 @@ impl Session {
     }
 
     fn talk(&self, journal: &Journal, cancel: &Arc<Cancel>, socket: Socket) -> Outcome<Option<Socket>> {
-        let talk = Talk {
+        let talk = BlockContext {
             block: &self.block.bytes,
             line: self.block.line,
             end: End::Server(Arc::clone(&self.listener)),
@@ -269,7 +270,7 @@ impl Session {
 fn close(journal: &Journal, socket: Option<&Socket>) {
     if let Some(socket) = socket {
         journal.log(3, "shutting the connection");
-        // The other side may already have gone.
+        // The peer may already have closed.
         let _ = socket.shutdown(Shutdown::Write);
     }
 }

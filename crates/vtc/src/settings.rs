@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct TestSettings {
     /// The script, as named on the command line.
     pub script: String,
-    /// Where the runner was started.
+    /// Working directory of the runner.
     pub working_directory: PathBuf,
     /// The test's own folder.
     pub folder: PathBuf,
@@ -18,20 +18,20 @@ pub struct TestSettings {
     pub macros: Vec<(String, String)>,
     /// Parameters for every daemon, `name=value`.
     pub parameters: Vec<String>,
-    /// Where the daemon finds its VMODs, if that is set.
+    /// VMOD path of the daemon, if set.
     pub vmod_path: Option<String>,
-    /// How long the whole test may take, in seconds.
+    /// Time limit of the whole test, in seconds.
     pub seconds_max: u64,
-    /// Whether the folder may be kept: daemons then leave everything they can in it.
+    /// True if the folder may be kept: daemons then leave everything they can in it.
     pub keeps_folder: bool,
-    /// Whether a build tree is tested.
+    /// True if a build tree is tested.
     pub in_build_tree: bool,
     /// Default address to listen on: `127.0.0.1:0`.
     pub listen_address: String,
 }
 
 impl TestSettings {
-    /// How long the whole test may take.
+    /// Time limit of the whole test.
     #[must_use]
     pub fn time_max(&self) -> Duration {
         Duration::from_secs(self.seconds_max)

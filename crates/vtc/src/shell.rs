@@ -7,14 +7,14 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
+use crate::arguments::Arguments;
 use crate::journal::Journal;
 use crate::lex::Word;
 use crate::macros::find;
 use crate::matching;
-use crate::specification::Arguments;
 use crate::test::{Cancel, Outcome};
 
-/// How many bytes of output are examined.
+/// Most bytes of output that are examined.
 const OUTPUT_BYTES_MAX: usize = 64 << 20;
 
 /// The expected result of a shell line.

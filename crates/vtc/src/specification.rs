@@ -1,17 +1,18 @@
-//! Runs a script, or the script in a block: command after command, on behalf of an actor.
+//! Interpreter of a script, or of the script in a block: command after command, on behalf of an
+//! actor.
 //!
-//! The [`Actor`] (a client, a server, a tunnel, the test itself) defines the commands; those that work everywhere are
-//! here: `barrier`, `delay`, `loop`, `shell`, `include`, `filewrite`.
+//! The [`Actor`] (a client, a server, a tunnel, the test itself) defines the commands; those that
+//! work everywhere are here: `barrier`, `delay`, `loop`, `shell`, `include`, `filewrite`.
 //!
 //! *Invariant:* when a test has failed or ended, no further command is started.
 
 use std::io::Write;
-use std::time::Duration;
 
 use surface::test_script;
 
+pub use crate::arguments::{Arguments, parse_number};
 use crate::journal::{Journal, Place};
-use crate::lex::{Command, Script, Word};
+use crate::lex::{Command, Script};
 use crate::test::{Cancel, Outcome};
 use crate::{barrier, shell};
 
@@ -22,7 +23,7 @@ const INCLUDE_BYTES_MAX: u64 = 16 << 20;
 
 /// Executes the commands of a script.
 pub trait Actor {
-    /// Executes a command; false when there is no such command here.
+    /// Executes a command; false if there is no such command here.
     ///
     /// # Errors
     /// The test has failed, or is over.
@@ -30,85 +31,6 @@ pub trait Actor {
 
     /// Stops this actor's thread.
     fn cancel(&self) -> &Cancel;
-}
-
-/// The words after a command's name.
-pub struct Arguments {
-    words: std::vec::IntoIter<Word>,
-    journal: Journal,
-    name: String,
-}
-
-impl Arguments {
-    /// The next word, if there is one.
-    pub fn next(&mut self) -> Option<Word> {
-        self.words.next()
-    }
-
-    /// The next word without taking it.
-    pub fn peek(&self) -> Option<&Word> {
-        self.words.as_slice().first()
-    }
-
-    /// The next word, which must exist; `what` describes it.
-    ///
-    /// # Errors
-    /// It is missing: the test fails.
-    pub fn need(&mut self, what: &str) -> Outcome<Word> {
-        self.next().ok_or_else(|| self.journal.fail(format!("{}: {what} is missing", self.name)))
-    }
-
-    /// Like [`Arguments::need`], as text.
-    ///
-    /// # Errors
-    /// It is missing: the test fails.
-    pub fn text(&mut self, what: &str) -> Outcome<String> {
-        self.need(what).map(|word| word.text())
-    }
-
-    /// A whole number, decimal or with the prefix `0x` or `0`.
-    ///
-    /// # Errors
-    /// It is missing or not a number: the test fails.
-    pub fn number(&mut self, what: &str) -> Outcome<u64> {
-        let text = self.text(what)?;
-        parse_number(&text)
-            .ok_or_else(|| self.journal.fail(format!("{}: {what} is no whole number: '{text}'", self.name)))
-    }
-
-    /// A time in seconds, optionally with a fraction.
-    ///
-    /// # Errors
-    /// It is missing or not a number: the test fails.
-    pub fn seconds(&mut self, what: &str) -> Outcome<Duration> {
-        let text = self.text(what)?;
-        let seconds = text.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        seconds.ok_or_else(|| self.journal.fail(format!("{}: {what} is no time in seconds: '{text}'", self.name)))
-    }
-
-    /// Checks that no words are left.
-    ///
-    /// # Errors
-    /// Some are: the test fails.
-    pub fn end(&mut self) -> Outcome {
-        match self.next() {
-            None => Ok(()),
-            Some(word) => Err(self.journal.fail(format!("{}: unexpected word '{}'", self.name, word.text()))),
-        }
-    }
-}
-
-/// A whole number as C's strtoul reads it with base 0, but nothing may follow it.
-pub fn parse_number(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let text = text.strip_prefix('+').unwrap_or(text);
-    if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        return u64::from_str_radix(digits, 16).ok();
-    }
-    match text.strip_prefix('0') {
-        Some(digits) if !digits.is_empty() => u64::from_str_radix(digits, 8).ok(),
-        _ => text.parse().ok(),
-    }
 }
 
 /// Runs a script; returns early, and successfully, when the test ends.
@@ -143,7 +65,7 @@ fn run_nested(journal: &Journal, text: &[u8], first_line: u32, actor: &mut dyn A
             word.bytes = journal.expand(&word.bytes)?;
         }
         let name = words.remove(0).text();
-        let mut arguments = Arguments { words: words.into_iter(), journal: journal.clone(), name: name.clone() };
+        let mut arguments = Arguments::new(words, journal.clone(), name.clone());
         if name == "loop" {
             let count = arguments.number("the count")?;
             let block = arguments.need("the block")?;
@@ -166,7 +88,7 @@ fn run_nested(journal: &Journal, text: &[u8], first_line: u32, actor: &mut dyn A
     Ok(())
 }
 
-/// Executes commands that work everywhere; false when it is not one of them.
+/// Executes commands that work everywhere; false if it is not one of them.
 fn everywhere(journal: &Journal, name: &str, arguments: &mut Arguments, actor: &dyn Actor) -> Outcome<bool> {
     match name {
         "barrier" => barrier::command(journal, arguments, actor.cancel())?,
@@ -220,7 +142,7 @@ fn file_write(journal: &Journal, arguments: &mut Arguments) -> Outcome {
     written.map_err(|error| journal.fail(format!("filewrite: cannot write {path}: {error}")))
 }
 
-/// The failure for an unknown command; mentions if it exists elsewhere.
+/// The failure for an unknown command; mentions the place where it exists, if any.
 fn unknown(journal: &Journal, name: &str) -> crate::test::Stop {
     let elsewhere = test_script::COMMANDS.iter().find(|row| row.name == name);
     let hint = elsewhere.map_or(String::new(), |row| format!(" (there is one in {})", row.place.text()));

@@ -1,13 +1,13 @@
-//! One test under way: what all its threads share, and how they are stopped.
+//! A running test: the state that its threads share, and their shutdown.
 //!
 //! ```text
 //! running ──(the script's end)──► ending ──► over
-//!    │ a command fails: failed, everybody is woken
-//!    └ a feature lacks: skipped, everybody is woken
+//!    │ a command fails: failed, all threads are woken
+//!    └ a feature is missing: skipped, all threads are woken
 //! ```
 //!
-//! Every wait in this crate (for a socket, a child, a barrier, or just for some time) also waits for the [`Cancel`] of
-//! its thread. There is no other way to stop a thread, and none is left behind.
+//! Every wait in this crate (for a socket, a child, a barrier, or a time) also waits for the
+//! [`Cancel`] of its thread. There is no other way to stop a thread, and none is left behind.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -17,29 +17,19 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-use crate::journal::Log;
+use crate::barrier_state::Barrier;
+use crate::log::Log;
 use crate::macros::Macros;
+pub use crate::outcome::{Outcome, Stop};
 use crate::settings::TestSettings;
-
-/// Why a thread stops. Everything worth saying has already been logged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// The test has failed.
-    Failed,
-    /// The test is skipped, or this thread was told to end.
-    Ended,
-}
-
-/// The result of a step in a thread.
-pub type Outcome<T = ()> = Result<T, Stop>;
 
 const RUNNING: u8 = 0;
 const ENDING: u8 = 1;
 const SKIPPED: u8 = 2;
 
-/// What the threads of one test share.
+/// State that the threads of one test share.
 pub struct Test {
-    /// Where everybody logs.
+    /// The log of all threads.
     pub log: Log,
     /// The macros.
     pub macros: Macros,
@@ -55,7 +45,7 @@ pub struct Test {
     /// The mutex for `changed`.
     pub monitor: Mutex<()>,
     /// The barriers by name.
-    pub barriers: Mutex<Vec<Arc<crate::barrier::Barrier>>>,
+    pub barriers: Mutex<Vec<Arc<Barrier>>>,
 }
 
 impl Test {
@@ -78,13 +68,13 @@ impl Test {
         })
     }
 
-    /// Fails the test and wakes everybody.
+    /// Fails the test and wakes all threads.
     pub fn fail(&self) {
         self.failed.store(true, Ordering::SeqCst);
         self.wake_all();
     }
 
-    /// Skips the rest of the test and wakes everybody.
+    /// Skips the rest of the test and wakes all threads.
     pub fn skip(&self) {
         self.course.store(SKIPPED, Ordering::SeqCst);
         self.wake_all();
@@ -97,27 +87,27 @@ impl Test {
         self.changed.notify_all();
     }
 
-    /// True when no further command may be started.
+    /// True if no further command may be started.
     pub fn is_over(&self) -> bool {
         self.is_stopping() || self.course.load(Ordering::SeqCst) != RUNNING
     }
 
-    /// True when the test has failed or is skipped.
+    /// True if the test has failed or is skipped.
     pub fn is_stopping(&self) -> bool {
         self.has_failed() || self.is_skipped()
     }
 
-    /// True when the test has failed.
+    /// True if the test has failed.
     pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::SeqCst)
     }
 
-    /// True when the test is skipped.
+    /// True if the test is skipped.
     pub fn is_skipped(&self) -> bool {
         self.course.load(Ordering::SeqCst) == SKIPPED
     }
 
-    /// Why threads stop.
+    /// Reason for threads to stop.
     pub fn stop_reason(&self) -> Stop {
         if self.has_failed() { Stop::Failed } else { Stop::Ended }
     }
@@ -127,7 +117,7 @@ impl Test {
         self.keeps_unknown_macros.store(true, Ordering::SeqCst);
     }
 
-    /// Whether an unknown `${…}` stays unchanged.
+    /// True if an unknown `${…}` stays unchanged.
     pub fn keeps_unknown_macros(&self) -> bool {
         self.keeps_unknown_macros.load(Ordering::SeqCst)
     }
@@ -199,7 +189,7 @@ pub struct Cancel {
 /// The result of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
-    /// There is something to do, or the other side has gone.
+    /// There is something to do, or the peer has closed.
     Ready,
     /// Time is up.
     TimedOut,
@@ -212,7 +202,7 @@ impl Cancel {
         let _ = self.event.write(1);
     }
 
-    /// Whether the thread must stop.
+    /// True if the thread must stop.
     pub fn is_set(&self) -> bool {
         self.is_set.load(Ordering::SeqCst)
     }

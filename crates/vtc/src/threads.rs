@@ -1,4 +1,4 @@
-//! Starting threads and waiting for them.
+//! Start and join of threads.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;

@@ -1,4 +1,5 @@
-//! `tunnel tNAME`: accepts a connection, opens another one for it, and moves bytes between them, or stops moving them.
+//! `tunnel tNAME`: accepts a connection, opens another one for it, and moves bytes between them, or
+//! stops moving them.
 //!
 //! ```text
 //! running ──pause──► paused ──send N, recv N──► paused (N bytes further)
@@ -6,9 +7,10 @@
 //!    └──────────────────────────────┘
 //! ```
 //!
-//! One thread moves bytes, the other executes the block and tells the first how many may pass. They share [`State`],
-//! under the test's monitor. *Invariant:* a block that ends while paused resumes; if a side closes before the end of the
-//! block, the test fails when the next command needs the tunnel.
+//! One thread moves bytes, the other executes the block and sets the number of bytes that may pass.
+//! They share [`State`], under the test's monitor. *Invariant:* a block that ends while paused
+//! resumes; if a side closes before the end of the block, the test fails when the next command
+//! needs the tunnel.
 
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -26,11 +28,11 @@ use crate::specification::{self, Actor, Arguments};
 use crate::test::{Cancel, Outcome};
 use crate::threads;
 
-/// How long connecting may take.
+/// Time limit for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often a waiting thread checks.
+/// Polling interval of a waiting thread.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
-/// How many bytes are moved at a time.
+/// Most bytes that are moved at a time.
 const STEP_BYTES: usize = 1024;
 
 /// A tunnel.
@@ -122,7 +124,7 @@ impl Tunnel {
     }
 }
 
-/// What the block's thread needs.
+/// Data of the block's thread.
 struct Session {
     journal: Journal,
     cancel: Arc<Cancel>,
@@ -134,9 +136,9 @@ struct Session {
 /// State shared by both threads.
 struct State {
     is_paused: bool,
-    /// How many bytes may pass during a pause: forward, and back.
+    /// Number of bytes that may pass during a pause: forward, and back.
     allowance: [usize; 2],
-    /// The mover has noticed the pause, or moved all it may, and is not moving anything.
+    /// The mover has acknowledged the pause, or moved all it may, and is not moving anything.
     is_at_rest: bool,
     is_closed: bool,
 }
@@ -315,7 +317,7 @@ fn move_bytes(shared: &Shared, near: &Socket, far: &Socket, cancel: &Cancel) -> 
     moved
 }
 
-/// Moves available bytes in one direction; `None` when the source has closed.
+/// Moves available bytes in one direction; `None` if the source has closed.
 fn move_some(
     shared: &Shared,
     (source, target, action): &(&Socket, &Socket, &str),

@@ -1,11 +1,12 @@
 //! `varnish vNAME`: the daemon under test.
 //!
-//! The first command that needs it launches the manager: with its standard input held open, its CLI connected to a
-//! socket of ours, and a thread that copies its log (`varnish/log.rs`). `-start` then starts the worker; `-wait` and the
-//! end of the test stop it, and check for a panic and the exit status.
+//! The first command that needs it launches the manager: with its standard input held open, its CLI
+//! connected to a socket of the test, and a thread that copies its log (`varnish/log.rs`). `-start`
+//! then starts the worker; `-wait` and the end of the test stop it, and check for a panic and the
+//! exit status.
 //!
-//! *Invariant:* this code knows no more of the daemon than any outsider: command line, CLI, shared memory. Source:
-//! vtc(7), varnish; the stock 7.1.1 runner for the order of commands.
+//! *Invariant:* this code uses only the daemon's outside interfaces: command line, CLI, shared
+//! memory. Source: vtc(7), varnish; the stock 7.1.1 runner for the order of commands.
 
 mod cli;
 mod counters;
@@ -18,6 +19,7 @@ use std::time::Duration;
 use cli_proto::response::status;
 use launch::Manager;
 pub use launch::{Wanted, check_status};
+use shm::layout::Layout;
 
 use crate::journal::Journal;
 use crate::macros::find;
@@ -25,7 +27,7 @@ use crate::matching;
 use crate::specification::Arguments;
 use crate::test::{Cancel, Outcome};
 
-/// How long to wait before asking again.
+/// Pause before a command is repeated.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 /// A line that no VCL contains.
 const END_OF_TEXT: &str = "%XJEIFLH|)Xspa8P";
@@ -162,7 +164,7 @@ impl Varnish {
         self.manager.as_mut().ok_or_else(|| self.journal.fail("the daemon is not launched"))
     }
 
-    /// The shell command, except for the address of our end of the CLI.
+    /// The shell command, except for the address of the test's end of the CLI.
     fn command_line(&self) -> Vec<u8> {
         let settings = &self.journal.test.settings;
         let folder = self.folder.display();
@@ -199,14 +201,20 @@ impl Varnish {
         self.journal.log(2, "Start");
         self.ask_ok("start", cancel)?;
         self.wait_running(cancel)?;
-        self.ask_ok("debug.xid 999", cancel)?;
+        // Compat: since 7.3 the number is that of the next transaction, not that of the last one.
+        let base = match log::layout(&self.folder) {
+            Some(Layout::V73) => 1000,
+            Some(Layout::V71) | None => 999,
+        };
+        self.ask_ok(&format!("debug.xid {base}"), cancel)?;
         let addresses = self.ask_ok("debug.listen_address", cancel)?;
         self.name_addresses(&addresses)?;
-        // Without a record the log does not work, and nothing that reads it would.
+        // Without a record the log does not work, nor does any reader of it.
         self.launched(cancel)?.wait_for_log(cancel)
     }
 
-    /// Defines the macros for the daemon's listening addresses, given as lines of `NAME ADDRESS PORT`.
+    /// Defines the macros for the daemon's listening addresses, given as lines of `NAME ADDRESS
+    /// PORT`.
     fn name_addresses(&self, lines: &str) -> Outcome {
         let own = self.journal.name.clone();
         let mut previous = "";
@@ -236,7 +244,8 @@ impl Varnish {
         Ok(())
     }
 
-    /// Loads a VCL and uses it; with `wanted`, it must fail to compile, with a message that contains that.
+    /// Loads a VCL and uses it; with `wanted`, it must fail to compile, with a message that
+    /// contains that text.
     fn load(&mut self, text: &[u8], backends: &str, wanted: Option<&[u8]>, cancel: &Cancel) -> Outcome {
         self.launched(cancel)?;
         self.vcl_count += 1;
@@ -294,7 +303,7 @@ impl Varnish {
         self.wait_stopped(cancel)
     }
 
-    /// Stops it, and checks whether it has panicked and how it exits. Does nothing when it is not running.
+    /// Stops it, and checks for a panic and its exit status. Does nothing if it is not running.
     ///
     /// # Errors
     /// It did not end as expected.
@@ -303,7 +312,7 @@ impl Varnish {
             return Ok(());
         }
         self.journal.log(2, "Wait");
-        // For the log: shows whether the worker still answers.
+        // For the log: shows if the worker still answers.
         self.ask(b"backend.list", cancel)?;
         self.stop(cancel)?;
         if self.ask(b"panic.show", cancel)?.status != status::CANNOT {
@@ -317,7 +326,7 @@ impl Varnish {
         manager.finish(&self.journal, self.exit_status, cancel)
     }
 
-    /// Ends it without ceremony: the test has failed.
+    /// Kills it immediately, since the test has failed.
     pub fn abandon(&mut self) {
         if let Some(manager) = self.manager.take() {
             manager.abandon(&self.journal);

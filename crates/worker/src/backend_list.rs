@@ -1,7 +1,7 @@
 //! `backend.list`, the facts of [`backend::listing`] as text and as JSON, and `backend.set_health`.
 //!
-//! Compat: layout, columns and texts as observed in Varnish 7.1.1. The column Health shows the verdict of the probe or
-//! of the members, the column Admin that of the operator.
+//! Compat: layout, columns and texts as observed in Varnish 7.1.1. The column Health shows the
+//! verdict of the probe or of the members, the column Admin that of the operator.
 
 mod care;
 mod details;
@@ -12,8 +12,8 @@ use backend::listing::{self, Listed};
 use cli_proto::json::{self, JsonReply};
 use cli_proto::table;
 
-/// The reply. `words` are the arguments as typed; `json` requests JSON, as does a `-j` among them. `vcls` are the loaded
-/// VCLs, `active` is the name of the active one.
+/// The reply. `words` are the arguments as typed; `json` requests JSON, as does a `-j` among them.
+/// `vcls` are the loaded VCLs, `active` is the name of the active one.
 ///
 /// # Errors
 /// The text of a reply with status 106.

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_has_a_line_a_ban_and_says_nothing_of_completed_ones() {
+    fn ban_list_has_a_line_per_ban_and_omits_the_text_of_completed_ones() {
         let completed = ListedBan { is_completed: true, ..ban(1_700_000_000.0, 2, "obj.status == 1") };
         let bans = [ban(1_700_000_001.5, 1, "req.url == /0"), completed];
         let expected = "Present bans:\n1700000001.500000     1 -  req.url == /0\n1700000000.000000     2 C  \n";

@@ -1,83 +1,85 @@
 //! CLI commands that the worker answers: bans, tags, backends, debug.
 
 use crate::configure::Worker;
-use crate::control::Reply;
 use crate::{backend_list, ban_list};
 use cache::{BanSpecification, Purge};
 use cli_proto::json::JsonReply;
+use cli_proto::response::Response;
+use cli_proto::response::status::{CANNOT, PARAMETER, UNKNOWN};
+use cli_proto::server::UNKNOWN_REQUEST;
+use shm::layout::Layout;
 use std::fmt::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use surface::cli::{Executor, WorkerCommand};
 
-/// CLI status: bad parameter.
-const PARAMETER: u16 = 106;
-/// CLI status: unknown command.
-const UNKNOWN: u16 = 101;
-/// CLI status: cannot be done now.
-const CANNOT: u16 = 300;
-
-/// How many objects a purge by tag examines before other tasks of this thread get a turn.
+/// Number of objects that a purge by tag examines before other tasks of this thread get a turn.
 const TAG_PURGE_OBJECTS: usize = 1000;
 
 /// Runs one command; the manager has checked the number of arguments.
-pub async fn run(worker: &Rc<Worker>, words: &[String], json: bool) -> Reply {
+pub async fn run(worker: &Rc<Worker>, words: &[String], json: bool) -> Response {
     let arguments = words.get(1..).unwrap_or(&[]);
-    match words.first().map_or("", String::as_str) {
-        "ban" => ban(worker, arguments).await,
-        "tag.purge" => purge_tags(worker, words, Purge::Hard, json).await,
-        "tag.softpurge" => purge_tags(worker, words, Purge::Soft { ttl: 0.0, grace: -1.0, keep: -1.0 }, json).await,
-        "ban.list" if json => ban_list_json(worker, words),
-        "ban.list" => Reply::ok(ban_list::text(&worker.engine.cache.list_bans())),
-        "backend.list" => backend_list(worker, arguments, json),
-        "backend.set_health" => set_health(worker, arguments),
-        "debug.listen_address" => Reply::ok(listen_addresses(worker)),
-        "debug.xid" => xid(worker, arguments),
-        "debug.srandom" => match number(arguments, 0) {
+    let verb = words.first().map_or("", String::as_str);
+    let Some(Executor::Worker(command)) = surface::cli::command(verb).map(|row| row.executor) else {
+        return Response::new(UNKNOWN, format!("{UNKNOWN_REQUEST} ({verb})"));
+    };
+    match command {
+        WorkerCommand::Ban => ban(worker, arguments).await,
+        WorkerCommand::TagPurge => purge_tags(worker, words, Purge::Hard, json).await,
+        WorkerCommand::TagSoftpurge => {
+            purge_tags(worker, words, Purge::Soft { ttl: 0.0, grace: -1.0, keep: -1.0 }, json).await
+        }
+        WorkerCommand::BanList if json => ban_list_json(worker, words),
+        WorkerCommand::BanList => Response::ok(ban_list::text(&worker.engine.cache.list_bans())),
+        WorkerCommand::BackendList => backend_list(worker, arguments, json),
+        WorkerCommand::BackendSetHealth => set_health(worker, arguments),
+        WorkerCommand::DebugListenAddress => Response::ok(listen_addresses(worker)),
+        WorkerCommand::DebugXid => xid(worker, arguments),
+        WorkerCommand::DebugSrandom => match number(arguments, 0) {
             Ok(seed) => {
                 worker.engine.random.seed(seed.unwrap_or(backend::random::DEFAULT_SEED));
-                Reply::ok("")
+                Response::ok("")
             }
             Err(reply) => reply,
         },
-        "debug.fragfetch" => match number(arguments, 0) {
+        WorkerCommand::DebugFragfetch => match number(arguments, 0) {
             Ok(bytes) => {
                 worker.engine.fragment_fetch_bytes.store(bytes.unwrap_or(0), Ordering::Relaxed);
-                Reply::ok("")
+                Response::ok("")
             }
             Err(reply) => reply,
         },
-        "debug.shutdown.delay" => match number::<f64>(arguments, 0) {
+        WorkerCommand::DebugShutdownDelay => match number::<f64>(arguments, 0) {
             Ok(seconds) => {
                 worker.shutdown_delay.set(seconds.unwrap_or(0.0));
-                Reply::ok("")
+                Response::ok("")
             }
             Err(reply) => reply,
         },
-        "debug.vmod" => Reply::ok(vmods(worker)),
-        "debug.panic.worker" => panic_on_request(),
-        "debug.reqpool.fail" => Reply::status(CANNOT, "This design has no pool of requests that could fail"),
-        "debug.persistent" => Reply::status(CANNOT, "This build has no persistent storage"),
-        other => Reply::status(UNKNOWN, format!("Unknown request.\nType 'help' for more info. ({other})")),
+        WorkerCommand::DebugVmod => Response::ok(vmods(worker)),
+        WorkerCommand::DebugPanicWorker => panic_on_request(),
+        WorkerCommand::DebugReqpoolFail => Response::new(CANNOT, "This design has no pool of requests that could fail"),
     }
 }
 
 /// `debug.panic.worker`: ends the process as an uncontained internal error would.
-fn panic_on_request() -> Reply {
-    // The hook writes the text. The abort follows, since the event loop would contain a panic on this thread.
+fn panic_on_request() -> Response {
+    // The hook writes the text. The abort follows, since the event loop would contain a panic on
+    // this thread.
     let _ = std::panic::catch_unwind(|| panic!("You asked for it"));
     std::process::abort()
 }
 
-fn number<T: std::str::FromStr>(arguments: &[String], at: usize) -> Result<Option<T>, Reply> {
+fn number<T: std::str::FromStr>(arguments: &[String], at: usize) -> Result<Option<T>, Response> {
     match arguments.get(at) {
         None => Ok(None),
-        Some(text) => text.parse().map(Some).map_err(|_| Reply::status(PARAMETER, format!("Not a number: '{text}'"))),
+        Some(text) => text.parse().map(Some).map_err(|_| Response::new(PARAMETER, format!("Not a number: '{text}'"))),
     }
 }
 
-/// `ban`. The answer comes when the ban is durable.
-async fn ban(worker: &Worker, arguments: &[String]) -> Reply {
+/// `ban`. The reply is sent once the ban is durable.
+async fn ban(worker: &Worker, arguments: &[String]) -> Response {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     // A whole expression given as one word, as from scripts that quote too much.
     let parsed = match words.as_slice() {
@@ -85,17 +87,17 @@ async fn ban(worker: &Worker, arguments: &[String]) -> Reply {
         words => BanSpecification::parse(words),
     };
     if let Err(text) = parsed.and_then(|specification| worker.engine.cache.ban(specification, worker.own.clock.now())) {
-        return Reply::status(PARAMETER, text);
+        return Response::new(PARAMETER, text);
     }
     let engine = Arc::clone(&worker.engine);
     match tokio::task::spawn_blocking(move || engine.cache.sync_bans()).await {
-        Ok(Ok(())) => Reply::ok(""),
-        Ok(Err(error)) => Reply::status(CANNOT, format!("The ban holds, but the disk has not got it: {error}")),
-        Err(error) => Reply::status(CANNOT, error.to_string()),
+        Ok(Ok(())) => Response::ok(""),
+        Ok(Err(error)) => Response::new(CANNOT, format!("Ban active, but could not be persisted: {error}")),
+        Err(error) => Response::new(CANNOT, error.to_string()),
     }
 }
 
-fn ban_list_json(worker: &Worker, words: &[String]) -> Reply {
+fn ban_list_json(worker: &Worker, words: &[String]) -> Response {
     let mut command = vec!["ban.list".to_owned(), "-j".to_owned()];
     command.extend(words.iter().skip(1).cloned());
     let mut reply = JsonReply::new(2, &command, worker.own.clock.now());
@@ -103,11 +105,11 @@ fn ban_list_json(worker: &Worker, words: &[String]) -> Reply {
     if !elements.is_empty() {
         reply.push("\n", &elements);
     }
-    Reply::ok(reply.finish())
+    Response::ok(reply.finish())
 }
 
-/// `tag.purge`, `tag.softpurge`. The answer comes when everything is durable.
-async fn purge_tags(worker: &Worker, words: &[String], purge: Purge, json: bool) -> Reply {
+/// `tag.purge`, `tag.softpurge`. The reply is sent once everything is durable.
+async fn purge_tags(worker: &Worker, words: &[String], purge: Purge, json: bool) -> Response {
     let tags = words.get(1..).unwrap_or(&[]).join(" ");
     let now = worker.own.clock.now();
     let mut purge = worker.engine.cache.purge_tags(tags.as_bytes(), purge, now);
@@ -118,42 +120,42 @@ async fn purge_tags(worker: &Worker, words: &[String], purge: Purge, json: bool)
     for store in worker.engine.cache.stores() {
         if !store.settle().await {
             let name = store.name();
-            return Reply::status(
+            return Response::new(
                 CANNOT,
                 format!("{objects} objects are gone, but the file of {name} could not be written"),
             );
         }
     }
     if !json {
-        return Reply::ok(format!("{objects} object{}", if objects == 1 { "" } else { "s" }));
+        return Response::ok(format!("{objects} object{}", if objects == 1 { "" } else { "s" }));
     }
     let mut command = vec![words[0].clone(), "-j".to_owned()];
     command.extend(words.iter().skip(1).cloned());
     let mut reply = JsonReply::new(2, &command, now);
     reply.push("\n", &format!("  {{ \"objects\": {objects} }}"));
-    Reply::ok(reply.finish())
+    Response::ok(reply.finish())
 }
 
-fn backend_list(worker: &Worker, arguments: &[String], json: bool) -> Reply {
+fn backend_list(worker: &Worker, arguments: &[String], json: bool) -> Response {
     let table = worker.engine.vcl.load_full();
     let directors: Vec<_> = table.loaded.values().map(|vcl| &vcl.directors).collect();
     let active = table.active.as_ref().map(|vcl| vcl.name.as_str());
     match backend_list::backend_list(arguments, json, &directors, active, worker.own.clock.now()) {
-        Ok(text) => Reply::ok(text),
-        Err(text) => Reply::status(PARAMETER, text),
+        Ok(text) => Response::ok(text),
+        Err(text) => Response::new(PARAMETER, text),
     }
 }
 
-fn set_health(worker: &Worker, arguments: &[String]) -> Reply {
+fn set_health(worker: &Worker, arguments: &[String]) -> Response {
     let [pattern, state] = arguments else {
-        return Reply::status(PARAMETER, "A pattern and a state are needed");
+        return Response::new(PARAMETER, "A pattern and a state are needed");
     };
     let table = worker.engine.vcl.load_full();
     let directors: Vec<_> = table.loaded.values().map(|vcl| &vcl.directors).collect();
     let active = table.active.as_ref().map(|vcl| vcl.name.as_str());
     match backend_list::set_health(pattern, state, &directors, active, worker.own.clock.now()) {
-        Ok(()) => Reply::ok(""),
-        Err(text) => Reply::status(PARAMETER, text),
+        Ok(()) => Response::ok(""),
+        Err(text) => Response::new(PARAMETER, text),
     }
 }
 
@@ -169,14 +171,19 @@ fn listen_addresses(worker: &Worker) -> String {
     text
 }
 
-fn xid(worker: &Worker, arguments: &[String]) -> Reply {
-    match (number::<u32>(arguments, 0), number::<u32>(arguments, 1)) {
+fn xid(worker: &Worker, arguments: &[String]) -> Response {
+    match (number::<u64>(arguments, 0), number::<u64>(arguments, 1)) {
         (Ok(base), Ok(chunk)) => {
             let vxids = &worker.engine.vxids;
+            // Compat: the number is the last one in 7.1, and the next one in 7.3.
+            let next = match worker.engine.ring.layout() {
+                Layout::V71 => 0,
+                Layout::V73 => 1,
+            };
             if let Some(base) = base {
-                vxids.set_last(base, chunk.unwrap_or(1));
+                vxids.set_last(base.saturating_sub(next), chunk.unwrap_or(1));
             }
-            Reply::ok(format!("XID is {} chunk {}", vxids.last(), vxids.block()))
+            Response::ok(format!("XID is {} chunk {}", vxids.last() + next, vxids.block()))
         }
         (Err(reply), _) | (_, Err(reply)) => reply,
     }

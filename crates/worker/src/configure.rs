@@ -1,18 +1,21 @@
-//! From the manager's configuration to a worker that is ready to accept: gives up rights, writes shared memory, adopts
-//! the cache, starts the event loops.
+//! Configuration of the worker until it is ready to accept: drops rights, writes shared memory,
+//! adopts the cache, starts the event loops.
 
-use crate::control::{Advice, Configuration, ListenerConfiguration, Reply, Step, StorageConfiguration};
+use crate::directory_lock::DirectoryLock;
 use crate::event_loop::{self, Datagrams, Listening, LoopCommand, LoopHandle, Shared};
-use crate::fence;
-use crate::lifeline::Lifeline;
-use crate::notes::{Notebook, Notes};
+use crate::health_record::{HealthRecord, RecordSlots};
+use crate::log_space;
+use crate::manager_process::ManagerProcess;
 use crate::panic_text;
-use crate::seat::Seat;
 use crate::statistics::Statistics;
 use arc_swap::ArcSwap;
 use backend::TestableRandom;
 use backend::random::DEFAULT_SEED;
 use cache::Cache;
+use cli_proto::response::Response;
+use cli_proto::response::status::CANNOT;
+use control::inheritance::inherited;
+use control::messages::{Configuration, ListenerConfiguration, Step, StorageConfiguration};
 use engine::challenges::Challenges;
 use engine::clock::Clock;
 use engine::context::{Engine, Loop};
@@ -25,14 +28,16 @@ use engine::storages::Storages;
 use engine::vxid::VxidSource;
 use net::descriptors::Complaints;
 use net::handshake::SharedTls;
-use net::inheritance::inherited;
 use net::quic::{Mailboxes, QuicConfiguration, WorkerIds};
 use net::resolve::Resolver;
 use nix::sys::resource::{Resource, setrlimit};
-use shm::log::{LogConfiguration, LogRing};
+use sandbox::Access;
+use shm::log::LogConfiguration;
 use shm::vsm::VsmWriter;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher as _, Hasher as _};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -59,7 +64,7 @@ pub struct Worker {
     pub statistics: Rc<Statistics>,
     /// Listening addresses as configured, for `debug.listen_address`.
     pub listeners: Vec<ListenerConfiguration>,
-    /// Looks names up.
+    /// Resolves names.
     pub resolver: Rc<Resolver>,
     /// Running lookups of names, by VCL name.
     pub lookups: RefCell<BTreeMap<String, tokio::task::JoinHandle<()>>>,
@@ -67,9 +72,9 @@ pub struct Worker {
     pub probes: RefCell<BTreeMap<String, Vec<tokio::task::JoinHandle<()>>>>,
     /// `debug.shutdown.delay`, seconds.
     pub shutdown_delay: Cell<f64>,
-    /// Discarded VCLs that have not ended, and what their counters are called.
+    /// Discarded VCLs that have not ended, and the names of their counters.
     pub discarded: RefCell<Vec<(Arc<LoadedVcl>, String)>>,
-    /// When discarded VCLs were last ended, seconds since 1970.
+    /// Time when discarded VCLs were last ended, seconds since 1970.
     pub swept_at: Cell<f64>,
     /// Addresses of the listeners, in their order; `None` for Unix-domain sockets.
     pub addresses: Vec<Option<SocketAddr>>,
@@ -79,11 +84,11 @@ pub struct Worker {
     short_panics: Arc<AtomicBool>,
     started: Cell<bool>,
     _vsm: VsmWriter,
-    seat: Seat,
-    /// What the last worker left.
-    pub inherited: Rc<Notes>,
-    /// Until a stop has come to the end of the VCLs.
-    notebook: RefCell<Option<Notebook>>,
+    directory_lock: DirectoryLock,
+    /// Backend health record of the last worker.
+    pub inherited: Rc<HealthRecord>,
+    /// Present until a stop has reached the end of the VCLs.
+    record_slots: RefCell<Option<RecordSlots>>,
 }
 
 /// Seconds since 1970.
@@ -101,8 +106,8 @@ fn log_configuration(parameters: &Parameters) -> LogConfiguration {
     }
 }
 
-/// The message for something that could not be taken over. Unless the content is to blame, tells `say` first that it is
-/// not.
+/// The message for storage that could not be taken over. Unless its content is the cause, first
+/// reports through `say` that it is not.
 fn refused(say: &dyn Fn(Step), what: &str, error: &io::Error) -> String {
     if error.kind() != std::io::ErrorKind::InvalidData {
         say(Step::Surroundings);
@@ -120,14 +125,10 @@ fn open_storage(storage: &StorageConfiguration, journal: u64) -> io::Result<(Sto
         bytes: file.bytes,
         metadata_bytes: storage.grows_to_bytes,
         granularity_bytes: file.granularity_bytes,
-        advice: match file.advice {
-            Advice::Normal => store::Advice::Normal,
-            Advice::Random => store::Advice::Random,
-            Advice::Sequential => store::Advice::Sequential,
-        },
+        advice: file.advice,
         journal,
     };
-    Store::open_filed(arena, inherited(file.descriptor)?, &storage.name, &options)
+    Store::open_disk_tier(arena, inherited(file.descriptor)?, &storage.name, &options)
 }
 
 /// Opens every storage; returns everything that survived in them together.
@@ -153,8 +154,12 @@ fn open_storages(
     Ok((stores, all))
 }
 
-/// Does everything that precedes loading VCL; before each step, `step` is told what comes next.
-pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn(Step)) -> Result<Worker, String> {
+/// Does everything that precedes loading VCL; reports each step through `step` before it begins.
+pub fn configure(
+    configuration: Configuration,
+    manager_process: ManagerProcess,
+    step: &dyn Fn(Step),
+) -> Result<Worker, String> {
     let say = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
     let identity = configuration.identity.clone();
     let panic_file = inherited(configuration.panic_descriptor).map_err(|e| say("panic text", &e))?;
@@ -162,9 +167,14 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
     if configuration.parameters.feature & feature::NO_COREDUMP != 0 {
         setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(|error| say("no core dumps", &error))?;
     }
-    let fence = fence::confine(&configuration.work_directory, configuration.run_as, configuration.is_fenced)?;
-    lifeline.tie()?;
-    for remark in fence.remarks {
+    let sandbox = sandbox::confine(
+        &configuration.work_directory,
+        configuration.run_as,
+        configuration.is_sandboxed,
+        Access::Serve,
+    )?;
+    manager_process.set_death_signal()?;
+    for remark in sandbox.remarks {
         eprintln!("No fence: {remark}");
     }
     let parameters = configuration.parameters;
@@ -173,11 +183,11 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
     let clock = Clock::starting_at(now);
     let directory = configuration.work_directory.join("_.vsm_child");
     let vsm = VsmWriter::create(&directory).map_err(|e| say(&directory.display().to_string(), &e))?;
-    let ring = LogRing::publish(&vsm, parameters.vsl_space as usize).map_err(|e| say("log segment", &e))?;
+    let ring = log_space::publish(&vsm, parameters.vsl_space, configuration.log_layout)?;
     ring.configure(&log_configuration(&parameters));
-    let seat = inherited(configuration.seat_descriptor).map_err(|e| say("seat", &e))?;
-    let seat = Seat::take(seat)?;
-    let (notebook, inherited_notes) = Notebook::open(&seat);
+    let directory_lock = inherited(configuration.directory_lock_descriptor).map_err(|e| say("seat", &e))?;
+    let directory_lock = DirectoryLock::take(directory_lock)?;
+    let (record_slots, inherited_record) = RecordSlots::open(&directory_lock);
     step(Step::Bans);
     let journal = inherited(configuration.journal_descriptor).map_err(|e| refused(step, "ban journal", &e))?;
     let journal = Journal::open(journal).map_err(|e| refused(step, "ban journal", &e))?;
@@ -186,6 +196,7 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
     let cache = Cache::new(stores, journal, now).map_err(|e| refused(step, "ban journal", &e))?;
     step(Step::Index);
     cache.store().set_transient_limit(configuration.transient_limit_bytes);
+    cache.store().keep_room_for_markers();
     let policies: Vec<_> = configuration.storages.iter().map(|storage| storage.policy).collect();
     cache.set_policies(&policies);
     cache.configure(&parameters);
@@ -193,8 +204,8 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
     cache.set_log_sink(Box::new(move |tag, payload| of_log.write(tag, shm::log::LogId::NONE, payload)));
     let (torn, evicted) = (recovered.torn, recovered.evicted);
     let kept = cache.adopt(recovered.objects, now, configuration.event_loops);
-    for (store, storage) in cache.stores().iter().zip(&configuration.storages).filter(|(store, _)| store.is_filed()) {
-        // The file is divided for as much memory as it is meant to have; there may be less now.
+    for (store, storage) in cache.stores().iter().zip(&configuration.storages).filter(|(store, _)| store.is_on_disk()) {
+        // The file is divided for the memory that it should have; there may be less now.
         store.set_limit(storage.limit_bytes);
     }
     if kept + torn + evicted > 0 {
@@ -212,9 +223,11 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
         storages,
         ring,
         vcl: ArcSwap::from_pointee(VclTable::default()),
-        vxids: VxidSource::new(),
+        vxids: VxidSource::new(configuration.log_layout.vxid_bits()),
         identity,
         hostname: configuration.hostname,
+        pseudonym: engine::via::pseudonym(RandomState::new().build_hasher().finish()),
+        name: configuration.name,
         pipes: AtomicU32::new(0),
         draining: AtomicBool::new(false),
         fragment_fetch_bytes: AtomicU64::new(0),
@@ -228,7 +241,8 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
         waiting: AtomicU32::new(0),
     });
     let complaints = Arc::new(Complaints::default());
-    // The manager has checked the table. Should it not do all the same, what is in clear is served.
+    // The manager has checked the table. If it is unusable anyway, only listeners without TLS are
+    // served.
     let tls = configuration.tls.as_ref().map(tls::server::build).transpose().unwrap_or_else(|why| {
         eprintln!("TLS cannot be served: {why}");
         None
@@ -261,9 +275,9 @@ pub fn configure(configuration: Configuration, lifeline: Lifeline, step: &dyn Fn
         short_panics,
         started: Cell::new(false),
         _vsm: vsm,
-        seat,
-        inherited: Rc::new(inherited_notes),
-        notebook: RefCell::new(Some(notebook)),
+        directory_lock,
+        inherited: Rc::new(inherited_record),
+        record_slots: RefCell::new(Some(record_slots)),
     })
 }
 
@@ -278,7 +292,7 @@ fn sockets_of(configured: &ListenerConfiguration, loops: usize) -> io::Result<Ve
     Ok(sockets)
 }
 
-/// What `local.endpoint` shows: the address as given; if the system chose the port, with that port.
+/// Address in `local.endpoint`: as configured; if the system chose the port, with that port.
 fn endpoint(configured: &ListenerConfiguration, address: Option<SocketAddr>) -> String {
     match (configured.endpoint.strip_suffix(":0"), address) {
         (Some(host), Some(address)) => format!("{host}:{}", address.port()),
@@ -297,7 +311,7 @@ fn address(listener: &ListenerConfiguration) -> Option<SocketAddr> {
     }
 }
 
-/// What an authority that asks about a name is told: an order may be under way.
+/// The answers to challenges of authorities: an order may be under way.
 fn challenges(table: Option<&TlsTable>) -> Challenges {
     let challenges = Challenges::default();
     challenges.set(answers(table));
@@ -318,8 +332,9 @@ impl Worker {
         self.engine.parameters.store(Arc::new(parameters));
     }
 
-    /// Gives the backends of a VCL what an operator had set for them in the last worker, unless that was another VCL of the same name:
-    /// before anything is accepted, VCLs are those that the last worker had.
+    /// Sets the backends of a VCL as an operator had set them in the last worker, unless that was
+    /// another VCL of the same name: before anything is accepted, VCLs are those that the last
+    /// worker had.
     pub fn set_as_before(&self, vcl: &LoadedVcl) {
         if self.started.get() {
             return;
@@ -329,48 +344,49 @@ impl Worker {
         }
     }
 
-    /// Writes down what the next worker is to know. Before the first start not all VCLs are there.
+    /// Writes the backend health record for the next worker. Before the first start not all VCLs
+    /// are loaded.
     pub fn note(&self) {
-        let mut notebook = self.notebook.borrow_mut();
-        let Some(notebook) = notebook.as_mut().filter(|_| self.started.get()) else { return };
-        let notes = Notes::of(&self.engine.vcl.load(), self.own.clock.now());
-        // One that finds nothing asks its probes.
-        let _ = notebook.write(&self.seat, &notes);
+        let mut record_slots = self.record_slots.borrow_mut();
+        let Some(record_slots) = record_slots.as_mut().filter(|_| self.started.get()) else { return };
+        let record = HealthRecord::of(&self.engine.vcl.load(), self.own.clock.now());
+        // A worker without a record runs its probes.
+        let _ = record_slots.write(&self.directory_lock, &record);
     }
 
-    /// The same for the last time: the VCLs end now.
+    /// Writes the record for the last time: the VCLs end now.
     pub fn note_last(&self) {
         self.note();
-        *self.notebook.borrow_mut() = None;
+        *self.record_slots.borrow_mut() = None;
     }
 
-    /// New limits of the storages. What is beyond them goes now.
-    pub async fn set_limits(&self, limits: Vec<u64>) -> Reply {
+    /// Applies new limits of the storages. Objects beyond them are evicted now.
+    pub async fn set_limits(&self, limits: Vec<u64>) -> Response {
         let engine = Arc::clone(&self.engine);
-        // It may take its time: millions of objects go.
+        // This may take long: millions of objects may be evicted.
         let changed = tokio::task::spawn_blocking(move || {
             let stores = engine.cache.stores().iter().zip(limits);
             stores.map(|(store, limit)| store.set_limit(limit).to_string()).collect::<Vec<_>>().join(" ")
         });
-        changed.await.map_or_else(|error| Reply::status(300, error.to_string()), Reply::ok)
+        changed.await.map_or_else(|error| Response::new(CANNOT, error.to_string()), Response::ok)
     }
 
-    /// What TLS is served with from now on. A table that cannot be used changes nothing.
-    pub fn set_tls(&self, table: &TlsTable) -> Reply {
+    /// Replaces the TLS table. An unusable table changes nothing.
+    pub fn set_tls(&self, table: &TlsTable) -> Response {
         match tls::server::build_after(table, &self.tls.load()) {
             Ok(served) => {
                 self.tls.store(Arc::new(served));
                 self.engine.challenges.set(answers(Some(table)));
-                Reply::ok("")
+                Response::ok("")
             }
-            Err(why) => Reply::status(300, why),
+            Err(why) => Response::new(CANNOT, why),
         }
     }
 
-    /// Hands the listening sockets to the loops.
-    pub fn start(&self) -> Reply {
+    /// Passes the listening sockets to the loops.
+    pub fn start(&self) -> Response {
         if self.started.replace(true) {
-            return Reply::status(300, "Already accepting");
+            return Response::new(CANNOT, "Already accepting");
         }
         let mut of_loop: Vec<Vec<Listening>> = self.loops.iter().map(|_| Vec::new()).collect();
         for (configured, address) in self.listeners.iter().zip(&self.addresses) {
@@ -380,16 +396,17 @@ impl Worker {
                 path: configured.path.clone(),
                 proxy: configured.proxy,
                 tls: configured.tls,
+                redirect_port: configured.redirect_port,
                 names_scheme: self.listeners.iter().any(|one| one.tls),
                 http3_port: address.filter(|_| !configured.udp_descriptors.is_empty()).map(|it| it.port()),
             };
             let datagrams = match self.datagrams_of(configured, of_loop.len()) {
                 Ok(datagrams) => datagrams,
-                Err(error) => return Reply::status(300, format!("listener {}, UDP: {error}", configured.name)),
+                Err(error) => return Response::new(CANNOT, format!("listener {}, UDP: {error}", configured.name)),
             };
             let sockets = match sockets_of(configured, of_loop.len()) {
                 Ok(sockets) => sockets,
-                Err(error) => return Reply::status(300, format!("listener {}: {error}", configured.name)),
+                Err(error) => return Response::new(CANNOT, format!("listener {}: {error}", configured.name)),
             };
             for ((given, descriptor), datagrams) in of_loop.iter_mut().zip(sockets).zip(datagrams) {
                 given.push(Listening { descriptor, listener: listener.clone(), datagrams });
@@ -398,10 +415,10 @@ impl Worker {
         for (one, listening) in self.loops.iter().zip(of_loop) {
             one.send(LoopCommand::Accept(listening));
         }
-        Reply::ok("")
+        Response::ok("")
     }
 
-    /// The UDP sockets of a listener, one for each loop; none where HTTP/3 is not spoken.
+    /// The UDP sockets of a listener, one for each loop; none without HTTP/3.
     fn datagrams_of(&self, configured: &ListenerConfiguration, loops: usize) -> io::Result<Vec<Option<Datagrams>>> {
         let (ids, keys) = &self.quic;
         let mailboxes = Mailboxes::new(loops);

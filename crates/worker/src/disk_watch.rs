@@ -1,24 +1,25 @@
-//! Says so when the file of a storage cannot be written: counters alone are read too late.
+//! Reports of failing writes to the file of a storage: operators would see the counters alone too
+//! late.
 
 use engine::context::Engine;
 use std::cell::RefCell;
 
-/// A disk that goes on failing is told of again after this many looks, one a second.
+/// Number of checks, one a second, between two reports of a disk that keeps failing.
 const LOOKS_BETWEEN: u32 = 60;
 
-/// What is known of each storage.
+/// Failure counts per storage.
 #[derive(Debug, Default)]
 pub struct DiskWatch(RefCell<Vec<Seen>>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    /// Those that were told of.
+    /// Failures that were reported.
     told: u64,
     looks_to_wait: u32,
 }
 
 impl Seen {
-    /// How many writes have failed that nobody was told of, if it is time to tell.
+    /// Number of failed writes that were not reported yet, if a report is due.
     fn look(&mut self, errors: u64) -> Option<u64> {
         self.looks_to_wait = self.looks_to_wait.saturating_sub(1);
         let new = errors.saturating_sub(self.told);
@@ -53,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_failure_is_told_of_at_once_and_those_that_follow_once_a_minute() {
+    fn first_failure_is_logged_at_once_and_later_ones_once_a_minute() {
         let mut seen = Seen::default();
         assert_eq!(seen.look(0), None);
         assert_eq!(seen.look(3), Some(3));

@@ -1,6 +1,8 @@
-//! One event loop: a thread with a tokio current_thread runtime, its own listening sockets, its own idle connections.
+//! One event loop: a thread with a tokio current_thread runtime, its own listening sockets, its own
+//! idle connections.
 //!
-//! A connection lives and dies on the loop that accepted it. The main thread talks to a loop only through a channel.
+//! A connection stays on the loop that accepted it. The main thread controls a loop only through a
+//! channel.
 
 use engine::clock::Clock;
 use engine::context::{Engine, Loop, LoopPools};
@@ -25,27 +27,27 @@ use tls::origin::OriginTls;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
-/// What all loops of a worker use.
+/// State that all loops of a worker share.
 #[derive(Clone)]
 pub struct Shared {
-    /// Is told when descriptors run out.
+    /// Reports that descriptors have run out.
     pub complaints: Arc<Complaints>,
-    /// What hands are shaken with towards origins.
+    /// TLS configuration towards origins.
     pub origin_tls: Arc<OriginTls>,
-    /// What hands are shaken with towards clients.
+    /// TLS configuration towards clients.
     pub tls: Arc<SharedTls>,
 }
 
-/// How often a loop looks for idle connections to close.
+/// Interval between searches for idle connections to close.
 const IDLE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How often a loop that is stopping reports.
+/// Interval between reports of a loop that is stopping.
 const REPORT_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How long after a stop began the connections of HTTP/2 and HTTP/3 know of it.
+/// Time after the beginning of a stop at which HTTP/2 and HTTP/3 connections have received it.
 const LEAVING_BEGINS: Duration = Duration::from_millis(5);
 
-/// How often a loop that is to end looks whether it may.
+/// Interval between checks of a loop that is to end.
 const END_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A listening descriptor of one loop, with its facts.
@@ -54,7 +56,7 @@ pub struct Listening {
     pub descriptor: OwnedFd,
     /// Facts that sessions need.
     pub listener: Listener,
-    /// Where HTTP/3 is spoken, too.
+    /// The UDP socket, with HTTP/3.
     pub datagrams: Option<Datagrams>,
 }
 
@@ -64,7 +66,7 @@ pub struct Datagrams {
     pub descriptor: OwnedFd,
     /// The loop's number.
     pub number: usize,
-    /// What all loops have in common.
+    /// Configuration that all loops share.
     pub configuration: QuicConfiguration,
 }
 
@@ -74,7 +76,7 @@ pub enum LoopCommand {
     Accept(Vec<Listening>),
     /// Stop accepting, and report requests in flight.
     Stop,
-    /// End. What has just come in flight may take so long.
+    /// Ends the loop. Requests that have just begun may take this long.
     End(Duration),
 }
 
@@ -94,7 +96,7 @@ impl LoopHandle {
     /// Starts the thread, and waits until it has its runtime.
     ///
     /// # Errors
-    /// When the system cannot start a thread, or has no descriptor or further thread for its runtime.
+    /// The system cannot start a thread, or has no descriptor or further thread for its runtime.
     pub fn start(number: usize, engine: &Arc<Engine>, clock: &Clock, shared: &Shared) -> Result<LoopHandle, String> {
         let (commands, received) = mpsc::unbounded_channel();
         let counters = Arc::new(MainCounters::new());
@@ -108,23 +110,24 @@ impl LoopHandle {
         Ok(LoopHandle { commands, counters, pools, in_flight, thread })
     }
 
-    /// Whether the thread has ended.
+    /// True if the thread has ended.
     pub fn has_ended(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// Waits for the loop's end, whatever ends it.
+    /// Waits for the loop's end, also by a panic.
     pub async fn ended(&self) {
         self.commands.closed().await;
     }
 
-    /// Sends a command; has no effect when the loop is gone.
+    /// Sends a command; has no effect if the loop is gone.
     pub fn send(&self, command: LoopCommand) {
         let _ = self.commands.send(command);
     }
 }
 
-/// Starts the thread of a loop. Returns once it has its runtime: a loop without one would take its share of the clients, and serve none.
+/// Starts the thread of a loop. Returns once it has its runtime: a loop without one would accept
+/// its share of the clients, and serve none.
 fn start_thread(
     number: usize,
     build: impl FnOnce() -> io::Result<Runtime> + Send + 'static,
@@ -163,11 +166,11 @@ pub fn context(
     Rc::new(context.with_sockets(sockets).with_pool_counters(pools))
 }
 
-/// What a loop counts: MAIN, and MEMPOOL.
+/// Counters of a loop: MAIN, and MEMPOOL.
 pub type Counters = (Arc<MainCounters>, LoopPools);
 
-/// Closes connections to origins that nobody has used for `backend_idle_timeout`, and keeps as many requests in reserve
-/// as `pool_req` says.
+/// Closes connections to origins that were unused for `backend_idle_timeout`, and keeps `pool_req`
+/// requests in reserve.
 async fn close_idle(context: Rc<Loop>) {
     loop {
         let (timeout, limits) = {
@@ -175,8 +178,8 @@ async fn close_idle(context: Rc<Loop>) {
             (parameters.backend_idle_timeout, PoolLimits::parse(&parameters.pool_req))
         };
         let now = context.clock.now();
-        context.sweep_origins(now, timeout);
-        context.requests.sweep(limits, &context.engine.ring, now);
+        context.close_idle_origins(now, timeout);
+        context.requests.adjust(limits, &context.engine.ring, now);
         tokio::time::sleep(IDLE_INTERVAL).await;
     }
 }
@@ -241,8 +244,8 @@ fn run(
                 LoopCommand::Stop => {
                     endpoints.iter().for_each(|endpoint: &Rc<QuicEndpoint>| endpoint.leave());
                     if context.tell_of_stop() || !endpoints.is_empty() {
-                        // Idle clients of HTTP/2 are sent a GOAWAY; connections of HTTP/3 count as in flight until their clients are
-                        // told, once they have got to it.
+                        // Idle clients of HTTP/2 are sent a GOAWAY; HTTP/3 connections count as in
+                        // flight until their tasks have sent theirs.
                         tokio::time::sleep(LEAVING_BEGINS).await;
                     }
                     for acceptor in acceptors.drain(..) {
@@ -259,7 +262,7 @@ fn run(
                                 return finish(&context, patience, &mut commands).await;
                             }
                             Ok(None) => return,
-                            // Nothing else comes after a stop.
+                            // No other command follows a stop.
                             Ok(Some(LoopCommand::Accept(_) | LoopCommand::Stop)) | Err(_) => {}
                         }
                     }
@@ -270,8 +273,8 @@ fn run(
     });
 }
 
-/// Waits for what came in flight after the last report: clients that were idle may have sent a request meanwhile. Each is the last one of its
-/// connection. A second command ends the wait.
+/// Waits for requests that arrived after the last report: idle clients may have sent one meanwhile.
+/// Each is the last one of its connection. A second command ends the wait.
 async fn finish(context: &Loop, patience: Duration, commands: &mut mpsc::UnboundedReceiver<LoopCommand>) {
     let finished = async {
         while context.open_sessions() > 0 && context.in_flight() > 0 {
@@ -289,7 +292,7 @@ async fn finish(context: &Loop, patience: Duration, commands: &mut mpsc::Unbound
 mod tests {
     use super::*;
 
-    /// A loop that does this.
+    /// A loop with this behaviour.
     fn started(served: impl FnOnce(mpsc::UnboundedReceiver<LoopCommand>) + Send + 'static) -> LoopHandle {
         let (commands, received) = mpsc::unbounded_channel();
         let thread = start_thread(0, crate::runtime::build, move |_| served(received)).unwrap();

@@ -1,5 +1,6 @@
-//! What the main thread does by itself: sums counters, expires objects, works through bans, corrects the clock, cools
-//! VCLs, gives free memory back, tells of disks that fail, leaves notes for the next worker.
+//! Periodic work of the main thread: sums counters, expires objects, processes bans, corrects the
+//! clock, cools VCLs, gives free memory back, reports failing disks, writes the backend health
+//! record.
 
 use crate::configure::{Worker, wall_clock};
 use crate::disk_watch::DiskWatch;
@@ -8,15 +9,16 @@ use std::rc::Rc;
 use std::time::Duration;
 use surface::parameter::debug;
 
-/// How old published counters may get.
+/// Largest age of published counters.
 const STATISTICS_INTERVAL: Duration = Duration::from_millis(100);
-/// The same when a test script reads them.
+/// The same if a test script reads the counters.
 const STATISTICS_INTERVAL_UNDER_TEST: Duration = Duration::from_millis(10);
 /// Longest pause between checks for expired objects.
 const EXPIRY_PAUSE_MAX: f64 = 0.5;
 /// Shortest such pause.
 const EXPIRY_PAUSE_MIN: f64 = 0.002;
-/// How often the clock is compared with the machine's, and old bans are cut off a disk.
+/// Interval between comparisons of the clock with the machine's, and between truncations of the ban
+/// journal on disk.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Starts the tasks; they end with the process.

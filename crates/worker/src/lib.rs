@@ -1,11 +1,13 @@
-//! The worker process: serves traffic, unprivileged, and may die at any moment without losing more than the requests in
-//! flight. The manager starts it with the descriptors it needs and talks to it through [`control`].
+//! The worker process: serves traffic, unprivileged, and may die at any moment without losing more
+//! than the requests in flight. The manager starts it with the descriptors it needs and controls it
+//! through [`control`].
 //!
-//! The main thread answers the manager, sums counters, expires objects and runs probes; every event loop is a thread of
-//! its own ([`event_loop`]). The worker never compiles VCL and owns nothing that must outlive it: the manager owns
-//! listening sockets, arenas and ban journal.
+//! The main thread answers the manager, sums counters, expires objects and runs probes; every event
+//! loop is a thread of its own ([`event_loop`]). The worker never compiles VCL and owns nothing
+//! that must outlive it: the manager owns listening sockets, arenas and ban journal.
 //!
-//! Reading order: `control`, `lifeline`, `seat`, `notes`, `configure`, `fence`, `event_loop`, `housekeeping`, `trimming`, `disk_watch`, `vcl_control`,
+//! Reading order: `control`, `manager_process`, `directory_lock`, `health_record`, `configure`,
+//! `log_space`, `event_loop`, `housekeeping`, `trimming`, `disk_watch`, `vcl_control`,
 //! `command`, `panic_text`.
 
 #![forbid(unsafe_code)]
@@ -15,30 +17,33 @@ mod backend_list;
 mod ban_list;
 mod command;
 mod configure;
-pub mod control;
+mod directory_lock;
 mod disk_watch;
 mod event_loop;
-pub mod fence;
+mod health_record;
+mod histograms;
 mod housekeeping;
-mod lifeline;
-mod notes;
+mod log_space;
+mod manager_process;
 mod panic_text;
 mod runtime;
-mod seat;
 mod statistics;
 mod stopping;
 mod trimming;
 mod vcl_control;
 
-use control::{Reply, Request, Said, Step};
-use lifeline::Lifeline;
+use cli_proto::response::Response;
+use cli_proto::response::status::CANNOT;
+use control::messages::{self, Request, Said, Step};
+use manager_process::ManagerProcess;
 use std::rc::Rc;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 
 /// Runs the worker: called for `copal worker --control FD`. Returns the exit status.
 ///
-/// When the control connection closes without `Stop`, the manager is gone and the worker ends ([`lifeline`]).
+/// If the control connection closes without `Stop`, the manager is gone and the worker ends
+/// ([`manager_process`]).
 #[must_use]
 pub fn run(control_descriptor: i32) -> i32 {
     println!("Child starts");
@@ -51,8 +56,8 @@ pub fn run(control_descriptor: i32) -> i32 {
     };
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
-        // An interrupt at the terminal reaches the whole group, and systemd ends a unit with a signal to every process of it. The manager
-        // decides what either means.
+        // An interrupt at the terminal reaches the whole group, and systemd ends a unit with a
+        // signal to every process of it. The manager decides how to react to either.
         let _interrupt = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
         let _terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
         match serve(control_descriptor).await {
@@ -69,32 +74,34 @@ pub fn run(control_descriptor: i32) -> i32 {
 }
 
 async fn serve(control_descriptor: i32) -> Result<(), String> {
-    let descriptor = net::inheritance::inherited(control_descriptor)
+    let descriptor = control::inheritance::inherited(control_descriptor)
         .map_err(|error| format!("control descriptor {control_descriptor}: {error}"))?;
     let socket = std::os::unix::net::UnixStream::from(descriptor);
     socket.set_nonblocking(true).map_err(|error| format!("control socket: {error}"))?;
     let steps = socket.try_clone().map_err(|error| format!("control socket: {error}"))?;
     let mut socket = UnixStream::from_std(socket).map_err(|error| format!("control socket: {error}"))?;
-    let lifeline = Lifeline::of(&socket)?;
-    lifeline.tie()?;
-    let first = control::receive::<Request>(&mut socket).await.map_err(|error| format!("control: {error}"))?;
+    let manager_process = ManagerProcess::of(&socket)?;
+    manager_process.set_death_signal()?;
+    let first = messages::receive::<Request>(&mut socket).await.map_err(|error| format!("control: {error}"))?;
     let Some(Request::Configure(configuration)) = first else {
         return Err("the manager did not begin with a configuration".into());
     };
-    // If the manager no longer listens, nobody needs the configuration; sending the first reply will show that.
-    let worker = match configure::configure(*configuration, lifeline, &|step| drop(control::send_step(&steps, step))) {
-        Ok(worker) => Rc::new(worker),
-        Err(message) => {
-            let _ = control::send(&mut socket, &Said::Reply(Reply::status(300, message.clone()))).await;
-            return Err(message);
-        }
-    };
-    control::send(&mut socket, &Said::Reply(Reply::ok(""))).await.map_err(|error| format!("control: {error}"))?;
+    // If the manager no longer listens, the configuration is not needed any more; sending the first
+    // reply will fail.
+    let worker =
+        match configure::configure(*configuration, manager_process, &|step| drop(messages::send_step(&steps, step))) {
+            Ok(worker) => Rc::new(worker),
+            Err(message) => {
+                let _ = messages::send(&mut socket, &Said::Reply(Response::new(CANNOT, message.clone()))).await;
+                return Err(message);
+            }
+        };
+    messages::send(&mut socket, &Said::Reply(Response::ok(""))).await.map_err(|error| format!("control: {error}"))?;
     housekeeping::start(&worker);
     let mut lost = watch_loops(&worker);
     loop {
         let request = tokio::select! {
-            request = control::receive::<Request>(&mut socket) => request,
+            request = messages::receive::<Request>(&mut socket) => request,
             number = lost.recv() => return Err(format!("event loop {} has ended", number.unwrap_or_default())),
         };
         let request = request.map_err(|error| format!("control: {error}"))?;
@@ -103,16 +110,17 @@ async fn serve(control_descriptor: i32) -> Result<(), String> {
         };
         let is_stop = matches!(request, Request::Stop);
         log_command(&worker, "Rd", &describe(&request));
-        let reply = answer(&worker, request, &|step| drop(control::send_step(&steps, step))).await;
+        let reply = answer(&worker, request, &|step| drop(messages::send_step(&steps, step))).await;
         log_command(&worker, "Wr", &format!("{} {} {}", reply.status, reply.body.len(), reply.body));
-        control::send(&mut socket, &Said::Reply(reply)).await.map_err(|error| format!("control: {error}"))?;
+        messages::send(&mut socket, &Said::Reply(reply)).await.map_err(|error| format!("control: {error}"))?;
         if is_stop {
             return Ok(());
         }
     }
 }
 
-/// Tells of the event loops that have ended. Outside of a stop none should: its clients would wait for ever, so the worker ends too.
+/// Reports event loops that have ended. Outside of a stop none should: its clients would wait for
+/// ever, so the worker ends too.
 fn watch_loops(worker: &Rc<configure::Worker>) -> mpsc::UnboundedReceiver<usize> {
     let (tell, told) = mpsc::unbounded_channel();
     for number in 0..worker.loops.len() {
@@ -125,13 +133,13 @@ fn watch_loops(worker: &Rc<configure::Worker>) -> mpsc::UnboundedReceiver<usize>
     told
 }
 
-/// Writes a `CLI` record: the log shows every exchange with the manager.
+/// Writes a `CLI` record: the log contains every exchange with the manager.
 fn log_command(worker: &configure::Worker, direction: &str, text: &str) {
     let ring = &worker.engine.ring;
     ring.write_fmt(surface::tag::Tag::CLI, shm::log::LogId::NONE, format_args!("{direction} {text}"));
 }
 
-/// A request as the log shows it.
+/// A request in the form of the log.
 fn describe(request: &Request) -> String {
     match request {
         Request::Configure(_) => "configure".into(),
@@ -151,24 +159,24 @@ fn describe(request: &Request) -> String {
     }
 }
 
-async fn answer(worker: &Rc<configure::Worker>, request: Request, step: &dyn Fn(Step)) -> Reply {
+async fn answer(worker: &Rc<configure::Worker>, request: Request, step: &dyn Fn(Step)) -> Response {
     match request {
-        Request::Configure(_) => Reply::status(300, "Already configured"),
+        Request::Configure(_) => Response::new(CANNOT, "Already configured"),
         Request::Parameters(parameters) => {
             worker.set_parameters(*parameters);
-            Reply::ok("")
+            Response::ok("")
         }
         Request::VclLoad { name, program, state } => vcl_control::load(worker, &name, &program, state).await,
         Request::VclUse { name } => vcl_control::make_active(worker, &name),
         Request::VclState { name, state } => vcl_control::set_state(worker, &name, state),
         Request::VclLabel { label, vcl } => vcl_control::label(worker, &label, &vcl),
         Request::VclDiscard { name } => vcl_control::discard(worker, &name),
-        Request::VclStatus => Reply::ok(vcl_control::status(worker)),
+        Request::VclStatus => Response::ok(vcl_control::status(worker)),
         Request::Tls(table) => worker.set_tls(&table),
         Request::Limits(limits) => worker.set_limits(limits).await,
         Request::Start => worker.start(),
         Request::Command { words, json } => command::run(worker, &words, json).await,
-        Request::Ping => Reply::ok("PONG"),
-        Request::Stop => Reply::ok(worker.stop(step).await),
+        Request::Ping => Response::ok("PONG"),
+        Request::Stop => Response::ok(worker.stop(step).await),
     }
 }

@@ -1,7 +1,8 @@
-//! Preserves the text of a panic in a small memory file that the manager holds, so that `panic.show` works after the
-//! worker is gone.
+//! Copy of a panic's text in a small memory file that the manager holds, so that `panic.show` works
+//! after the worker is gone.
 //!
-//! The engine contains a panic inside a request, but its text is kept all the same; the newest replaces the last one.
+//! The engine contains a panic inside a request, but its text is kept anyway; the newest replaces
+//! the last one.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -13,8 +14,8 @@ use surface::version::VARNISH_BANNER;
 /// Maximum length of a text, in bytes.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
-/// Installs the hook that writes the text of every panic of this process. While the returned switch is on (the feature
-/// `short_panic`) the text has no backtrace.
+/// Installs the hook that writes the text of every panic of this process. While the returned switch
+/// is on (the feature `short_panic`) the text has no backtrace.
 pub fn install(file: File, identity: String) -> Arc<AtomicBool> {
     let is_short = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&is_short);
@@ -51,7 +52,7 @@ fn write(file: &File, text: &str) {
     let mut bytes = text.as_bytes().to_vec();
     bytes.truncate(TEXT_BYTES_MAX - 1);
     bytes.push(0);
-    // If even this fails nothing is left to try; the text has already gone to standard error.
+    // If even this fails no other way is left; the text is on standard error already.
     let _ = file.write_all_at(&bytes, 0);
 }
 

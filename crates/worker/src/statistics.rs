@@ -1,10 +1,12 @@
-//! The counters as the tools see them: event loops count in their own memory, this sums them into the segment.
+//! Published counters: event loops count in their own memory, this sums them into the segment.
 
 use crate::event_loop::LoopHandle;
+use crate::histograms::Histograms;
 use backend::Backend;
 use engine::context::Engine;
 use engine::storages::Storages;
 use shm::counters::MainCounters;
+use shm::histogram::REASON_COUNT;
 use shm::locks;
 use shm::vsc::{CounterBlock, Publisher};
 use shm::vsm::VsmWriter;
@@ -13,7 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use store::{FileUsage, Usage};
-use surface::counter::{self, LockClass, Main, Mempool, Smf, Xkey};
+use surface::counter::{self, LockClass, Main, Mempool, Smf, Vbe, Xkey};
+use surface::parameter::debug;
+use surface::reason::WHY;
 
 /// First document number of a worker's sections; the manager's are below.
 const DOCUMENT_BASE: u64 = 1 << 32;
@@ -21,8 +25,12 @@ const DOCUMENT_BASE: u64 = 1 << 32;
 /// A backend and its published section.
 type Published = (Arc<Backend>, CounterBlock);
 
-/// Stands in the name of what a discarded VCL leaves until it ends: no VCL has a name with a blank in it.
+/// Part of the names of a discarded VCL's counters until it ends: no VCL has a name with a blank in
+/// it.
 const RETIRED: char = ' ';
+
+/// Number of updates of the counters for one of the histograms, which are larger.
+const UPDATES_PER_HISTOGRAM: u64 = 5;
 
 /// Every section that this worker publishes.
 pub struct Statistics {
@@ -35,6 +43,9 @@ pub struct Statistics {
     /// For the fetches of all loops.
     fetches: CounterBlock,
     locks: Vec<(LockClass, CounterBlock)>,
+    /// Reasons for decisions.
+    reasons: CounterBlock,
+    histograms: RefCell<Histograms>,
     /// By VCL name: its backends and their sections.
     backends: RefCell<BTreeMap<String, Vec<Published>>>,
     /// The tags' section, once a VCL imports xkey.
@@ -42,7 +53,7 @@ pub struct Statistics {
     started: f64,
     /// The counter of the VMOD debug, while VCL shows it.
     debug: RefCell<Option<CounterBlock>>,
-    /// How often [`Statistics::update`] has run.
+    /// Number of runs of [`Statistics::update`].
     sums_made: Cell<u64>,
 }
 
@@ -50,7 +61,7 @@ impl Statistics {
     /// Publishes the sections that always exist.
     ///
     /// # Errors
-    /// When the segment files can't be written.
+    /// The segment files cannot be written.
     pub fn publish(
         vsm: &VsmWriter,
         storages: &Storages,
@@ -67,16 +78,19 @@ impl Statistics {
         let of_storages = of_storages.collect::<io::Result<_>>()?;
         let pool = |name: &str| publisher.publish(&counter::MEMPOOL, &format!("MEMPOOL.{name}"));
         let fetches = pool("busyobj")?;
-        // Compat: tools look for the sections of as many pools as there should be; those without a loop stay at 0.
+        // Compat: tools look for the sections of as many pools as there should be; those without a
+        // loop stay at 0.
         let sections = loops.max(usize::try_from(thread_pools).unwrap_or(loops));
         let pools = (0..sections).map(|number| Ok((pool(&format!("req{number}"))?, pool(&format!("sess{number}"))?)));
         let pools = pools.collect::<io::Result<_>>()?;
-        let lock = |class: LockClass| Ok((class, publisher.publish(&counter::LCK, &format!("LCK.{}", class.name()))?));
+        let lock = |class: LockClass| Ok((class, publisher.publish(&counter::LCK, &format!("LCK.{}", class.word()))?));
         let locks = LockClass::ALL.into_iter().map(lock).collect::<io::Result<_>>()?;
         Ok(Statistics {
             pools,
             fetches,
             locks,
+            reasons: publisher.publish(&WHY, "WHY")?,
+            histograms: RefCell::new(Histograms::new(vsm)),
             publisher,
             main,
             storages: of_storages,
@@ -91,7 +105,7 @@ impl Statistics {
     /// Adds the backends of a VCL.
     ///
     /// # Errors
-    /// When the segment files can't be written.
+    /// The segment files cannot be written.
     pub fn add_backends(&self, vcl: &str, backends: &[Arc<Backend>]) -> io::Result<()> {
         let mut published = Vec::with_capacity(backends.len());
         for backend in backends {
@@ -107,10 +121,10 @@ impl Statistics {
         Ok(())
     }
 
-    /// Withdraws sections, the last one first: it is found soonest.
+    /// Withdraws sections, the last one first: it is found fastest.
     fn withdraw(&self, published: Vec<Published>) {
         for (_, section) in published.into_iter().rev() {
-            // A section that can't be removed stays as it is until the next worker.
+            // A section that cannot be removed stays as it is until the next worker.
             let _ = self.publisher.withdraw(section);
         }
     }
@@ -118,7 +132,7 @@ impl Statistics {
     /// Adds a backend that appeared while its VCL runs; does nothing when it is already there.
     ///
     /// # Errors
-    /// When the segment files can't be written.
+    /// The segment files cannot be written.
     pub fn add_backend(&self, vcl: &str, backend: &Arc<Backend>) -> io::Result<()> {
         let mut all = self.backends.borrow_mut();
         let Some(published) = all.get_mut(vcl) else { return Ok(()) };
@@ -139,8 +153,8 @@ impl Statistics {
         }
     }
 
-    /// Follows the backends that come and go while a VCL runs. Returns whether anything changed. If a section can't be
-    /// written, this is tried again the next time.
+    /// Follows the backends that come and go while a VCL runs. Returns true if anything changed. If
+    /// a section cannot be written, the next call tries again.
     pub fn follow_backends(&self, vcl: &str, backends: &[Arc<Backend>]) -> bool {
         let mut all = self.backends.borrow_mut();
         let Some(published) = all.get_mut(vcl) else { return false };
@@ -170,7 +184,7 @@ impl Statistics {
     /// Adds the tags' section if it is not there yet.
     ///
     /// # Errors
-    /// When the segment files can't be written.
+    /// The segment files cannot be written.
     pub fn add_tags(&self) -> io::Result<()> {
         if self.tags.get().is_none() {
             let _ = self.tags.set(self.publisher.publish(&counter::XKEY, "XKEY")?);
@@ -178,7 +192,8 @@ impl Statistics {
         Ok(())
     }
 
-    /// Shows the counter of debug, or takes it away. If it can't be written, this is tried again the next time.
+    /// Publishes the counter of debug, or withdraws it. If it cannot be written, the next call
+    /// tries again.
     fn follow_debug(&self, count: Option<u64>) {
         let mut section = self.debug.borrow_mut();
         match count {
@@ -198,8 +213,8 @@ impl Statistics {
         }
     }
 
-    /// A VCL is discarded, and its backends count until it ends. Returns the name under which [`Statistics::remove_backends`]
-    /// finds them then.
+    /// A VCL is discarded, and its backends count until it ends. Returns the name under which
+    /// [`Statistics::remove_backends`] finds them then.
     pub fn retire_backends(&self, vcl: &str) -> String {
         let mut all = self.backends.borrow_mut();
         let free = (0..=all.len()).map(|number| format!("{vcl}{RETIRED}{number}")).find(|name| !all.contains_key(name));
@@ -209,7 +224,7 @@ impl Statistics {
         name
     }
 
-    /// Hides or shows the backends of a VCL that goes cold or warm.
+    /// Hides or shows the backends of a VCL that becomes cold or warm.
     pub fn hide_backends(&self, vcl: &str, hidden: bool) {
         for (_, section) in self.backends.borrow().get(vcl).into_iter().flatten() {
             section.hide(hidden);
@@ -303,13 +318,32 @@ impl Statistics {
             values[Xkey::GBytes as usize] = usage.bytes;
             section.set_all(&values);
         }
+        if self.sums_made.get() % UPDATES_PER_HISTOGRAM == 1 || engine.parameters.load().debug & debug::VTC_MODE != 0 {
+            self.update_histograms(loops, backends.values().flatten().map(|(backend, _)| backend));
+        }
         for (backend, section) in backends.values().flatten() {
-            section.set_all(&backend.counters().values());
+            let mut values = backend.counters().values();
+            values[Vbe::Healthy as usize] = u64::from(backend.is_healthy());
+            section.set_all(&values);
         }
     }
 }
 
-/// Of a MEMPOOL section, how large its pieces are.
+impl Statistics {
+    /// Publishes the histograms and the counts of reasons.
+    fn update_histograms<'a>(&self, loops: &[LoopHandle], backends: impl Iterator<Item = &'a Arc<Backend>>) {
+        let mut reasons = [0; REASON_COUNT];
+        for one in loops {
+            add_up(&mut reasons, &one.pools.histograms.reasons());
+        }
+        self.reasons.set_all(&reasons);
+        let mut histograms = self.histograms.borrow_mut();
+        histograms.update_loops(loops.iter().map(|one| &*one.pools.histograms));
+        histograms.update_backends(backends);
+    }
+}
+
+/// Of a MEMPOOL section, only the sizes of its pieces.
 fn sizes_alone(counters: &[u64; counter::MEMPOOL.counters.len()]) -> [u64; counter::MEMPOOL.counters.len()] {
     let mut sizes = [0; counter::MEMPOOL.counters.len()];
     for size in [Mempool::SzWanted, Mempool::SzActual] {

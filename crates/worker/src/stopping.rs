@@ -1,10 +1,10 @@
-//! The end of a worker: it accepts no more, lets what is in flight finish, ends every VCL, and writes out what storages with files
-//! have not written yet.
+//! The end of a worker: it stops accepting, lets requests in flight finish, ends every VCL, and
+//! writes unwritten content of storages with files to disk.
 
 use crate::configure::Worker;
-use crate::control::Step;
 use crate::event_loop::{LoopCommand, LoopHandle};
 use crate::vcl_control::end_all;
+use control::messages::Step;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,13 +12,14 @@ use store::Store;
 use surface::parameter::debug;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// How long a stop waits for requests in flight when a test script controls the worker.
+/// Time that a stop waits for requests in flight when a test script controls the worker.
 const DRAIN_UNDER_TEST: Duration = Duration::from_millis(500);
 
-/// How long to wait for the event loops to say what they have in flight, once time is up.
+/// Time to wait for the event loops' reports of requests in flight, once time is up.
 const REPORT_WAIT: Duration = Duration::from_millis(100);
 
-/// How long an event loop may take to end; one that does not is busy with what nobody waits for any more.
+/// Time limit for the end of an event loop; one that exceeds it is busy with work that is not
+/// needed any more.
 const END_WAIT: Duration = Duration::from_secs(2);
 
 /// Waits until time is up.
@@ -30,11 +31,11 @@ async fn hurried(signal: &mut Option<Signal>) {
 }
 
 impl Worker {
-    /// Stops accepting, lets requests in flight finish within a limit, and ends every VCL. Returns a line about what was
-    /// cut off; empty if nothing was.
+    /// Stops accepting, lets requests in flight finish within a limit, and ends every VCL. Returns
+    /// a line about the requests that were cut off; empty if none was.
     ///
-    /// SIGUSR1, which otherwise kills the worker, tells it during a stop that its time is up; `step` is told when the
-    /// signal is understood in this way.
+    /// SIGUSR1, which otherwise kills the worker, signals during a stop that its time is up; `step`
+    /// is called once the signal is handled in this way.
     pub async fn stop(&self, step: &dyn Fn(Step)) -> String {
         let under_test = self.engine.parameters.load().debug & debug::VTC_MODE != 0;
         let drain = Duration::try_from_secs_f64(self.engine.parameters.load().drain_timeout).unwrap_or_default();
@@ -57,18 +58,20 @@ impl Worker {
             () = tokio::time::sleep(limit) => false,
             () = hurried(&mut hurry) => false,
         };
-        // A loop reports its number when it gets to the command; one that was told to hurry at once may not have got there.
+        // A loop reports its number once it has read the command; a loop with a second command
+        // right after may not have read it yet.
         let reported = async {
             while self.loops.iter().any(|one| one.in_flight.load(Ordering::Acquire) == usize::MAX) {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
         let _ = tokio::time::timeout(REPORT_WAIT, reported).await;
-        // One that still has not is too busy to do so.
+        // A loop that still has not reported is too busy to do so.
         let counts =
             self.loops.iter().map(|one| one.in_flight.load(Ordering::Acquire)).filter(|count| *count != usize::MAX);
         let cut = counts.sum::<usize>();
-        // Before the VCLs end: without one, a client that asks only now would get an error in place of a closed connection.
+        // Before the VCLs end: without one, a client whose request arrives only now would get an
+        // error instead of a closed connection.
         let patience = if is_drained { limit.saturating_sub(began.elapsed()) } else { Duration::ZERO };
         tokio::select! {
             () = self.end_loops(patience) => {}
@@ -77,7 +80,7 @@ impl Worker {
         self.note_last();
         end_all(self);
         self.statistics.update(&self.engine, &self.loops, &self.own.counters, self.own.clock.now());
-        if self.engine.cache.stores().iter().any(Store::is_filed) {
+        if self.engine.cache.stores().iter().any(Store::is_on_disk) {
             self.close_storages().await;
         }
         if cut == 0 {
@@ -87,8 +90,8 @@ impl Worker {
         format!("cuts {cut} requests and fetches that are in flight after {seconds:.1} s (parameter drain_timeout)")
     }
 
-    /// Ends the event loops: connections that wait for a request are closed, and nothing more is stored. What has just begun may
-    /// take as long as `patience`.
+    /// Ends the event loops: connections that wait for a request are closed, and nothing more is
+    /// stored. Requests that have just begun may take as long as `patience`.
     async fn end_loops(&self, patience: Duration) {
         for one in &self.loops {
             one.send(LoopCommand::End(patience));
@@ -101,7 +104,7 @@ impl Worker {
         let _ = tokio::time::timeout(patience + END_WAIT, ended).await;
     }
 
-    /// Writes out what is to be kept.
+    /// Writes the content of persistent storages to disk.
     async fn close_storages(&self) {
         let engine = Arc::clone(&self.engine);
         let closed = tokio::task::spawn_blocking(move || {

@@ -1,22 +1,24 @@
-//! When to tell the allocator to give free memory back: once much less is held than before.
+//! Decision to make the allocator return free memory to the system: once much less is held than
+//! before.
 //!
-//! Two things in a worker grow and shrink by large amounts: what requests hold, and the index of the cache. Their peak
-//! since the last trim is compared with the present value. A steady load never trims, and a load that comes and goes
-//! does so only now and then, since allocations have to wait meanwhile. See `docs/decisions/memory-is-given-back.md`.
+//! Two things in a worker grow and shrink by large amounts: the memory of requests, and the index
+//! of the cache. Their peak since the last trim is compared with the present value. A steady load
+//! never trims, and a load that comes and goes does so only at intervals, since allocations have to
+//! wait meanwhile. See `docs/decisions/memory-is-given-back.md`.
 
 use engine::context::Engine;
 use std::cell::Cell;
 
 /// Trimming is worth it if this many bytes less are held than at the peak, and
 const FREED_BYTES_MIN: u64 = 8 << 20;
-/// … at least one part in this many of what is still held.
+/// … at least this fraction (one part in N) of the memory that is still held.
 const FREED_SHARE_MIN: u64 = 4;
-/// At least this many checks (one per second) lie between two trims.
+/// At least this many checks (one per second) are between two trims.
 const LOOKS_BETWEEN_MIN: u32 = 5;
-/// Roughly what an object takes of private memory: its handle, and its place in the index.
+/// Estimated private memory of an object: its handle, and its place in the index.
 const OBJECT_BYTES: u64 = 128;
 
-/// Remembers the peak.
+/// State of the decision: the peak since the last trim.
 #[derive(Debug, Default)]
 pub struct Trimming {
     peak_bytes: Cell<u64>,
@@ -24,7 +26,8 @@ pub struct Trimming {
 }
 
 impl Trimming {
-    /// Checks what is held now, and gives back what was freed if that is much. Call it once a second.
+    /// Compares the memory held now with the peak, and trims if much was freed. Call it once a
+    /// second.
     pub fn look(&self, engine: &Engine) {
         let of_index = engine.cache.object_count() as u64 * OBJECT_BYTES;
         let (peak, now) = engine.memory.peak_and_now();
@@ -33,7 +36,7 @@ impl Trimming {
         }
     }
 
-    /// Whether trimming is worth it; if so, a new peak is started.
+    /// True if trimming is worth it; then a new peak is started.
     fn is_worth_it(&self, peak: u64, now: u64) -> bool {
         let peak = peak.max(self.peak_bytes.get());
         let to_wait = self.looks_to_wait.get();
@@ -49,7 +52,7 @@ impl Trimming {
 mod tests {
     use super::*;
 
-    /// How often trimming is worth it during `looks` checks of the same values.
+    /// Number of trims during `looks` checks of the same values.
     fn times(trimming: &Trimming, looks: u32, peak: u64, now: u64) -> usize {
         (0..looks).filter(|_| trimming.is_worth_it(peak << 20, now << 20)).count()
     }

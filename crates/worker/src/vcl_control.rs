@@ -1,52 +1,44 @@
 //! Loads, activates, labels and discards VCLs in the worker at the manager's request.
 //!
-//! The table of VCLs is replaced as a whole; requests that run on an old table keep it alive. A discarded VCL stays in
-//! `discarded` until its last request is done, then vcl_fini runs. Probes run on the main thread while their VCL is
-//! warm.
+//! The table of VCLs is replaced as a whole; requests that run on an old table keep it alive. A
+//! discarded VCL stays in `discarded` until its last request is done, then vcl_fini runs. Probes
+//! run on the main thread while their VCL is warm.
+//!
+//! *Invariant:* the worker never compiles VCL. It gets programs from the manager and verifies them.
 
 use crate::configure::Worker;
-use crate::control::{Reply, VclState};
-use crate::notes::Notes;
+use crate::health_record::HealthRecord;
 use crate::statistics::Statistics;
 use backend::dns_names::resolve::Resolve;
 use backend::dns_names::run::Surroundings;
-use backend::{Backend, Findings, FollowTerms};
+use backend::{Backend, Findings, FollowSettings};
+use cli_proto::response::Response;
+use cli_proto::response::status::{CANNOT, PARAMETER};
 use engine::clock::Clock;
 use engine::context::Engine;
-use engine::loaded_vcl::{self, LoadedVcl, VclTable};
+use engine::loaded_vcl::{LoadedVcl, VclTable};
 use engine::vcl_life;
 use std::fmt::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
+use surface::closed_set::VclState;
 use surface::parameter::debug;
 use tokio::task::JoinHandle;
 use vcl_run::program::Program;
 
-/// CLI status: bad parameter.
-const PARAMETER: u16 = 106;
-/// CLI status: cannot be done now.
-const CANNOT: u16 = 300;
-/// How long a discarded VCL may stay when nobody asks.
-const SWEEP_SECONDS: f64 = 3.0;
+/// Interval between checks for discarded VCLs that can end.
+const DISCARD_CHECK_SECONDS: f64 = 3.0;
 
-fn state_of(state: VclState) -> loaded_vcl::VclState {
-    match state {
-        VclState::Auto => loaded_vcl::VclState::Auto,
-        VclState::Cold => loaded_vcl::VclState::Cold,
-        VclState::Warm => loaded_vcl::VclState::Warm,
-    }
-}
-
-/// Tells a VCL that it goes warm.
+/// Makes a VCL warm.
 ///
 /// # Errors
-/// The answer for the CLI: it must not.
-fn tell_warm(worker: &Worker, vcl: &LoadedVcl, state: &str) -> Result<(), Reply> {
+/// The answer for the CLI: it must not become warm.
+fn tell_warm(worker: &Worker, vcl: &LoadedVcl, state: &str) -> Result<(), Response> {
     let told = match vcl.instances.debug_life().is_cooling(worker.own.clock.now()) {
         true => Err(format!("VCL {0} is waiting for:\n\t- vmod-debug ref on {0}", vcl.name)),
         false => vcl_life::tell_warm(&worker.engine, vcl),
     };
-    told.map_err(|text| Reply::status(CANNOT, format!("Failed <vcl.state {} {state}>\nMessage:\n\t{text}", vcl.name)))
+    told.map_err(|text| Response::new(CANNOT, format!("Failed <vcl.state {} {state}>\nMessage:\n\t{text}", vcl.name)))
 }
 
 /// Replaces the table with a changed copy.
@@ -57,36 +49,36 @@ fn change(worker: &Worker, with: impl FnOnce(&mut VclTable)) {
 }
 
 /// Verifies a program, makes its backends and runs vcl_init.
-pub async fn load(worker: &Rc<Worker>, name: &str, program: &[u8], state: VclState) -> Reply {
+pub async fn load(worker: &Rc<Worker>, name: &str, program: &[u8], state: VclState) -> Response {
     let program = match postcard::from_bytes::<Program>(program) {
         Ok(program) => program,
-        Err(error) => return Reply::status(CANNOT, format!("VCL \"{name}\": damaged program: {error}")),
+        Err(error) => return Response::new(CANNOT, format!("VCL \"{name}\": damaged program: {error}")),
     };
     let now = worker.own.clock.now();
-    let vcl = match vcl_life::load(&worker.engine, name, program, state_of(state), now) {
+    let vcl = match vcl_life::load(&worker.engine, name, program, state, now) {
         Ok(vcl) => vcl,
-        Err(text) => return Reply::status(CANNOT, text),
+        Err(text) => return Response::new(CANNOT, text),
     };
     if let Err(error) = worker.statistics.add_backends(name, &vcl.all_backends()) {
         vcl_life::finish(&worker.engine, &vcl, now);
-        return Reply::status(CANNOT, format!("VCL \"{name}\": counters: {error}"));
+        return Response::new(CANNOT, format!("VCL \"{name}\": counters: {error}"));
     }
     if vcl.program.program().vmods.iter().any(|vmod| vmod == "xkey")
         && let Err(error) = worker.statistics.add_tags()
     {
         worker.statistics.remove_backends(name);
         vcl_life::finish(&worker.engine, &vcl, now);
-        return Reply::status(CANNOT, format!("VCL \"{name}\": counters: {error}"));
+        return Response::new(CANNOT, format!("VCL \"{name}\": counters: {error}"));
     }
     worker.set_as_before(&vcl);
     follow_warmth(worker, &vcl);
     change(worker, |table| {
         table.loaded.insert(name.to_owned(), vcl);
     });
-    Reply::ok(format!("Loaded \"{name}\""))
+    Response::ok(format!("Loaded \"{name}\""))
 }
 
-/// Starts or stops probes and shows or hides counters, depending on whether the VCL is warm.
+/// Starts probes and shows counters of a warm VCL, stops and hides those of a cold one.
 fn follow_warmth(worker: &Worker, vcl: &Arc<LoadedVcl>) {
     let is_warm = vcl.is_warm();
     worker.statistics.hide_backends(&vcl.name, !is_warm);
@@ -99,7 +91,7 @@ fn follow_warmth(worker: &Worker, vcl: &Arc<LoadedVcl>) {
             backend::rest_probe(&backend, worker.own.clock.now(), &worker.engine.ring);
         }
     } else if !probes.contains_key(&vcl.name) {
-        let found = Rc::new(worker.inherited.with(&worker.engine.vcl.load(), worker.own.clock.now()));
+        let found = worker.inherited.with(&worker.engine.vcl.load(), worker.own.clock.now());
         let running = vcl
             .probed_backends()
             .into_iter()
@@ -109,7 +101,7 @@ fn follow_warmth(worker: &Worker, vcl: &Arc<LoadedVcl>) {
                 tokio::task::spawn_local(backend::run_probe(
                     backend,
                     Rc::clone(&worker.own.dial),
-                    Rc::clone(&found),
+                    &found,
                     move || clock.now(),
                     move || engine.parameters.load().prefer_ipv6,
                     worker.engine.ring.clone(),
@@ -128,20 +120,20 @@ fn followers(worker: &Worker, vcl: &LoadedVcl) -> Vec<JoinHandle<()>> {
         tokio::task::spawn_local(backend::follow_name(
             backend,
             Rc::clone(&worker.resolver) as Rc<dyn Resolve>,
-            move || FollowTerms::of(&engine.parameters.load()),
+            move || FollowSettings::of(&engine.parameters.load()),
             worker.engine.ring.clone(),
         ))
     };
     vcl.all_backends().into_iter().filter(|backend| backend.definition().follows.is_some()).map(follow).collect()
 }
 
-/// What resolving the names of a VCL needs from the worker.
+/// Parts of the worker that resolving the names of a VCL needs.
 struct Lookups {
     vcl: String,
     clock: Clock,
     engine: Arc<Engine>,
     statistics: Rc<Statistics>,
-    inherited: Rc<Notes>,
+    inherited: Rc<HealthRecord>,
 }
 
 impl Surroundings for Lookups {
@@ -168,7 +160,7 @@ impl Surroundings for Lookups {
     }
 }
 
-/// Starts or stops resolving the names of a VCL, depending on whether it is warm.
+/// Starts resolving the names of a warm VCL, stops it for a cold one.
 fn follow_lookups(worker: &Worker, vcl: &LoadedVcl, is_warm: bool) {
     let mut lookups = worker.lookups.borrow_mut();
     if !is_warm {
@@ -205,16 +197,17 @@ fn stop_probes(worker: &Worker, vcl: &str) {
 ///
 /// # Errors
 /// The answer for the CLI: it must not be warm.
-fn warm_up(worker: &Worker, vcl: &Arc<LoadedVcl>) -> Result<(), Reply> {
-    if vcl.state() != loaded_vcl::VclState::Cold {
+fn warm_up(worker: &Worker, vcl: &Arc<LoadedVcl>) -> Result<(), Response> {
+    if vcl.state() != VclState::Cold {
         tell_warm(worker, vcl, vcl.state().word())?;
     }
-    vcl.warm_up(worker.own.clock.now()).map_err(|text| Reply::status(CANNOT, text))?;
+    vcl.warm_up(worker.own.clock.now()).map_err(|text| Response::new(CANNOT, text))?;
     follow_warmth(worker, vcl);
     Ok(())
 }
 
-/// Tells a VCL that it is cold, once nothing runs on it. `held` is how many references others have.
+/// Reports to a VCL that it is cold, once no task runs on it. `held` is the number of references of
+/// others.
 fn tell_cold(worker: &Worker, vcl: &Arc<LoadedVcl>, held: usize) {
     if vcl.instances.debug_life().awaits_cold() && !vcl.is_warm() && vcl.busy(held) == 0 {
         vcl_life::tell_cold(&worker.engine, vcl, worker.own.clock.now());
@@ -222,10 +215,10 @@ fn tell_cold(worker: &Worker, vcl: &Arc<LoadedVcl>, held: usize) {
 }
 
 /// Activates a VCL, or the VCL that a label points to.
-pub fn make_active(worker: &Rc<Worker>, name: &str) -> Reply {
+pub fn make_active(worker: &Rc<Worker>, name: &str) -> Response {
     let table = worker.engine.vcl.load_full();
     let Some(vcl) = table.find(name).map(Arc::clone) else {
-        return Reply::status(PARAMETER, format!("No VCL named {name} known\n"));
+        return Response::new(PARAMETER, format!("No VCL named {name} known\n"));
     };
     if let Err(reply) = warm_up(worker, &vcl) {
         return reply;
@@ -234,31 +227,31 @@ pub fn make_active(worker: &Rc<Worker>, name: &str) -> Reply {
         table.active_label = table.labels.contains_key(name).then(|| name.to_owned());
         table.active = Some(vcl);
     });
-    Reply::ok("")
+    Response::ok("")
 }
 
 /// Changes the state that the operator set for a VCL.
-pub fn set_state(worker: &Rc<Worker>, name: &str, state: VclState) -> Reply {
+pub fn set_state(worker: &Rc<Worker>, name: &str, state: VclState) -> Response {
     let table = worker.engine.vcl.load_full();
     let Some(vcl) = table.loaded.get(name) else {
-        return Reply::status(PARAMETER, format!("No VCL named {name} known\n"));
+        return Response::new(PARAMETER, format!("No VCL named {name} known\n"));
     };
     if state == VclState::Warm
-        && let Err(reply) = tell_warm(worker, vcl, state_of(state).word())
+        && let Err(reply) = tell_warm(worker, vcl, state.word())
     {
         return reply;
     }
-    vcl.set_state(state_of(state), worker.own.clock.now());
+    vcl.set_state(state, worker.own.clock.now());
     follow_warmth(worker, vcl);
     tell_cold(worker, vcl, table.held(vcl));
-    Reply::ok("")
+    Response::ok("")
 }
 
 /// Points a label at a VCL; if the label is active, the active VCL changes with it.
-pub fn label(worker: &Rc<Worker>, label: &str, vcl: &str) -> Reply {
+pub fn label(worker: &Rc<Worker>, label: &str, vcl: &str) -> Response {
     let table = worker.engine.vcl.load_full();
     let Some(target) = table.loaded.get(vcl).map(Arc::clone) else {
-        return Reply::status(PARAMETER, format!("No VCL named {vcl} known\n"));
+        return Response::new(PARAMETER, format!("No VCL named {vcl} known\n"));
     };
     if let Err(reply) = warm_up(worker, &target) {
         return reply;
@@ -269,26 +262,26 @@ pub fn label(worker: &Rc<Worker>, label: &str, vcl: &str) -> Reply {
             table.active = Some(target);
         }
     });
-    Reply::ok("")
+    Response::ok("")
 }
 
-/// Takes a VCL or label out of the table. The manager has checked that nothing refers to it.
-pub fn discard(worker: &Rc<Worker>, name: &str) -> Reply {
+/// Takes a VCL or label out of the table. The manager has checked that it is not referred to.
+pub fn discard(worker: &Rc<Worker>, name: &str) -> Response {
     let table = worker.engine.vcl.load_full();
     if table.labels.contains_key(name) {
         change(worker, |table| {
             table.labels.remove(name);
         });
-        return Reply::ok("");
+        return Response::ok("");
     }
     let Some(vcl) = table.loaded.get(name).map(Arc::clone) else {
-        return Reply::status(PARAMETER, format!("No VCL named {name} known\n"));
+        return Response::new(PARAMETER, format!("No VCL named {name} known\n"));
     };
     change(worker, |table| {
         table.loaded.remove(name);
     });
     drop(table);
-    vcl.set_state(loaded_vcl::VclState::Cold, worker.own.clock.now());
+    vcl.set_state(VclState::Cold, worker.own.clock.now());
     stop_probes(worker, name);
     if let Some(running) = worker.lookups.borrow_mut().remove(name) {
         running.abort();
@@ -299,7 +292,7 @@ pub fn discard(worker: &Rc<Worker>, name: &str) -> Reply {
     if !is_busy {
         finish_discarded(worker);
     }
-    Reply::ok("")
+    Response::ok("")
 }
 
 /// Ends the discarded VCLs that no request uses any more.
@@ -317,7 +310,8 @@ fn finish_discarded(worker: &Worker) {
     });
 }
 
-/// One line `name temperature busy` per VCL; the discarded ones come first, and their lines end in `discarded`.
+/// One line `name temperature busy` per VCL; the discarded ones come first, and their lines end in
+/// `discarded`.
 pub fn status(worker: &Worker) -> String {
     finish_discarded(worker);
     let table = worker.engine.vcl.load_full();
@@ -334,10 +328,11 @@ pub fn status(worker: &Worker) -> String {
     text
 }
 
-/// Lets VCLs go cold that nobody has used for a while.
+/// Makes VCLs cold that were not used for a while.
 pub fn cool_down(worker: &Worker) {
-    // Compat: scripts see a discarded VCL end with the next command of the CLI, or with the manager's next ping.
-    if worker.own.clock.now() - worker.swept_at.get() >= SWEEP_SECONDS {
+    // Compat: scripts expect a discarded VCL to end with the next command of the CLI, or with the
+    // manager's next ping.
+    if worker.own.clock.now() - worker.swept_at.get() >= DISCARD_CHECK_SECONDS {
         finish_discarded(worker);
     }
     let table = worker.engine.vcl.load_full();

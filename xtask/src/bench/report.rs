@@ -1,4 +1,4 @@
-//! What came of it: tables, JSON, plots, and the page.
+//! Output of the results: tables, JSON, plots, and the page.
 
 use super::rows::{Family, Row, Scene};
 use crate::measure::Measured;
@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Columns, the floor first.
 const SERVERS: [&str; 5] = ["floor", "copal", "varnish", "nginx", "haproxy"];
-/// Between these comments the page is written.
+/// The page is written between these comments.
 const MARKERS: [(&str, &str); 2] =
     [("<!-- bench: begin -->", "<!-- bench: end -->"), ("<!-- seeds: begin -->", "<!-- seeds: end -->")];
 
@@ -24,12 +24,12 @@ pub struct Results {
 }
 
 impl Results {
-    /// Adds one.
+    /// Adds one measurement.
     pub fn add(&mut self, row: &Row, server: &str, outcome: Measured) {
         self.cells.entry((row.name.clone(), server.to_owned())).or_default().push(outcome);
     }
 
-    /// Notes what is not installed.
+    /// Records the programs that are not installed.
     pub fn missing(&mut self, names: &[String]) {
         for name in names {
             if !self.missing.contains(name) {
@@ -38,7 +38,7 @@ impl Results {
         }
     }
 
-    /// Notes what went wrong.
+    /// Records an error.
     pub fn failed(&mut self, what: &str) {
         self.failures.push(what.to_owned());
     }
@@ -48,19 +48,19 @@ impl Results {
         median(cells.iter().map(value))
     }
 
-    /// The largest value: what later rounds find there already does not grow again.
+    /// The largest value: memory that earlier rounds allocated does not grow again in later ones.
     fn most(&self, row: &Row, server: &str, value: impl Fn(&Measured) -> f64) -> Option<f64> {
         let cells = self.cells.get(&(row.name.clone(), server.to_owned()))?;
         cells.iter().map(value).max_by(f64::total_cmp)
     }
 }
 
-/// The account of a run.
+/// The report of a run.
 pub struct Report {
     /// Markdown.
     pub text: String,
     json: Value,
-    /// File and text.
+    /// File name and text.
     plots: Vec<(String, String)>,
 }
 
@@ -78,7 +78,7 @@ fn microseconds(value: f64) -> String {
 }
 
 impl Report {
-    /// Of all results.
+    /// The report of all results.
     pub fn new(scenes: &[Scene], results: &Results, memory: Option<(String, Value)>, arguments: &[String]) -> Report {
         let rows: Vec<&Row> = scenes.iter().flat_map(|scene| &scene.rows).collect();
         let servers: Vec<&str> = columns(results);
@@ -155,7 +155,7 @@ impl Report {
         Ok(())
     }
 
-    /// Puts the tables between the page's markers, and the plots beside it.
+    /// Puts the tables between the page's markers, and the plots into files next to it.
     pub fn write_page(&self, page: &Path, is_seeds: bool) -> Result<(), String> {
         let text = std::fs::read_to_string(page).map_err(|error| format!("{}: {error}", page.display()))?;
         let text = between(&text, MARKERS[usize::from(is_seeds)], &self.text)?;
@@ -169,7 +169,7 @@ impl Report {
     }
 }
 
-/// The text with what is between two markers replaced.
+/// The text with the part between two markers replaced.
 fn between(text: &str, (begin, end): (&str, &str), new: &str) -> Result<String, String> {
     let missing = || format!("the page has no {begin} and {end} in this order");
     let (before, rest) = text.split_once(begin).ok_or_else(missing)?;
@@ -223,7 +223,7 @@ fn json_of(rows: &[&Row], results: &Results, servers: &[&str], arguments: &[Stri
     json!({ "machine": machine(), "arguments": arguments, "rows": cells, "missing": results.missing, "failures": results.failures })
 }
 
-/// The plots of a family: what is over it.
+/// The plots of a family: the quantity on the horizontal axis.
 const FAMILIES: [(Family, &str, &str); 4] = [
     (Family::Connections, "connections", "connections; hits of 1 KiB"),
     (Family::Bodies, "bodies", "bytes of the body; hits, 50 connections"),
@@ -263,7 +263,7 @@ const VALUES: [Drawn; 2] = [
     ("latency", "99th percentile of latency", |one| one.p99, microseconds),
 ];
 
-/// The plots that there are.
+/// The available plots.
 fn drawn(rows: &[&Row], results: &Results, servers: &[&str]) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for (family, name, below) in FAMILIES {

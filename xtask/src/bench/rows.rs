@@ -1,9 +1,9 @@
-//! The rows of the table: what is asked for, of which servers, in which setting.
+//! The rows of the table: the requests, the servers, and the setting.
 //!
-//! Rows of a *scene* share running servers. `@` in a path stands for a number that no other measurement has, so that what is to be a
-//! miss is one in every round.
+//! Rows of a *scene* share running servers. `@` in a path is replaced by a number that no other
+//! measurement has, so that intended misses are misses in every round.
 
-use super::standing::Started;
+use super::running::{Running, Started};
 use crate::frontdoor::servers::{Entry, Key};
 use crate::measure::hits;
 use crate::servers::{Kind, Setting};
@@ -21,7 +21,7 @@ pub struct Size {
     pub idle: usize,
     /// The large object, in bytes.
     pub large_bytes: u64,
-    /// How many clients get it.
+    /// Number of clients that fetch it.
     pub large_clients: usize,
 }
 
@@ -31,7 +31,7 @@ pub const FULL: Size =
 /// Enough to see that every row works.
 pub const QUICK: Size = Size { objects: [100, 1_000, 5_000], idle: 500, large_bytes: 8 << 20, large_clients: 20 };
 
-/// Who stands behind the servers.
+/// The origin behind the servers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Behind {
     /// The bare epoll loop.
@@ -42,62 +42,68 @@ pub enum Behind {
 
 /// Running servers, and the rows measured on them.
 pub struct Scene {
-    /// Who is measured.
+    /// The measured servers.
     pub servers: Servers,
-    /// Who answers them.
+    /// Their origin.
     pub behind: Behind,
-    /// Objects asked for once before anything is measured: a pattern and how many.
+    /// Objects requested once before the measurement: a pattern and their number.
     pub fill: Option<(String, u64)>,
-    /// In this order in each round.
+    /// The rows, in the order of each round.
     pub rows: Vec<Row>,
 }
 
-/// Which servers.
+/// Selection of servers.
 #[derive(Clone)]
 pub enum Servers {
-    /// In clear, in this setting.
+    /// Servers without TLS, in this setting.
     Clear(&'static [Kind], Setting),
-    /// With TLS, and all that comes with it.
+    /// Servers with TLS, HTTP/2 and HTTP/3.
     Doors,
-    /// Started by a function, from a folder, the port of `origin.rs` and the servers' core; what is not installed comes with them.
+    /// Started by a function, from a folder, the port of `origin.rs` and the servers' core; the
+    /// result includes the names of missing programs.
     Made(fn(&Path, u16, usize) -> Started),
 }
 
 /// A line of a plot.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Family {
-    /// Over the number of connections.
+    /// Plots over the number of connections.
     Connections,
-    /// Over the length of the body.
+    /// Plots over the length of the body.
     Bodies,
-    /// Over the number of objects.
+    /// Plots over the number of objects.
     Objects,
-    /// Over the number of loops.
+    /// Plots over the number of loops.
     Loops,
 }
 
 /// A row.
 pub struct Row {
-    /// On the command line.
+    /// Name on the command line.
     pub name: String,
-    /// For readers.
+    /// Title for readers.
     pub title: String,
-    /// What is asked for.
+    /// The load.
     pub plan: Plan,
-    /// Where.
+    /// Listener that receives the load.
     pub entry: Entry,
-    /// A second load meanwhile, that is not in the figures.
+    /// A concurrent second load, whose results are ignored.
     pub beside: Option<Plan>,
-    /// A point of plots: which, and where.
+    /// A point of plots: the family, and the position.
     pub points: Vec<(Family, f64)>,
-    /// What it is about the floor has not got.
+    /// True if the row uses a feature that the floor lacks.
     pub is_beyond_the_floor: bool,
-    /// It ends by its number of requests, and once is enough.
+    /// True if it ends by its number of requests, and one round is enough.
     pub is_long: bool,
 }
 
 impl Row {
-    /// In clear, and nothing special.
+    /// The port of a running server for this row; `None` if the server cannot do it.
+    pub fn port_at(&self, server: &Running) -> Option<u16> {
+        server.port(self.entry, self.plan.protocol, self.plan.idle > 0 || self.is_beyond_the_floor)
+    }
+
+    /// A row without TLS and special settings.
     pub fn new(name: &str, title: &str, plan: Plan) -> Row {
         Row {
             name: name.to_owned(),
@@ -126,15 +132,15 @@ impl Row {
 
 /// Every server but the floor.
 const CACHES: &[Kind] = &[Kind::Copal, Kind::Varnish, Kind::Nginx, Kind::Haproxy];
-/// Those that keep large objects and refresh in the background.
+/// Servers that store large objects and refresh in the background.
 const LARGE: &[Kind] = &[Kind::Copal, Kind::Varnish, Kind::Nginx];
-/// Those that run VCL.
+/// Servers that run VCL.
 const VCL: &[Kind] = &[Kind::Copal, Kind::Varnish];
 
-/// Under the policy of the RFCs a cookie alone is no reason to pass.
+/// Under the policy of the RFCs a cookie alone does not cause a pass.
 const PASS: &str = "sub vcl_recv { if (req.http.Cookie) { return (pass); } }\n";
 
-/// Requests a second of the calm clients beside slow misses.
+/// Request rate of the calm clients next to slow misses.
 const CALM_PER_SECOND: f64 = 2_000.0;
 
 fn counted(pattern: &str, plan: Plan) -> Plan {
@@ -271,7 +277,7 @@ fn slow_rows() -> Vec<Row> {
     vec![Row::new("calm", "hits, 1 KiB, 2,000 a second", calm()), slow]
 }
 
-/// What the pages of a site with a program behind it look like.
+/// Pages of a site with a program as its origin.
 fn site_rows() -> Vec<Row> {
     vec![
         Row::new(
@@ -298,7 +304,7 @@ fn site_rows() -> Vec<Row> {
 
 fn object_scene(size: &Size) -> Scene {
     let most = size.objects[2];
-    // Room for all of them in the peer, too.
+    // Room for all of them in the peers, too.
     let cache_mebibytes = u32::try_from(64 + most / 300).unwrap_or(u32::MAX);
     let rows = size.objects.into_iter().map(|objects| {
         let choice = Choice::Zipf { pattern: "/b0?{}".to_owned(), law: Zipf::new(objects, 0.0) };

@@ -1,11 +1,14 @@
-//! `cargo xtask frontdoor`: bytes resident for each connection that a front door holds: idle over TLS, idle over HTTP/2 and HTTP/3,
-//! and over HTTP/2 with ten requests that wait for a slow origin, for one page or for a page each.
+//! `cargo xtask frontdoor`: resident bytes for each connection of a front door: idle over TLS, idle
+//! over HTTP/2 and HTTP/3, and over HTTP/2 with ten requests that wait for a slow origin, for one
+//! page or for a page each.
 //!
-//! Sizes are proportional set sizes of the whole process tree, before and after the connections are there.
+//! Sizes are proportional set sizes of the whole process tree, before and after opening the
+//! connections.
 
 use super::servers::{Certificates, Door, Peer};
 use crate::process::memory_bytes;
-use load::client::{Ask, Way};
+use load::client::Connector;
+use load::exchange::Ask;
 use load::plan::{Plan, Protocol, Target};
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -13,14 +16,15 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
-/// Connections of a kind.
+/// Number of connections of a kind.
 const CONNECTIONS: usize = 500;
-/// Connections of HTTP/2 with waiting requests: fewer, since a peer may ask the origin for each of them.
+/// Number of HTTP/2 connections with waiting requests: fewer, since a peer may forward each of them
+/// to the origin.
 const WAITING: usize = 100;
 /// Requests waiting on each connection of HTTP/2.
 const STREAMS: usize = 10;
 
-/// What is held.
+/// Kind of held connections.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Held {
     Clear,
@@ -77,7 +81,7 @@ fn one(door: &Door, held: Held) -> Result<f64, String> {
     let runtime = runtime.map_err(|error| error.to_string())?;
     let count = if matches!(held, Held::Http2Waiting | Held::Http2Fetching) { WAITING } else { CONNECTIONS };
     tokio::task::LocalSet::new().block_on(&runtime, async {
-        // What the first connections cost once is not counted.
+        // The one-time cost of the first connections is not counted.
         let _first = hold(door, held, 20).await?;
         let before = settled(door).await;
         let _rest = hold(door, held, count).await?;
@@ -85,7 +89,7 @@ fn one(door: &Door, held: Held) -> Result<f64, String> {
     })
 }
 
-/// Opens connections and returns what keeps them open.
+/// Opens connections and returns the handles that keep them open.
 async fn hold(door: &Door, held: Held, count: usize) -> Result<Vec<Box<dyn std::any::Any>>, String> {
     let is_clear = held == Held::Clear;
     let port = if is_clear { door.clear } else { door.ecdsa };
@@ -97,14 +101,14 @@ async fn hold(door: &Door, held: Held, count: usize) -> Result<Vec<Box<dyn std::
     let plan = Plan { protocol, ..Plan::new(Target::local(port, !is_clear)) };
     let mut all: Vec<Box<dyn std::any::Any>> = Vec::new();
     for number in 0..count {
-        // Each with a way of its own: no socket of QUIC is shared.
-        let way = Way::new(&plan).map_err(|failure| failure.said)?;
+        // Each has its own socket: no QUIC socket is shared.
+        let way = Connector::new(&plan).map_err(|failure| failure.said)?;
         let mut client = way.open().await.map_err(|failure| failure.said)?;
         all.push(Box::new(way));
         if matches!(held, Held::Http2Waiting | Held::Http2Fetching) {
             for stream in 0..STREAMS {
                 let path = match held {
-                    // Of the first connections and of the rest.
+                    // Paths of the first connections and of the rest.
                     Held::Http2Fetching => format!("/slow/{count}/{number}/{stream}"),
                     _ => "/slow".to_owned(),
                 };
@@ -123,7 +127,8 @@ fn get(path: &str) -> Ask<'_> {
     Ask { method: "GET", path, authority: "localhost", headers: &[], is_last: false }
 }
 
-/// An origin in this process: what begins with `/slow` is never answered, everything else has a small body that may be kept.
+/// An origin in this process: paths that begin with `/slow` are never answered, all others have a
+/// small storable body.
 fn slow_origin() -> Result<u16, String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
     let port = listener.local_addr().map_err(|error| error.to_string())?.port();

@@ -1,4 +1,5 @@
-//! The front doors that are compared: each with its cache in memory, the same certificates, and one core.
+//! The front doors that are compared: each with its cache in memory, the same certificates, and one
+//! core.
 
 use crate::place::free_port;
 use crate::process::Server;
@@ -23,12 +24,12 @@ impl Key {
     }
 }
 
-/// Where a client comes in.
+/// Listener for a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Entry {
-    /// HTTP/1.1 in clear.
+    /// HTTP/1.1 without TLS.
     Clear,
-    /// HTTP/2 in clear, by prior knowledge.
+    /// HTTP/2 without TLS, by prior knowledge.
     ClearHttp2,
     /// TLS or QUIC, with that certificate.
     Secured(Key),
@@ -37,9 +38,9 @@ pub enum Entry {
 /// A kind of server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Peer {
-    /// Ours.
+    /// Copal.
     Copal,
-    /// Another build of ours.
+    /// Another build of Copal.
     Build(Build),
     /// Debian's nginx with proxy_cache on a memory file system.
     Nginx,
@@ -64,12 +65,12 @@ impl Peer {
         }
     }
 
-    /// Whether it is Copal, however built.
+    /// True for Copal, however built.
     pub fn is_ours(self) -> bool {
         matches!(self, Peer::Copal | Peer::Build(_))
     }
 
-    /// A program that is needed and not installed.
+    /// A required program that is not installed.
     pub fn missing(self) -> Option<&'static str> {
         let programs: &[&'static str] = match self {
             Peer::Copal => return beside().is_none().then_some("copal"),
@@ -82,7 +83,7 @@ impl Peer {
     }
 }
 
-/// Those of a comma-separated list, or all, that are installed; what is missing is said.
+/// The installed peers of a comma-separated list, or all; missing ones are reported.
 pub fn installed_peers(only: Option<&str>) -> Vec<Peer> {
     let mut peers = ALL.to_vec();
     peers.retain(|peer| only.is_none_or(|only| only.split(',').any(|name| name == peer.name())));
@@ -94,7 +95,8 @@ pub fn installed_peers(only: Option<&str>) -> Vec<Peer> {
     peers
 }
 
-/// A certificate of each kind for `localhost`, made for one run: certificate and key in one file, as all the servers take them.
+/// A certificate of each kind for `localhost`, made for one run: certificate and key in one file,
+/// the format of all the servers.
 pub struct Certificates {
     folder: PathBuf,
 }
@@ -122,7 +124,7 @@ impl Certificates {
         Ok(Certificates { folder: folder.to_owned() })
     }
 
-    /// The file of one.
+    /// The file of a certificate.
     pub fn pem(&self, key: Key) -> String {
         self.folder.join(format!("{}.pem", key.name())).display().to_string()
     }
@@ -141,10 +143,10 @@ pub fn origin(folder: &Path, core: usize) -> Result<(Server, u16), String> {
 
 /// A running peer.
 pub struct Door {
-    /// Which.
+    /// The kind of server.
     pub peer: Peer,
     servers: Vec<Server>,
-    /// The port in clear.
+    /// The port without TLS.
     pub clear: u16,
     clear_http2: u16,
     /// The port with TLS and a certificate of ECDSA.
@@ -164,11 +166,11 @@ impl Door {
         let folder = folder.join(peer.name());
         std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
         let (clear, ecdsa, rsa) = (free_port()?, free_port()?, free_port()?);
-        // Copal and varnishd tell HTTP/1 and HTTP/2 apart on one port.
+        // Copal and varnishd distinguish HTTP/1 and HTTP/2 on one port.
         let clear_http2 = if peer.is_ours() || peer == Peer::Varnish { clear } else { free_port()? };
         let mut door = Door { peer, servers: Vec::new(), clear, clear_http2, ecdsa, rsa };
         let (at, first, second) = (folder.display(), certificates.pem(Key::Ecdsa), certificates.pem(Key::Rsa));
-        // Connections that are measured must not be closed meanwhile.
+        // Connections must not be closed during their measurement.
         let varnish = format!(
             "-F -j none -n {at}/n -T none -s malloc,64m -b 127.0.0.1:{origin} -p feature=+http2 -p timeout_idle=600"
         );
@@ -245,7 +247,7 @@ impl Door {
         }
     }
 
-    /// What it consists of.
+    /// The server processes.
     pub fn servers(&mut self) -> &mut [Server] {
         &mut self.servers
     }

@@ -1,7 +1,8 @@
-//! `cargo xtask memory --object`: where the bytes of a small object go.
+//! `cargo xtask memory --object`: distribution of the bytes of a small object.
 //!
-//! The store and the index are filled in this process, through the calls that the engine makes. What they count is taken from them,
-//! what is resident from the kernel; the difference is what the allocators of both keep for themselves.
+//! The store and the index are filled in this process, through the same calls as in the engine.
+//! Accounted bytes are taken from them, resident ones from the kernel; the difference is the
+//! overhead of both allocators.
 
 use ::store::ObjectAttributes;
 use cache::{Cache, Lookup, LookupRequest};
@@ -10,7 +11,7 @@ use semantics::vary::Sameness;
 use shm::counters::MainCounters;
 use std::fmt::Write as _;
 
-/// Objects that are there before the counting begins, so that what is made once is not counted.
+/// Objects that exist before the counting begins, so that one-time allocations are not counted.
 const BEFORE: u64 = 20_000;
 /// Bytes of a body.
 const BODY: [u8; 100] = [0x5a; 100];
@@ -46,7 +47,7 @@ fn resident() -> [f64; 2] {
     })
 }
 
-/// Bytes in blocks of the arena, other bytes that count, and what the kernel says.
+/// Bytes in blocks of the arena, other accounted bytes, and the kernel's numbers.
 fn held(cache: &Cache) -> [f64; 4] {
     let store = cache.store();
     let private = store.private_bytes() as f64;
@@ -54,7 +55,7 @@ fn held(cache: &Cache) -> [f64; 4] {
     [store.held_bytes() as f64 - private, private, resident, tables]
 }
 
-/// Stores so many objects and returns the table.
+/// Stores `objects` objects and returns the table.
 pub fn table(objects: u64) -> Result<String, String> {
     let limit = (objects + BEFORE) * 1024;
     let cache = Cache::in_memory(limit, NOW).map_err(|error| error.to_string())?;
@@ -71,7 +72,7 @@ pub fn table(objects: u64) -> Result<String, String> {
             let scattered = number.wrapping_add(part << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             place.copy_from_slice(&(scattered ^ scattered >> 29).to_le_bytes());
         }
-        let question = LookupRequest {
+        let lookup_request = LookupRequest {
             key: &key,
             now: NOW,
             request: &request,
@@ -83,18 +84,18 @@ pub fn table(objects: u64) -> Result<String, String> {
             gzip_support: true,
             parts: false,
             sameness: Sameness::Bytes,
-            terms: None,
+            conditions: None,
             vary_notice: 0,
             unused_seconds: None,
         };
-        let Lookup::Miss { busy, .. } = cache.lookup(&question, &counters, &mut |_, _| {}) else {
+        let Lookup::Miss { busy, .. } = cache.lookup(&lookup_request, &counters, &mut |_, _| {}) else {
             return Err("two objects under one key".to_owned());
         };
         encoded.clear();
         head(number).encode(&mut encoded);
         let attributes = ObjectAttributes {
             key,
-            xid: number as u32,
+            xid: number,
             origin: NOW,
             ttl: 3600.0,
             grace: 10.0,

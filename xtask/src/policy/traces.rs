@@ -1,27 +1,28 @@
-//! Sequences of requests, made from seeds.
+//! Sequences of requests, generated from seeds.
 //!
-//! Sizes of the `web` traces are those published for SURGE (Barford, Crovella, 1998): log-normal bodies with
-//! μ = 9.357, σ = 1.318, and seven in a hundred from a Pareto tail with α = 1.1 from 133 KB on. The skews 0.64 and 0.83 are the ends of
-//! what Breslau et al. (1999) found in six proxies.
+//! Sizes of the `web` traces are those published for SURGE (Barford, Crovella, 1998): log-normal
+//! bodies with μ = 9.357, σ = 1.318, and seven in a hundred from a Pareto tail with α = 1.1 from
+//! 133 KB on. The skews 0.64 and 0.83 are the ends of the range that Breslau et al. (1999) found in
+//! six proxies.
 
 use eviction::mix;
 use eviction::replay::Request;
 
-/// Size of a response where sizes are equal.
+/// Size of a response if sizes are equal.
 const PAGE_BYTES: u64 = 10_000;
 /// Largest response.
 const BODY_BYTES_MAX: f64 = 50e6;
 
 pub struct Trace {
-    /// For a file.
+    /// Name for a file.
     pub file: &'static str,
-    /// For readers.
+    /// Name for readers.
     pub name: String,
     pub requests: Vec<Request>,
 }
 
 impl Trace {
-    /// How many keys there are, and which share of them is asked for once.
+    /// Number of keys, and the share of them that is requested once.
     pub fn wonders(&self) -> (usize, f64) {
         let mut counts = std::collections::HashMap::new();
         for request in &self.requests {
@@ -32,7 +33,7 @@ impl Trace {
     }
 }
 
-/// Numbers from a seed.
+/// Random numbers from a seed.
 struct Chance(u64);
 
 impl Chance {
@@ -41,7 +42,7 @@ impl Chance {
         mix(self.0)
     }
 
-    /// From 0 to 1.
+    /// A number from 0 to 1.
     fn share(&mut self) -> f64 {
         (self.word() >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -72,14 +73,14 @@ fn body_bytes(key: u64) -> u64 {
     let bytes = if chance.share() < 0.07 {
         133_000.0 * chance.share().max(1e-9).powf(-1.0 / 1.1)
     } else {
-        // Box and Muller.
+        // Box–Muller transform.
         let normal = (-2.0 * chance.share().max(1e-12).ln()).sqrt() * (std::f64::consts::TAU * chance.share()).cos();
         (9.357 + 1.318 * normal).exp()
     };
     bytes.clamp(100.0, BODY_BYTES_MAX) as u64
 }
 
-/// Keys that nothing else has.
+/// Keys that occur nowhere else.
 const ONCE: u64 = 1 << 48;
 
 fn page(number: u64) -> Request {
@@ -90,7 +91,7 @@ fn sized(number: u64) -> Request {
     Request { key: mix(number), bytes: body_bytes(number) }
 }
 
-/// Every trace, of that many requests.
+/// Every trace, with that many requests.
 pub fn all(count: usize) -> Vec<Trace> {
     let objects = (count / 5).max(100);
     let trace = |file, name: &str, requests: Vec<Request>| Trace { file, name: name.to_owned(), requests };
@@ -113,7 +114,8 @@ pub fn all(count: usize) -> Vec<Trace> {
     let requests = (0..count).map(|number| page(shifting(number, law.draw(&mut chance)))).collect();
     all.push(trace("shifting", "Zipf 0.9, popularity shifts ten times", requests));
 
-    // Pages are popular while they are new, and each day brings others: ranks drift through the numbers.
+    // Pages are popular while they are new, and each day brings others: ranks drift through the
+    // numbers.
     let mut chance = Chance(5 << 32);
     let drift = |number: usize| (number * objects / count) as u64;
     let requests = (0..count).map(|number| page(drift(number) + law.draw(&mut chance) / 4)).collect();
@@ -128,7 +130,8 @@ pub fn all(count: usize) -> Vec<Trace> {
         .collect();
     all.push(trace("once", "Zipf 0.9, three in ten are asked for once", requests));
 
-    // Half of the requests belong to one that reads the whole site, twice as large as what is hot, again and again.
+    // Half of the requests belong to a bot that reads the whole site, twice as large as the hot
+    // set, again and again.
     let mut chance = Chance(7 << 32);
     let mut at = 0;
     let requests = (0..count)
@@ -160,7 +163,7 @@ pub fn all(count: usize) -> Vec<Trace> {
     all
 }
 
-/// What is hot, and a bot that reads pages once.
+/// The hot set, and a bot that reads pages once.
 pub struct Bot {
     requests: usize,
     pages: usize,
@@ -173,13 +176,13 @@ impl Bot {
         Bot { requests, pages }
     }
 
-    /// Room for a fifth of what is hot.
+    /// Room for a fifth of the hot set.
     pub fn capacity_bytes(&self) -> u64 {
         Bot::HOT as u64 / 5 * PAGE_BYTES
     }
 
-    /// Calls `ask` with each request, whether it is for what is hot, and whether the cache is warm: it has seen as many requests for
-    /// what is hot as are counted afterwards.
+    /// Calls `ask` with each request, true if it is for the hot set, and true if the cache is warm:
+    /// it has received as many requests for the hot set as are counted afterwards.
     pub fn run(&self, mut ask: impl FnMut(Request, bool, bool)) {
         let (law, mut chance) = (Zipf::new(Bot::HOT, 0.9), Chance(11 << 32));
         for _ in 0..self.requests {

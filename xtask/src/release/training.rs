@@ -1,10 +1,12 @@
-//! The load by which the instrumented build learns what is asked of it.
+//! The training load of the instrumented build.
 //!
-//! Requests are counted, not timed, so that each part has its share on a machine of any speed. A share is a matter of what is executed:
-//! a page that is unpacked takes as many steps as a hundred hits, so there are few of those, and what sites do all day, hits, is most.
+//! Requests are counted, not timed, so that each part has its share on a machine of any speed.
+//! Shares are weighted by executed code: a page that is decompressed takes as many steps as a
+//! hundred hits, so there are few of those; the largest part is the usual work of sites, hits.
 
 use crate::bench::rows::{Behind, QUICK, Row, Scene, Servers, scenes};
-use crate::bench::standing::{Standing, Wanted, start};
+use crate::bench::running::Running;
+use crate::bench::start::{Wanted, start};
 use crate::bench::{fill, unique};
 use crate::measure::{hits, measure};
 use crate::place::{cores, folder};
@@ -13,7 +15,7 @@ use load::choice::Choice;
 use load::plan::{Pace, Plan};
 use std::time::Duration;
 
-/// Rows of `cargo xtask bench`, and how many requests each has here.
+/// Rows of `cargo xtask bench`, with the number of requests of each.
 const ROWS: &[(&str, u64)] = &[
     ("hit-1b", 10_000),
     ("hit-1k", 30_000),
@@ -40,7 +42,7 @@ const ROWS: &[(&str, u64)] = &[
     ("h3", 5_000),
 ];
 
-/// VCL as sites have it.
+/// A typical site's VCL.
 const SITE: &str = r#"
 acl inside { "127.0.0.0"/8; "10.0.0.0"/8; ! "10.1.2.3"; }
 sub vcl_recv {
@@ -69,7 +71,7 @@ sub vcl_deliver {
 }
 "#;
 
-/// What a browser sends besides the headers that all loads have.
+/// Headers of a browser besides those that all loads have.
 const BROWSER: &[(&str, &str)] = &[
     ("Accept-Encoding", "gzip, deflate, br, zstd"),
     ("Cookie", "_ga=GA1.2.1234567890.1700000000; has_js=1; _gid=GA1.2.99"),
@@ -80,17 +82,18 @@ const BROWSER: &[(&str, &str)] = &[
     ("Upgrade-Insecure-Requests", "1"),
     ("Cache-Control", "max-age=0"),
 ];
-/// The tag of the origin's 1 KiB.
+/// The entity tag of the origin's 1 KiB.
 const TAG: &str = "\"691f4a3c-400\"";
 
-/// Longest time for one row; slow machines have to get through.
+/// Time limit for one row; slow machines must complete it.
 const LONGEST: Duration = Duration::from_secs(600);
-/// How long the daemon may take to end, and to write its profile.
+/// Time limit for the daemon to end and to write its profile.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long each half of the mixed load lasts, in seconds.
+/// Duration of each half of the mixed load, in seconds.
 const MIXED_SECONDS: f64 = 3.0;
 
-/// Asks the build for everything; its processes have ended, and written what they have learned, when this returns.
+/// Runs every load on the build; its processes have ended, and written their profiles, when this
+/// returns.
 pub fn train(build: Build) -> Result<(), String> {
     let mut scenes = scenes(&QUICK);
     for scene in &mut scenes {
@@ -103,8 +106,8 @@ pub fn train(build: Build) -> Result<(), String> {
         let folder = folder()?;
         let wanted = Wanted { only: Some(&[]), builds: &[build] };
         // The origin among them stays until all have been asked.
-        let (mut standing, _) = start(scene, sized, folder.path(), core, wanted)?;
-        for one in standing.iter_mut().filter(|one| one.fills()) {
+        let (mut running, _) = start(scene, sized, folder.path(), core, wanted)?;
+        for one in running.iter_mut().filter(|one| one.fills()) {
             fill(scene, one)?;
             for row in &scene.rows {
                 ask(row, one)?;
@@ -121,8 +124,8 @@ fn requests(row: &Row) -> Option<u64> {
     ROWS.iter().find(|(name, _)| *name == row.name).map(|(_, requests)| *requests)
 }
 
-fn ask(row: &Row, one: &Standing) -> Result<(), String> {
-    let Some(port) = one.port(row) else { return Ok(()) };
+fn ask(row: &Row, one: &Running) -> Result<(), String> {
+    let Some(port) = row.port_at(one) else { return Ok(()) };
     let count = requests(row).or(row.plan.requests_max).unwrap_or_default();
     let counted = Plan {
         requests_max: Some(count),
@@ -133,7 +136,7 @@ fn ask(row: &Row, one: &Standing) -> Result<(), String> {
     };
     let measured = measure(&counted, port, &[])?;
     println!("training: {:<14} {} answers, {} failures", row.name, measured.requests, measured.errors);
-    // Handshakes that are nothing else are not answers.
+    // Handshakes alone are not answers.
     if measured.requests == 0 || measured.errors > count / 10 {
         return Err(format!("{}: {} of {count} were answered: {:?}", row.name, measured.requests, measured.notes));
     }

@@ -1,9 +1,11 @@
-//! The front page of a real WordPress, as Debian packages it: Apache with PHP in it and a MariaDB of its own behind the caches.
+//! The front page of a real WordPress, as packaged by Debian: Apache with PHP in it and a MariaDB
+//! of its own behind the caches.
 //!
-//! Everything lies in the scene's folder: the site is a copy, the database is made anew and is reached by a socket there.
+//! Everything is in the scene's folder: the site is a copy, the database is new and is reached by a
+//! socket there.
 
 use super::{launch_caches, set_readable};
-use crate::bench::standing::{Standing, Started};
+use crate::bench::running::{Running, Started};
 use crate::place::free_port;
 use crate::process::Server;
 use crate::servers::installed;
@@ -13,11 +15,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Where Debian's package puts the site.
+/// Directory of the site in Debian's package.
 const PACKAGE: &str = "/usr/share/wordpress";
-/// What the page says when the site is set up.
+/// Text of the page once the site is set up.
 const TITLE: &str = "A blog before the slashdot effect";
-/// How long the database and the first request, which makes the tables, may take.
+/// Time limit of the database and of the first request, which creates the tables.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Starts WordPress and the caches in front of it.
@@ -51,12 +53,12 @@ pub fn start(folder: &Path, _: u16, core: usize) -> Started {
     let mut server = Server::start(&core.to_string(), &program, &arguments.collect::<Vec<_>>(), &log)?;
     server.wait_for_port(origin, &log).map_err(|error| format!("apache2: {error}"))?;
     set_up(origin)?;
-    let mut standing = vec![Standing::clear("apache", vec![server, database], origin)];
-    standing.extend(launch_caches(folder, origin, core)?);
-    Ok((standing, Vec::new()))
+    let mut running = vec![Running::clear("apache", vec![server, database], origin)];
+    running.extend(launch_caches(folder, origin, core)?);
+    Ok((running, Vec::new()))
 }
 
-/// A database of its own, without passwords, that only its socket leads to.
+/// A separate database without passwords, accessible only through its socket.
 fn start_database(folder: &Path, socket: &Path, core: usize) -> Result<Server, String> {
     let data = format!("--datadir={}", folder.join("database").display());
     let mut make = Command::new("mariadb-install-db");
@@ -90,7 +92,7 @@ fn start_database(folder: &Path, socket: &Path, core: usize) -> Result<Server, S
     }
 }
 
-/// Fills in the form of the first visit, and looks whether the front page is there.
+/// Submits the form of the first visit, and checks for the front page.
 fn set_up(port: u16) -> Result<(), String> {
     let title = TITLE.replace(' ', "+");
     let form = format!(
@@ -141,13 +143,13 @@ fn php_module() -> Option<std::path::PathBuf> {
     })
 }
 
-/// Whether a package of a theme is there; the one of WordPress only recommends them.
+/// True if a package of a theme is installed; the one of WordPress only recommends them.
 fn has_theme() -> bool {
     let entries = std::fs::read_dir(Path::new(PACKAGE).join("wp-content/themes"));
     entries.is_ok_and(|entries| entries.flatten().any(|entry| entry.path().join("style.css").exists()))
 }
 
-/// The site answers under whatever name and port it is asked for.
+/// Settings with which the site answers under any name and port.
 fn settings(socket: &Path) -> String {
     let keys: String = ["AUTH", "SECURE_AUTH", "LOGGED_IN", "NONCE"]
         .into_iter()

@@ -1,10 +1,11 @@
-//! Those who ask, and know what they must get.
+//! Clients that verify their answers.
 
 use crate::origin::{body, fragment_path, page_around};
 use load::choice::Chance;
-use load::client::{Answer, Ask, Client, Way};
+use load::client::{Client, Connector};
+use load::exchange::{Answer, Ask};
 use load::plan::{Plan, Protocol, Target};
-use load::tally::Times;
+use load::results::Times;
 use std::rc::Rc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,26 +13,26 @@ use std::time::{Duration, Instant};
 
 /// Longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Who leaves does so after this time.
+/// Time after which a leaving client closes.
 const HASTE: Duration = Duration::from_micros(1_500);
 /// The pause after a connection that failed.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Messages that are printed.
+/// Most messages that are printed.
 const SAID_MAX: u64 = 40;
 /// Requests at a time on a connection of HTTP/2 or HTTP/3.
 const STREAMS: usize = 4;
 
-/// A way to speak.
+/// A transport.
 pub struct Transport {
-    /// For readers.
+    /// Name for readers.
     pub name: &'static str,
-    /// What.
+    /// The protocol.
     pub protocol: Protocol,
-    /// Over TLS.
+    /// True if it uses TLS.
     pub tls: bool,
 }
 
-/// All of them.
+/// All transports.
 pub const TRANSPORTS: [Transport; 5] = [
     Transport { name: "HTTP/1.1", protocol: Protocol::Http1, tls: false },
     Transport { name: "HTTP/1.1 over TLS", protocol: Protocol::Http1, tls: true },
@@ -40,20 +41,20 @@ pub const TRANSPORTS: [Transport; 5] = [
     Transport { name: "HTTP/3", protocol: Protocol::Http3, tls: true },
 ];
 
-/// What has happened so far.
+/// Results so far.
 #[derive(Default)]
 pub struct Account {
-    /// Right answers.
+    /// Correct answers.
     pub answers: AtomicU64,
-    /// Those of them from the cache.
+    /// Correct answers from the cache.
     pub hits: AtomicU64,
-    /// By transport.
+    /// Answers by transport.
     pub by_transport: [AtomicU64; TRANSPORTS.len()],
-    /// Answers 503: the origin failed, or there was no worker.
+    /// Answers 503: the origin failed, or no worker was running.
     pub unavailable: AtomicU64,
-    /// Connections and answers that broke off.
+    /// Connections and answers that were interrupted.
     pub broken: AtomicU64,
-    /// Answers that must not be.
+    /// Incorrect answers.
     pub wrong: AtomicU64,
     /// Workers killed.
     pub kills: AtomicU64,
@@ -61,13 +62,13 @@ pub struct Account {
     pub operation_failures: AtomicU64,
     /// Latency since the last sample.
     pub times: Mutex<Times>,
-    /// Everybody goes home.
+    /// Requests the end of all clients.
     pub stop: AtomicBool,
     said: AtomicU64,
 }
 
 impl Account {
-    /// Prints, but not without end.
+    /// Prints a message, up to a limit.
     pub fn say(&self, text: &str) {
         if self.said.fetch_add(1, Ordering::Relaxed) < SAID_MAX {
             eprintln!("{text}");
@@ -75,33 +76,33 @@ impl Account {
     }
 }
 
-/// How a path is asked for, and what must come.
+/// Kind of a request, and the expected answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Question {
+enum RequestKind {
     Get,
     Head,
-    /// With a header for which VCL passes it to the origin.
+    /// With a header that VCL passes to the origin.
     Pass,
     /// First and last byte.
     Range(usize, usize),
-    /// A page made of so many pieces.
+    /// A page of this many pieces.
     Page(u64),
-    /// The origin fails: whatever comes, if it is whole it is right.
+    /// The origin fails: any complete answer is correct.
     Fault,
-    /// Does not wait for the end.
+    /// Closes before the end.
     Leave,
 }
 
 #[derive(Debug)]
 struct Wish {
-    question: Question,
+    request_kind: RequestKind,
     path: String,
     size: usize,
 }
 
 impl Wish {
-    /// Few paths are asked for often and many seldom, one in twenty only once; sizes from nothing to 200 KiB, and
-    /// films of 200 to 600 KB, most of them in parts.
+    /// A random request: few paths often and many seldom, one in twenty only once; sizes from
+    /// nothing to 200 KiB, and films of 200 to 600 KB, most of them in parts.
     fn random(chance: &mut Chance) -> Wish {
         let mut below = |bound: u64| chance.word() % bound;
         let (name, rank) = match below(20) {
@@ -121,56 +122,65 @@ impl Wish {
         let first = if size > 0 { below(size as u64) as usize } else { 0 };
         let kind = if name == "film" { below(4) } else { below(40) };
         match kind {
-            0 => Wish { question: Question::Head, path, size },
-            1 => Wish { question: Question::Pass, path, size },
+            0 => Wish { request_kind: RequestKind::Head, path, size },
+            1 => Wish { request_kind: RequestKind::Pass, path, size },
             2 | 3 if size > 0 => {
                 let last = first + below((size - first) as u64) as usize;
-                Wish { question: Question::Range(first, last), path, size }
+                Wish { request_kind: RequestKind::Range(first, last), path, size }
             }
             4 => {
                 let pieces = 1 + below(9);
-                Wish { question: Question::Page(pieces), path: format!("/page-{pieces}/{}", below(20)), size: 0 }
+                Wish { request_kind: RequestKind::Page(pieces), path: format!("/page-{pieces}/{}", below(20)), size: 0 }
             }
             5 => {
                 let fault = ["error", "cut", "reset", "slow-300"][below(4) as usize];
-                Wish { question: Question::Fault, path: format!("/{fault}/{}/5000", below(1_000_000)), size: 5000 }
+                Wish {
+                    request_kind: RequestKind::Fault,
+                    path: format!("/{fault}/{}/5000", below(1_000_000)),
+                    size: 5000,
+                }
             }
-            6 => Wish { question: Question::Leave, path: format!("/slow-20/{}/100000", below(1000)), size: 100_000 },
-            _ => Wish { question: Question::Get, path, size },
+            6 => Wish {
+                request_kind: RequestKind::Leave,
+                path: format!("/slow-20/{}/100000", below(1000)),
+                size: 100_000,
+            },
+            _ => Wish { request_kind: RequestKind::Get, path, size },
         }
     }
 
     fn method(&self) -> &'static str {
-        if self.question == Question::Head { "HEAD" } else { "GET" }
+        if self.request_kind == RequestKind::Head { "HEAD" } else { "GET" }
     }
 
     fn headers(&self) -> Vec<(String, String)> {
-        let header = match self.question {
-            Question::Pass => ("X-Pass", "yes".to_owned()),
-            Question::Range(first, last) => ("Range", format!("bytes={first}-{last}")),
-            Question::Get | Question::Head | Question::Page(_) | Question::Fault | Question::Leave => {
+        let header = match self.request_kind {
+            RequestKind::Pass => ("X-Pass", "yes".to_owned()),
+            RequestKind::Range(first, last) => ("Range", format!("bytes={first}-{last}")),
+            RequestKind::Get | RequestKind::Head | RequestKind::Page(_) | RequestKind::Fault | RequestKind::Leave => {
                 return Vec::new();
             }
         };
         vec![(header.0.to_owned(), header.1)]
     }
 
-    /// Whether an answer is what it must be; `None`: the server could not do better.
+    /// True if an answer is the expected one; `None`: the server could not do better.
     fn is_answered(&self, answer: &Answer, received: &[u8]) -> Option<bool> {
         if answer.status == 503 {
             return None;
         }
         let whole = || body(&self.path, self.size);
-        Some(match self.question {
-            Question::Get | Question::Fault | Question::Leave => answer.status == 200 && received == whole(),
-            Question::Head => answer.status == 200 && received.is_empty(),
-            Question::Pass => answer.status == 200 && answer.hit != Some(true) && received == whole(),
-            // A server may overlook what part is wanted; ours does while it packs what it stores.
-            Question::Range(first, last) => match answer.status {
+        Some(match self.request_kind {
+            RequestKind::Get | RequestKind::Fault | RequestKind::Leave => answer.status == 200 && received == whole(),
+            RequestKind::Head => answer.status == 200 && received.is_empty(),
+            RequestKind::Pass => answer.status == 200 && answer.hit != Some(true) && received == whole(),
+            // A server may ignore the range; Copal does so while it compresses the object that it
+            // stores.
+            RequestKind::Range(first, last) => match answer.status {
                 206 => received == &whole()[first..=last],
                 status => status == 200 && received == whole(),
             },
-            Question::Page(pieces) => {
+            RequestKind::Page(pieces) => {
                 let page = page_around(pieces, |at| body(&fragment_path(at), 200));
                 answer.status == 200 && received == page
             }
@@ -178,34 +188,34 @@ impl Wish {
     }
 }
 
-/// What all clients of a transport have in common.
+/// Common settings of all clients of a transport.
 #[derive(Clone, Copy)]
 pub struct Crowd {
     /// The daemon's port.
     pub port: u16,
-    /// How many they are.
+    /// Number of clients.
     pub connections: usize,
-    /// The time that one client takes for each request at least; zero is as fast as it goes.
+    /// Minimum time of one client for each request; zero = no pause.
     pub pace: Duration,
-    /// Where chance begins.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
-/// Asks over one transport until it is told to stop.
+/// Runs clients over one transport until stopped.
 pub fn run(transport: &Transport, crowd: Crowd, account: &Account) -> Result<(), String> {
     let Crowd { port, connections, pace, seed } = crowd;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let plan = Plan { protocol: transport.protocol, resume: true, ..Plan::new(Target::local(port, transport.tls)) };
-        let way = Rc::new(Way::new(&plan).map_err(|failure| failure.said)?);
+        let way = Rc::new(Connector::new(&plan).map_err(|failure| failure.said)?);
         let place = TRANSPORTS.iter().position(|other| other.name == transport.name).unwrap_or(0);
         let all = (0..connections).map(|number| {
             let chance = Chance::new(seed << 32 | number as u64);
             client(Rc::clone(&way), chance, place, pace, account)
         });
         let mut all: Vec<_> = all.map(Box::pin).collect();
-        // All of them on this loop, side by side.
+        // All of them on this loop, concurrently.
         std::future::poll_fn(|context| {
             all.retain_mut(|one| one.as_mut().poll(context).is_pending());
             if all.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
@@ -215,11 +225,11 @@ pub fn run(transport: &Transport, crowd: Crowd, account: &Account) -> Result<(),
     })
 }
 
-async fn client(way: Rc<Way>, mut chance: Chance, place: usize, pace: Duration, account: &Account) {
+async fn client(way: Rc<Connector>, mut chance: Chance, place: usize, pace: Duration, account: &Account) {
     let mut kept: Option<Client> = None;
     let mut next = tokio::time::Instant::now();
     while !account.stop.load(Ordering::Relaxed) {
-        // Who was held up does not hurry afterwards.
+        // A delayed client does not catch up afterwards.
         tokio::time::sleep_until(next).await;
         next = tokio::time::Instant::now();
         let client = match kept.take().filter(|client| !client.is_over()) {
@@ -256,20 +266,20 @@ async fn client(way: Rc<Way>, mut chance: Chance, place: usize, pace: Duration, 
     }
 }
 
-/// Asks once; returns the connection if it is good for more.
+/// Sends one request; returns the connection if it can be reused.
 async fn one(mut client: Client, wish: Wish, place: usize, account: &Account) -> Option<Client> {
     let (headers, mut received) = (wish.headers(), Vec::new());
     let ask = Ask { method: wish.method(), path: &wish.path, authority: "soak", headers: &headers, is_last: false };
     let since = Instant::now();
-    let patience = if wish.question == Question::Leave { HASTE } else { PATIENCE };
+    let patience = if wish.request_kind == RequestKind::Leave { HASTE } else { PATIENCE };
     let result = tokio::time::timeout(patience, client.ask(&ask, Some(&mut received))).await;
     let answer = match result {
         Ok(Ok(answer)) => answer,
-        // Who leaves has no answer, and cares for none.
-        Err(_) if wish.question == Question::Leave => return None,
+        // A leaving client has no answer, and needs none.
+        Err(_) if wish.request_kind == RequestKind::Leave => return None,
         Ok(Err(_)) | Err(_) => {
-            // A fault of the origin may break an answer off.
-            if wish.question != Question::Fault {
+            // A fault of the origin may interrupt an answer.
+            if wish.request_kind != RequestKind::Fault {
                 account.broken.fetch_add(1, Ordering::Relaxed);
             }
             return None;
@@ -291,7 +301,7 @@ async fn one(mut client: Client, wish: Wish, place: usize, account: &Account) ->
         }
         None => {
             // A fault of the origin is answered like this.
-            let is_expected = wish.question == Question::Fault;
+            let is_expected = wish.request_kind == RequestKind::Fault;
             account.unavailable.fetch_add(u64::from(!is_expected), Ordering::Relaxed);
         }
     }
@@ -304,19 +314,19 @@ mod tests {
 
     #[test]
     fn only_the_right_body_is_right() {
-        let wish = |question| Wish { question, path: "/item-1/100".to_owned(), size: 100 };
+        let wish = |request_kind| Wish { request_kind, path: "/item-1/100".to_owned(), size: 100 };
         let answer = |status| Answer { status, hit: None, body_bytes: 0 };
         let whole = body("/item-1/100", 100);
-        let get = wish(Question::Get);
+        let get = wish(RequestKind::Get);
         assert_eq!(get.is_answered(&answer(200), &whole), Some(true));
         assert_eq!(get.is_answered(&answer(200), &whole[1..]), Some(false));
         assert_eq!(get.is_answered(&answer(200), &body("/item-2/100", 100)), Some(false));
         assert_eq!((get.is_answered(&answer(404), &whole), get.is_answered(&answer(503), b"")), (Some(false), None));
-        assert_eq!(wish(Question::Range(3, 9)).is_answered(&answer(206), &whole[3..=9]), Some(true));
-        assert_eq!(wish(Question::Range(3, 9)).is_answered(&answer(206), &whole), Some(false));
-        assert_eq!(wish(Question::Range(3, 9)).is_answered(&answer(200), &whole), Some(true));
+        assert_eq!(wish(RequestKind::Range(3, 9)).is_answered(&answer(206), &whole[3..=9]), Some(true));
+        assert_eq!(wish(RequestKind::Range(3, 9)).is_answered(&answer(206), &whole), Some(false));
+        assert_eq!(wish(RequestKind::Range(3, 9)).is_answered(&answer(200), &whole), Some(true));
         let hit = Answer { hit: Some(true), ..answer(200) };
-        assert_eq!(wish(Question::Pass).is_answered(&hit, &whole), Some(false), "a pass is never a hit");
+        assert_eq!(wish(RequestKind::Pass).is_answered(&hit, &whole), Some(false), "a pass is never a hit");
     }
 
     #[test]
@@ -324,7 +334,7 @@ mod tests {
         let mut chance = Chance::new(1);
         let wishes: Vec<Wish> = (0..5_000).map(|_| Wish::random(&mut chance)).collect();
         let kinds: std::collections::HashSet<_> =
-            wishes.iter().map(|wish| std::mem::discriminant(&wish.question)).collect();
+            wishes.iter().map(|wish| std::mem::discriminant(&wish.request_kind)).collect();
         assert_eq!(kinds.len(), 7);
     }
 }

@@ -1,4 +1,4 @@
-//! What is watched while it runs, how it is drawn, and what is thought of it.
+//! Samples of a run, their plots, and the verdict.
 
 use super::clients::{Account, TRANSPORTS};
 use crate::place::median;
@@ -9,11 +9,11 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Growth from the beginning to the end that is still none.
+/// Ratio of end to beginning up to which growth is tolerated.
 const GROWTH_MAX: f64 = 1.2;
-/// Below so many samples nothing is said of growth.
+/// Fewest samples for a verdict on growth.
 const SAMPLES_MIN: usize = 100;
-/// The daemon's own messages, in bytes.
+/// Limit of the daemon's own messages, in bytes.
 const MESSAGES_BYTES_MAX: u64 = 16 << 20;
 
 /// One moment.
@@ -29,16 +29,16 @@ struct Sample {
     messages_bytes: u64,
 }
 
-/// What of a moment.
+/// A value of a sample.
 type Of = fn(&Sample) -> f64;
 
-/// What must not grow.
+/// A value that must not grow.
 struct Watched {
     name: &'static str,
     of: Of,
-    /// What it is told in.
+    /// Unit of the value.
     unit: f64,
-    /// What comes and goes, in units: threads of a pool, connections.
+    /// Tolerated fluctuation, in units: threads of a pool, connections.
     slack: f64,
 }
 
@@ -51,7 +51,7 @@ const WATCHED: [Watched; 3] = [
 /// A plot: the end of its file's name, its title, its lines, and a value as text.
 type Plot<'a> = (&'a str, &'a str, Vec<Line<'a>>, fn(f64) -> String);
 
-/// A run.
+/// The samples of a run.
 #[derive(Default)]
 pub struct Samples {
     all: Vec<Sample>,
@@ -60,7 +60,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Looks at the processes, and at what the clients have seen since the last time.
+    /// Takes a sample of the processes, and of the clients' results since the last one.
     pub fn take(&mut self, elapsed: Duration, pids: &[u32], log: &Path, account: &Account) {
         let times = account.times.lock().map(|mut times| std::mem::take(&mut *times)).unwrap_or_default();
         let answers = account.answers.load(Ordering::Relaxed);
@@ -144,7 +144,7 @@ impl Samples {
         }
     }
 
-    /// The account, as Markdown.
+    /// The results, as Markdown.
     pub fn table(&self, account: &Account, operations: u64) -> String {
         let count = |number: &std::sync::atomic::AtomicU64| number.load(Ordering::Relaxed);
         let mut text = String::from("| what | how much |\n| --- | --- |\n");
@@ -176,7 +176,7 @@ impl Samples {
         text
     }
 
-    /// What must not be.
+    /// Checks the limits.
     pub fn judge(&self, account: &Account) -> Result<(), String> {
         let wrong = account.wrong.load(Ordering::Relaxed);
         if wrong > 0 {

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 /// Requests that are sent before their answers are read.
 const AHEAD: usize = 64;
-/// Connections that fill a storage: an answer that waits for the origin keeps those behind it waiting.
+/// Connections that fill a storage: an answer that waits for the origin keeps those behind it
+/// waiting.
 const FILLING: u64 = 8;
 
 /// A connection that sends requests ahead.
@@ -33,21 +34,21 @@ impl Client {
         Ok(Client { port, connection: BufReader::with_capacity(64 << 10, connection), line: String::new() })
     }
 
-    /// Asks for all of these; returns how many answers were hits.
+    /// Requests all of these; returns the number of hits.
     pub fn ask_all(&mut self, paths: impl Iterator<Item = String>) -> Result<u64, String> {
         let mut hits = 0;
         self.send_all("GET", "", paths, |answer| hits += u64::from(answer.is_hit))?;
         Ok(hits)
     }
 
-    /// Asks for one of them; returns how many microseconds that took.
+    /// Requests one of them; returns its time in microseconds.
     pub fn time(&mut self, path: String) -> Result<f64, String> {
         let begin = Instant::now();
         self.ask_all(std::iter::once(path))?;
         Ok(begin.elapsed().as_secs_f64() * 1e6)
     }
 
-    /// Sends such requests, with header lines of one's own, and hands over each answer.
+    /// Sends such requests, with additional header lines, and passes on each answer.
     pub fn send_all(
         &mut self,
         method: &str,
@@ -100,7 +101,7 @@ impl Client {
     }
 }
 
-/// Asks for each of these over several connections.
+/// Requests each of these over several connections.
 pub fn fill(port: u16, numbers: Range<u64>, path: impl Fn(u64) -> String + Sync) -> Result<(), String> {
     let path = &path;
     std::thread::scope(|scope| {

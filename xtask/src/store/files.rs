@@ -1,8 +1,10 @@
-//! `cargo xtask store --files`: the articles' experiment with a set of pages larger than memory, and what a file is worth then.
+//! `cargo xtask store --files`: the articles' experiment with a set of pages larger than memory,
+//! and the benefit of a file storage.
 //!
-//! The pages are asked for in order, twice, once with a storage in memory that holds a part of them, and once with a file that holds
-//! all. Then what is hot is asked for while cold pages are read from the disk; the worker is killed; the whole daemon is started
-//! again. The page cache is emptied of the file in between (`posix_fadvise`), for which no rights are needed.
+//! The pages are requested in order, twice, once with a storage in memory that holds a part of
+//! them, and once with a file that holds all. Then the hot set is requested while cold pages are
+//! read from the disk; the worker is killed; the whole daemon is restarted. The page cache is
+//! emptied of the file in between (`posix_fadvise`), for which no rights are needed.
 
 use super::Scene;
 use super::client::{Client, per_second};
@@ -14,20 +16,20 @@ use std::time::{Duration, Instant};
 
 /// Body of a page, in bytes.
 const PAGE_BYTES: u64 = 64 << 10;
-/// How many pages.
+/// Number of pages.
 const PAGES: u64 = 8_000;
-/// The memory that a storage without a file has, in MiB: a quarter of the pages.
+/// The memory of a storage without a file, in MiB: a quarter of the pages.
 const MEMORY_MEBIBYTES: u64 = 128;
-/// The file holds all of them.
+/// Size of the file in MiB, with room for all of them.
 const FILE_MEBIBYTES: u64 = 800;
-/// How many pages are hot.
+/// Number of hot pages.
 const HOT: u64 = 50;
 
 fn page(number: u64) -> String {
     format!("/leaf-{number}/{PAGE_BYTES}")
 }
 
-/// Forgets what the page cache knows of a file.
+/// Drops a file from the page cache.
 fn chill(path: &Path) {
     if let Ok(file) = File::open(path) {
         let _ = file.sync_all();

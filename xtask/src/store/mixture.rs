@@ -1,4 +1,5 @@
-//! A full storage gets objects of other sizes: large ones in place of small ones and back, and a hundred kinds of sizes.
+//! A full storage gets objects of other sizes: large ones instead of small ones and back, and a
+//! hundred kinds of sizes.
 
 use super::client::{Client, fill, per_second};
 use super::{Scene, small_of};
@@ -13,11 +14,11 @@ const LARGE_BYTES: u64 = 1 << 20;
 const MIXED_MEBIBYTES: u32 = 64;
 /// Limit of the storage that gets a hundred kinds, in MiB.
 const KINDS_MEBIBYTES: u32 = 256;
-/// How many sizes there are, each as much larger than the one before it.
+/// Number of sizes, in a geometric progression.
 const KINDS: u64 = 100;
 /// The largest of them, as a multiple of the smallest.
 const SPREAD: f64 = 10_000.0;
-/// How long after the last request memory may be given back.
+/// Time after the last request in which memory may be given back.
 const PAUSE: Duration = Duration::from_millis(1500);
 
 fn small(number: u64) -> String {
@@ -30,7 +31,7 @@ fn kind_bytes(kind: u64) -> u64 {
 }
 
 impl Scene {
-    /// A full storage gets large objects in place of small ones, and small ones again.
+    /// A full storage gets large objects instead of small ones, and small ones again.
     pub(super) fn mixture(&self) -> Result<String, String> {
         let (server, port) = self.start("mixture", MIXED_MEBIBYTES, None)?;
         let mut client = Client::new(port)?;

@@ -1,4 +1,4 @@
-//! What removes many objects: purges one by one, purges by tag, and the time at which they all expire.
+//! Removal of many objects: purges one by one, purges by tag, and simultaneous expiry.
 
 use super::client::{Client, fill, per_second};
 use super::{FEW, Scene};
@@ -8,34 +8,35 @@ use crate::servers::Kind;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Most objects that die at one moment, or are purged.
+/// Most objects that expire at one moment, or are purged.
 const OBJECTS_MAX: u64 = 1_000_000;
-/// How many objects have a tag in common.
+/// Number of objects that share a tag.
 const TAGGED: u64 = 100;
-/// How many objects are purged one by one, at most.
+/// Most objects that are purged one by one.
 const ALONE: u64 = 20_000;
-/// One object of so many has the tag of many.
+/// Divisor for the part of the objects that has the common tag.
 const SHARE: u64 = 10;
-/// Objects that are asked for meanwhile.
+/// Number of objects that are requested during a removal.
 const HOT: u64 = 100;
-/// How long before they die the last of the objects that die together may be stored, in seconds.
+/// Time before the common expiry in which the last of these objects may be stored, in seconds.
 const SPARE_SECONDS: u64 = 4;
-/// `default_grace`: how long objects live beyond their time to live.
+/// `default_grace`: time for which objects are kept beyond their time to live.
 const GRACE_SECONDS: u64 = 10;
 
-/// What a purge needs; tags are Copal's.
+/// VCL for purges; tags are Copal's.
 const PURGE: &str = "sub vcl_recv { if (req.method == \"PURGE\") { return (purge); } }\n";
 const PURGE_BY_TAG: &str =
     "import xkey;\nsub vcl_recv { if (req.http.Tag) { return (synth(200, \"\" + xkey.purge(req.http.Tag))); } }\n";
 
 impl Scene {
-    /// All objects die at one moment, while others are asked for one by one.
+    /// All objects expire at one moment, while others are requested one by one.
     pub(super) fn death(&self) -> Result<String, String> {
         let objects = self.objects.min(OBJECTS_MAX);
         let (server, port) = self.start("death", self.roomy(objects), None)?;
         let hot = |number: u64| self.small(number);
         let now = || since_1970().as_secs();
-        // Fills as fast as elsewhere, which is guessed generously; what dies before all are there would hide the rest.
+        // The fill rate is estimated generously; objects that expire before all are stored would
+        // hide the rest.
         let deadline = now() + objects / 5_000 + SPARE_SECONDS;
         fill(port, 0..objects, |number| format!("/until-{deadline}/{number}/{}", self.bytes))?;
         let mut client = Client::new(port)?;
@@ -63,7 +64,8 @@ impl Scene {
         ))
     }
 
-    /// Purges: one by one, by tags of few objects, and by a tag of many, while others are asked for.
+    /// Purges: one by one, by tags of few objects, and by a tag of many, while others are
+    /// requested.
     pub(super) fn purges(&self) -> Result<String, String> {
         let objects = self.objects.min(OBJECTS_MAX);
         let has_tags = self.kind == Kind::Copal;
@@ -82,7 +84,7 @@ impl Scene {
         let rate = per_second(alone, begin);
         let cost = (cpu_microseconds(&server.tree()).0 - before) / alone.max(1) as f64;
         let mut report = format!("purged one by one: {rate:.0} a second, CPU µs each {cost:.1}");
-        // Asked for again they would be there again.
+        // Another request would store them again.
         let mut left = client.ask_all((0..alone.min(FEW)).map(path))?;
         if has_tags {
             let tags = alone / TAGGED..objects / TAGGED / 2;
@@ -105,7 +107,7 @@ impl Scene {
         Ok(report)
     }
 
-    /// Purges what has the tag of many.
+    /// Purges the objects with the common tag.
     fn purge_many(&self, port: u16, about: u64) -> Result<String, String> {
         let is_done = AtomicBool::new(false);
         let hot = |number: u64| self.small(number);

@@ -1,4 +1,4 @@
-//! The input of a director's choice. Nothing here knows any kind of director.
+//! The input of a director's choice. Independent of the kinds of directors.
 
 mod candidates;
 mod context;

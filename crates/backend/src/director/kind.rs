@@ -1,9 +1,12 @@
-//! The kinds of directors, one file each. A kind sees its members through [`Candidates`] and never the table they are in.
+//! The kinds of directors, one file each, and one row each in [`directors`]. A kind sees its
+//! members through [`Candidates`] and never the table they are in.
 //!
-//! Choosing never blocks: when VCL changes the members, the whole list is replaced, and a choice under way keeps its list.
+//! Choosing never blocks: when VCL changes the members, the whole list is replaced, and a choice
+//! under way keeps its list. Next file: `interface.rs`, the methods of a kind.
 
 pub mod dns;
 pub mod dynamic;
+pub mod failing;
 pub mod fallback;
 pub mod hash;
 pub mod least_connections;
@@ -12,9 +15,13 @@ pub mod round_robin;
 pub mod saint;
 pub mod shard;
 
-use crate::director::choice::{Candidates, Member, ResolveContext};
+use crate::details::Details;
+use crate::director::choice::{Candidates, Member, Notes, ResolveContext};
+use crate::director::interface::{Director, Progress};
+use crate::dns_names::domain::Domain;
 use dns::Dns;
 use dynamic::Dynamic;
+use failing::Failing;
 use fallback::Fallback;
 use hash::Hash;
 use least_connections::LeastConnections;
@@ -23,126 +30,134 @@ use round_robin::RoundRobin;
 use saint::Saint;
 use shard::Shard;
 use std::sync::Arc;
+use surface::vcl::Generation;
 use vcl_run::value::DirectorId;
 
-/// A director of one kind.
-#[derive(Debug)]
-pub enum DirectorKind {
+/// Declares the enum of all kinds, and `each!`, which evaluates an expression for the director of
+/// whatever kind, without dynamic dispatch.
+macro_rules! directors {
+    ($($(#[$about:meta])* $kind:ident,)*) => {
+        /// A director of one kind.
+        #[derive(Debug)]
+        pub enum DirectorKind {
+            $($(#[$about])* $kind($kind),)*
+        }
+
+        macro_rules! each {
+            ($any:expr, $director:ident => $result:expr) => {
+                match $any {
+                    $(DirectorKind::$kind($director) => $result,)*
+                }
+            };
+        }
+    };
+}
+
+directors! {
     /// directors.round_robin
-    RoundRobin(RoundRobin),
+    RoundRobin,
     /// directors.fallback
-    Fallback(Fallback),
+    Fallback,
     /// directors.random
-    Random(Random),
+    Random,
     /// directors.hash
-    Hash(Hash),
+    Hash,
     /// directors.shard
-    Shard(Shard),
+    Shard,
     /// directors.least_conn
-    LeastConnections(LeastConnections),
+    LeastConnections,
     /// saintmode.saintmode
-    Saint(Saint),
+    Saint,
     /// `director … dns` of the old dialects
-    Dns(Dns),
+    Dns,
     /// debug.dyn and debug.dyn_uds
-    Dynamic(Dynamic),
+    Dynamic,
     /// debug.director: every use fails.
     Failing,
 }
 
+/// The methods of [`Director`], for a director of any kind.
 impl DirectorKind {
     /// Its name in the JSON of `backend.list`.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
-        match self {
-            DirectorKind::RoundRobin(_) => "round-robin",
-            DirectorKind::Fallback(_) => "fallback",
-            DirectorKind::Random(_) => "random",
-            DirectorKind::Hash(_) => "hash",
-            DirectorKind::Shard(_) => "shard",
-            DirectorKind::LeastConnections(_) => "least-conn",
-            DirectorKind::Saint(_) => "saintmode",
-            DirectorKind::Dns(_) => "dns",
-            DirectorKind::Dynamic(_) => "backend",
-            DirectorKind::Failing => "debug.director",
-        }
+        each!(self, director => Director::type_name(director))
     }
 
     /// Its members.
     #[must_use]
     pub fn members(&self) -> Arc<[Member]> {
-        match self {
-            DirectorKind::RoundRobin(director) => director.members.list(),
-            DirectorKind::Fallback(director) => director.members.list(),
-            DirectorKind::Random(director) => director.members.list(),
-            DirectorKind::Hash(director) => director.members.list(),
-            DirectorKind::Shard(director) => director.members(),
-            DirectorKind::LeastConnections(director) => director.members.list(),
-            DirectorKind::Saint(director) => director.members(),
-            DirectorKind::Dns(director) => director.members(),
-            DirectorKind::Dynamic(_) | DirectorKind::Failing => Arc::from([]),
-        }
+        each!(self, director => Director::members(director))
     }
 
-    /// The member for this fetch; `None` if none can be used.
     pub(crate) fn choose(
         &self,
         own: DirectorId,
         candidates: &dyn Candidates,
         context: &ResolveContext<'_>,
     ) -> Option<DirectorId> {
-        match self {
-            DirectorKind::RoundRobin(director) => director.choose(candidates, context),
-            DirectorKind::Fallback(director) => director.choose(candidates, context),
-            DirectorKind::Random(director) => director.choose(candidates, context),
-            DirectorKind::Hash(director) => director.choose_when_used(candidates, context),
-            DirectorKind::Shard(director) => director.resolve(own, candidates, context),
-            DirectorKind::LeastConnections(director) => director.choose(candidates, context),
-            DirectorKind::Saint(director) => director.choose(own, candidates, context),
-            DirectorKind::Dns(director) => director.domain(context).map(|domain| domain.id()),
-            // The first is replaced by its backend before it comes to this, the second has none.
-            DirectorKind::Dynamic(_) | DirectorKind::Failing => None,
-        }
+        each!(self, director => Director::choose(director, own, candidates, context))
     }
 
-    /// Adds a member. The caller has checked that this makes no cycle of directors.
+    /// Adds a member, if VCL can do that for this kind. The caller has checked that this makes no
+    /// cycle of directors.
     pub(crate) fn add(&self, member: Member) {
-        match self {
-            DirectorKind::RoundRobin(director) => director.members.add(member),
-            DirectorKind::Fallback(director) => director.members.add(member),
-            DirectorKind::Random(director) => director.members.add(member),
-            DirectorKind::Hash(director) => director.members.add(member),
-            DirectorKind::LeastConnections(director) => director.members.add(member),
-            // Shard members change only in Shard::reconfigure, those of the next two never, and the others have none.
-            DirectorKind::Shard(_)
-            | DirectorKind::Saint(_)
-            | DirectorKind::Dns(_)
-            | DirectorKind::Dynamic(_)
-            | DirectorKind::Failing => {}
+        if let Some(members) = each!(self, director => director.changeable()) {
+            members.add(member);
         }
     }
 
-    /// Removes a member.
     pub(crate) fn remove(&self, member: DirectorId) {
-        match self {
-            DirectorKind::RoundRobin(director) => {
-                director.members.remove(member);
-            }
-            DirectorKind::Fallback(director) => director.remove(member),
-            DirectorKind::Random(director) => {
-                director.members.remove(member);
-            }
-            DirectorKind::Hash(director) => {
-                director.members.remove(member);
-            }
-            DirectorKind::LeastConnections(director) => {
-                director.members.remove(member);
-            }
-            DirectorKind::Shard(_)
-            | DirectorKind::Saint(_)
-            | DirectorKind::Dns(_)
-            | DirectorKind::Dynamic(_)
-            | DirectorKind::Failing => {}
-        }
+        each!(self, director => Director::remove(director, member));
+    }
+
+    pub(crate) fn own_health(&self, changed: f64) -> Option<(bool, f64)> {
+        each!(self, director => director.own_health(changed))
+    }
+
+    pub(crate) fn refuses(
+        &self,
+        candidates: &dyn Candidates,
+        digest: Option<&[u8; 32]>,
+        now: f64,
+        notes: Option<&Notes>,
+    ) -> bool {
+        each!(self, director => director.refuses(candidates, digest, now, notes))
+    }
+
+    pub(crate) fn is_judged(&self) -> bool {
+        each!(self, director => director.is_judged())
+    }
+
+    pub(crate) fn counts_members(&self) -> bool {
+        each!(self, director => director.counts_members())
+    }
+
+    pub(crate) fn details(&self, candidates: &dyn Candidates, now: f64) -> Details {
+        each!(self, director => director.details(candidates, now))
+    }
+
+    pub(crate) fn first_lookup(&self, context: &ResolveContext<'_>) -> Option<Arc<Domain>> {
+        each!(self, director => director.first_lookup(context))
+    }
+
+    pub(crate) fn tries(
+        &self,
+        candidates: &dyn Candidates,
+        context: &ResolveContext<'_>,
+        generation: Generation,
+    ) -> Option<usize> {
+        each!(self, director => director.tries(candidates, context, generation))
+    }
+
+    pub(crate) fn choose_next(
+        &self,
+        own: DirectorId,
+        progress: &mut Progress,
+        candidates: &dyn Candidates,
+        context: &ResolveContext<'_>,
+        generation: Generation,
+    ) -> Option<DirectorId> {
+        each!(self, director => director.choose_next(own, progress, candidates, context, generation))
     }
 }

@@ -1,12 +1,15 @@
-//! Every backend and director of one loaded VCL, by [`DirectorId`]: first the static backends in order of definition, then
-//! the director objects in order of `new`; ids with the highest bit set belong to [`DnsNames`].
+//! Every backend and director of one loaded VCL, by [`DirectorId`]: first the static backends in
+//! order of definition, then the director objects in order of `new`; ids with the highest bit set
+//! belong to [`DnsNames`].
 //!
-//! The table is made when the VCL is loaded; `new` in vcl_init fills in the objects; from then on all event loops share it.
-//! Only members, health and the state of choosing change, each behind its own atomic or short lock.
+//! The table is made when the VCL is loaded; `new` in vcl_init fills in the objects; from then on
+//! all event loops share it. Only members, health and the state of choices change, each behind its
+//! own atomic or short lock.
 //!
-//! *Invariant:* no director can reach itself: [`Directors::add_member`] refuses that. It also refuses members that are
-//! chains of more than [`DIRECTOR_DEPTH_MAX`] directors; if a chain grows longer further down, it resolves to nothing and is
-//! sick. Next files: `table/resolve.rs`, `table/health.rs`.
+//! *Invariant:* no director can reach itself: [`Directors::add_member`] refuses that. It also
+//! refuses members that are chains of more than [`DIRECTOR_DEPTH_MAX`] directors; if a chain grows
+//! longer further down, it resolves to nothing and is sick. Next files: `table/resolve.rs`,
+//! `table/health.rs`.
 
 pub mod health;
 pub mod resolve;
@@ -36,17 +39,18 @@ struct Entry {
     kind: OnceLock<DirectorKind>,
 }
 
-/// Why a member was not added.
+/// The reason why a member was not added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemberError {
     /// The member does not exist (a null BACKEND), or the director was never made.
     Unknown,
-    /// The member leads back to the director, or is itself a chain of more than [`DIRECTOR_DEPTH_MAX`] directors.
+    /// The member leads back to the director, or is itself a chain of more than
+    /// [`DIRECTOR_DEPTH_MAX`] directors.
     Ring,
 }
 
-/// An id's bits below this position say which backend or object it refers to; those from here on are the generation of a
-/// backend made at run time ([`Dynamic`]), and zero for all others.
+/// An id's bits below this position identify the backend or object; those from here on are the
+/// generation of a backend made at run time ([`Dynamic`]), and zero for all others.
 const GENERATION_SHIFT: u32 = 20;
 const INDEX_MASK: u32 = (1 << GENERATION_SHIFT) - 1;
 const _: () = assert!(GENERATION_MAX < FIRST_ID >> GENERATION_SHIFT);
@@ -119,7 +123,7 @@ impl Directors {
         &self.backends
     }
 
-    /// The default backend; `None` when it has no address.
+    /// The default backend; `None` if it has no address.
     #[must_use]
     pub fn default_director(&self) -> Option<DirectorId> {
         self.default.filter(|id| self.exists(*id))
@@ -131,7 +135,8 @@ impl Directors {
         &self.names
     }
 
-    /// The ids of everything that exists: backends with an address, directors that were made, names that are looked up.
+    /// The ids of everything that exists: backends with an address, directors that were made, names
+    /// that are looked up.
     pub fn ids(&self) -> impl Iterator<Item = DirectorId> + '_ {
         let all = (0..(self.backends.len() + self.entries.len()) as u32).map(DirectorId);
         all.map(|id| self.current_id(id)).filter(|id| self.exists(*id)).chain(self.names.ids())
@@ -160,7 +165,7 @@ impl Directors {
             .collect()
     }
 
-    /// Whether backends can be made at run time.
+    /// True if backends can be made at run time.
     #[must_use]
     pub fn has_run_time_backends(&self) -> bool {
         self.entries.iter().any(|entry| matches!(entry.kind.get(), Some(DirectorKind::Dynamic(_))))
@@ -210,8 +215,8 @@ impl Directors {
         self.entries.get(((id.0 & INDEX_MASK) as usize).checked_sub(self.backends.len())?)
     }
 
-    /// The director with that id; `None` for backends, for a director that is not made yet, and for a backend made at run time
-    /// that has been replaced since.
+    /// The director with that id; `None` for backends, for a director that is not made yet, and for
+    /// a backend made at run time that has been replaced since.
     #[must_use]
     pub fn director(&self, id: DirectorId) -> Option<&DirectorKind> {
         let kind = self.entry(id)?.kind.get()?;
@@ -224,7 +229,7 @@ impl Directors {
         }
     }
 
-    /// The object that makes backends at run time, whatever the generation in the id.
+    /// The object that makes backends at run time, for any generation in the id.
     #[must_use]
     pub fn dynamic(&self, id: DirectorId) -> Option<&Dynamic> {
         match self.entry(id)?.kind.get()? {
@@ -233,7 +238,8 @@ impl Directors {
         }
     }
 
-    /// Whether a backend or director has that id. A backend without an address (`backend x none;`) does not count.
+    /// True if a backend or director has that id. A backend without an address (`backend x none;`)
+    /// does not count.
     #[must_use]
     pub fn exists(&self, id: DirectorId) -> bool {
         self.backend(id).is_some() || self.director(id).is_some() || self.names.get(id).is_some()
@@ -261,7 +267,8 @@ impl Directors {
         DirectorId((self.backends.len() as u32).saturating_add(index))
     }
 
-    /// Makes the director object with that id; false if there is no such object or it is already made.
+    /// Makes the director object with that id; false if there is no such object or it is already
+    /// made.
     pub fn create(&self, id: DirectorId, kind: DirectorKind) -> bool {
         self.entry(id).is_some_and(|entry| entry.kind.set(kind).is_ok())
     }
@@ -289,8 +296,9 @@ impl Directors {
         }
     }
 
-    /// Applies member changes to a shard director and makes its ring anew; does nothing if there are no changes. Returns false
-    /// if the director then has no members, or is not a shard director.
+    /// Applies member changes to a shard director and makes its ring anew; does nothing if there
+    /// are no changes. Returns false if the director then has no members, or is not a shard
+    /// director.
     pub fn reconfigure_shard(&self, director: DirectorId, changes: &[Change], replicas: u32, notes: &Notes) -> bool {
         match self.director(director) {
             Some(DirectorKind::Shard(shard)) => shard.reconfigure(director, self, changes, replicas, notes),

@@ -1,4 +1,4 @@
-//! Which member is chosen, in what order, and how often.
+//! The choice of members: which one, in what order, and at what frequency.
 
 mod shard;
 
@@ -75,7 +75,7 @@ fn choose(directors: &Directors, id: DirectorId, random: &TestableRandom) -> Str
         notes: &notes,
     };
     match directors.resolve(Some(id), &context) {
-        Ok(backend) => backend.name().to_owned(),
+        Ok(resolved) => resolved.backend.name().to_owned(),
         Err(error) => error.text(),
     }
 }
@@ -244,7 +244,8 @@ fn a_chain_of_directors_resolves_or_is_refused() {
     assert_eq!(sequence(&directors, member, 1), ["b0"]);
     let above = make(&directors, depth + 1, DirectorKind::Fallback(Fallback::new(false)), &[]);
     assert_eq!(directors.add_member(above, Member { director: member, weight: 1.0 }), Err(MemberError::Ring));
-    // The chain is made longer at its far end, where this can't be detected: no endless loop, no backend.
+    // The chain is made longer at its far end, where this can't be detected: no endless loop, no
+    // backend.
     let below = make(&directors, depth + 2, DirectorKind::Fallback(Fallback::new(false)), &[(DirectorId(0), 1.0)]);
     directors.remove_member(directors.object_id(0), DirectorId(0));
     directors.add_member(directors.object_id(0), Member { director: below, weight: 1.0 }).unwrap();
@@ -309,7 +310,8 @@ fn a_backend_in_trouble_is_left_out_for_that_digest_where_the_dialect_has_saint_
         }];
         let directors = Directors::new("vcl1", &program, 100.0);
         let id = make(&directors, 0, DirectorKind::Fallback(Fallback::new(false)), &backends(2));
-        let name = |context: &ResolveContext<'_>| directors.resolve(Some(id), context).unwrap().name().to_owned();
+        let name =
+            |context: &ResolveContext<'_>| directors.resolve(Some(id), context).unwrap().backend.name().to_owned();
         directors.backends()[0].troubles().add(&[7; 32], 500.0, 400.0);
         assert_eq!(name(&asked(&[7; 32], true)), expected);
         assert_eq!(name(&asked(&[8; 32], true)), "b0", "another request");
@@ -381,7 +383,7 @@ fn hash_directors_of_the_old_dialects_choose_when_they_are_used() {
             shard: None,
             notes: &notes,
         };
-        directors.resolve(Some(id), &context).ok().map(|backend| backend.name().to_owned())
+        directors.resolve(Some(id), &context).ok().map(|resolved| resolved.backend.name().to_owned())
     };
     fn named(identity: &[u8]) -> ClientName<'_> {
         ClientName { identity: Some(identity), address: Some("192.0.2.1".parse().unwrap()) }

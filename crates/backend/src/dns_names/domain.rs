@@ -1,7 +1,7 @@
 //! A domain: a host and port, and the backends at its present addresses, which are used in turn.
 //!
 //! ```text
-//! made ─first lookup (or failure)─▶ looked up ⟲ lookups ─unused for too long, or no room─▶ given up
+//! made ─first lookup (or failure)─▶ looked up ⟲ lookups ─unused for too long, or no room─▶ dropped
 //! ```
 
 use crate::backend::Backend;
@@ -30,7 +30,8 @@ pub(crate) enum Stage {
     GivenUp,
 }
 
-/// What domains and services have in common: the time of last use, and the wait for the first lookup.
+/// The common state of domains and services: the time of last use, and the wait for the first
+/// lookup.
 #[derive(Debug)]
 pub(crate) struct Life {
     stage: watch::Sender<Stage>,
@@ -83,7 +84,7 @@ impl Life {
         let _ = tokio::time::timeout(self.first_lookup, watched.wait_for(|stage| *stage != Stage::New)).await;
     }
 
-    /// Returns when the name is given up.
+    /// Returns when the name is dropped.
     pub(crate) async fn given_up(&self) {
         let mut watched = self.stage.subscribe();
         let _ = watched.wait_for(|stage| *stage == Stage::GivenUp).await;
@@ -95,14 +96,14 @@ impl Life {
 pub(crate) struct Reference {
     pub(crate) id: DirectorId,
     pub(crate) backend: Arc<Backend>,
-    /// How many lookups in a row have not returned its address.
+    /// Number of consecutive lookups that have not returned its address.
     pub(crate) missing: u32,
 }
 
 #[derive(Debug, Default)]
 struct State {
     references: Vec<Reference>,
-    /// The place of the backend that was used last.
+    /// The index of the backend that was used last.
     turn: usize,
 }
 
@@ -161,19 +162,19 @@ impl Domain {
         &self.settings
     }
 
-    /// Its health, as the operator may set it.
+    /// Its health, which the operator may set.
     #[must_use]
     pub fn health(&self) -> &Health {
         &self.health
     }
 
-    /// When it was last used, seconds since 1970.
+    /// Time of its last use, seconds since 1970.
     #[must_use]
     pub fn last_used(&self) -> f64 {
         self.life.last_used()
     }
 
-    /// Whether it has never been looked up.
+    /// True if it has never been looked up.
     #[must_use]
     pub fn is_new(&self) -> bool {
         self.life.stage() == Stage::New
@@ -208,7 +209,9 @@ impl Domain {
         with(&mut self.state.lock().references)
     }
 
-    /// The next backend in turn that `is_healthy`. If none is, the next in turn; none in a `dns` director.
+    /// The next backend in turn for which `is_healthy` holds, preferably one whose last connect did
+    /// not fail ([`Backend::is_unreachable`]). If there is none, the next in turn;
+    /// none in a `dns` director.
     pub(crate) fn choose(&self, is_healthy: impl Fn(&Arc<Backend>) -> bool) -> Option<Arc<Backend>> {
         if self.life.stage() == Stage::GivenUp {
             return None;
@@ -224,12 +227,27 @@ impl Domain {
             Speaker::Vmod => turns.clone().next(),
             Speaker::Block => None,
         };
-        let turn = turns.clone().find(|turn| is_healthy(&current[*turn].backend)).or_else(whose_turn)?;
+        let healthy = || turns.clone().filter(|turn| is_healthy(&current[*turn].backend));
+        let reached = healthy().find(|turn| !current[*turn].backend.is_unreachable());
+        let turn = reached.or_else(|| healthy().next()).or_else(whose_turn)?;
         state.turn = turn;
         Some(Arc::clone(&current[turn].backend))
     }
 
-    /// Whether any backend is healthy, and the latest change among those that were checked.
+    /// A healthy backend of the last answer that is not among those `tried`, preferably one whose
+    /// last connect did not fail. The turn does not change.
+    pub(crate) fn another(
+        &self,
+        tried: &[Arc<Backend>],
+        is_healthy: impl Fn(&Arc<Backend>) -> bool,
+    ) -> Option<Arc<Backend>> {
+        let mut others = self.backends();
+        others.retain(|backend| !tried.iter().any(|tried| Arc::ptr_eq(tried, backend)) && is_healthy(backend));
+        let reachable = others.iter().position(|backend| !backend.is_unreachable());
+        (!others.is_empty()).then(|| others.swap_remove(reachable.unwrap_or(0)))
+    }
+
+    /// True if any backend is healthy, and the latest change among those that were checked.
     pub(crate) fn state(&self) -> (bool, f64) {
         let mut changed = self.health.changed();
         for backend in self.backends() {

@@ -1,4 +1,4 @@
-//! What the ids of names and of their backends refer to.
+//! The items to which the ids of names and of their backends refer.
 
 use crate::backend::Backend;
 use crate::dns_names::domain::Domain;
@@ -7,7 +7,7 @@ use crate::dns_names::settings::MakerSettings;
 use crate::health::Health;
 use std::sync::Arc;
 
-/// What an id of the table refers to.
+/// The item to which an id of the table refers.
 #[derive(Clone, Debug)]
 pub enum Item {
     /// A backend at an address of a domain.
@@ -29,7 +29,7 @@ impl Item {
         }
     }
 
-    /// Whether it has never been looked up.
+    /// True if it has never been looked up.
     pub(crate) fn is_new(&self) -> bool {
         match self {
             Item::Backend(_) => false,
@@ -65,7 +65,7 @@ impl Item {
         }
     }
 
-    /// As [`Item::state`], but ignores what the operator has set for a backend itself.
+    /// As [`Item::state`], but ignores the operator's setting for a backend itself.
     pub(crate) fn unforced_state(&self) -> (bool, f64) {
         match self {
             Item::Backend(backend) => (backend.is_good(), backend.health().changed()),
@@ -73,7 +73,8 @@ impl Item {
         }
     }
 
-    /// Whether it can be used, and since when; ignores what the operator has set for names.
+    /// True if it can be used, and the time since which that is so; ignores the operator's setting
+    /// for names.
     pub(crate) fn state(&self) -> (bool, f64) {
         match self {
             Item::Backend(backend) => (backend.is_healthy(), backend.health().changed()),
@@ -82,7 +83,7 @@ impl Item {
         }
     }
 
-    /// Its health, as the operator may set it.
+    /// Its health, which the operator may set.
     pub(crate) fn health(&self) -> &Health {
         match self {
             Item::Backend(backend) => backend.health(),

@@ -1,4 +1,5 @@
-//! One `dynamic.director` object: makes domains, services and backends, and applies the results of lookups.
+//! One `dynamic.director` object: makes domains, services and backends, and applies the results of
+//! lookups.
 
 use crate::backend::Backend;
 use crate::dns_names::domain::{Domain, Reference, Stage};
@@ -19,15 +20,15 @@ use vcl_run::value::DirectorId;
 /// The identity of a domain within its object: host, port and authority.
 pub(crate) type DomainKey = (String, String, String);
 
-/// The identity of a backend within its object: the host (if backends belong to one host), the address, and the name in the
-/// PROXY header.
+/// The identity of a backend within its object: the host (if backends belong to one host), the
+/// address, and the name in the PROXY header.
 type BackendKey = (Option<String>, SocketAddr, String);
 
 #[derive(Debug)]
 struct Made {
     id: DirectorId,
     backend: Arc<Backend>,
-    /// How many domains refer to it.
+    /// Number of domains that refer to it.
     references: usize,
 }
 
@@ -52,7 +53,7 @@ impl State {
     }
 }
 
-/// Whether a name is neither empty nor too long to be looked up.
+/// True if a name is neither empty nor too long to be looked up.
 pub(crate) fn is_bounded(name: &str) -> bool {
     (1..=DYNAMIC_NAME_BYTES_MAX).contains(&name.len())
 }
@@ -86,12 +87,12 @@ impl Maker {
         }
     }
 
-    /// Waits for a permit to look something up; the permit ends when the result is dropped.
+    /// Waits for a permit for a lookup; the permit ends when the result is dropped.
     pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
         self.turns.as_ref()?.acquire().await.ok()
     }
 
-    /// Whether this object made the domain with these settings.
+    /// True if this object made the domain with these settings.
     pub(crate) fn owns(&self, settings: &Arc<MakerSettings>) -> bool {
         Arc::ptr_eq(&self.settings, settings)
     }
@@ -102,7 +103,7 @@ impl Maker {
         &self.settings
     }
 
-    /// Sets whether to log every change of backends.
+    /// Enables or disables logging of every change of backends.
     pub fn set_debugged(&self, is_debugged: bool) {
         self.is_debugged.store(is_debugged, Relaxed);
     }
@@ -111,7 +112,8 @@ impl Maker {
         self.is_debugged.load(Relaxed)
     }
 
-    /// The identity of a domain within this object; `None` if the host or port is empty or too long.
+    /// The identity of a domain within this object; `None` if the host or port is empty or too
+    /// long.
     pub(crate) fn wanted_domain(&self, host: &str, port: Option<&str>, authority: Option<&str>) -> Option<DomainKey> {
         let port = port.unwrap_or(&self.settings.port);
         if !is_bounded(host) || !is_bounded(port) {
@@ -132,7 +134,7 @@ impl Maker {
         self.state.lock().known_domain(key, now)
     }
 
-    /// Makes a domain, unless another event loop has made it meanwhile. `None` if no ids are left.
+    /// Makes a domain, unless another event loop has just made it. `None` if no ids are left.
     pub(crate) fn make_domain(&self, table: &Table, key: DomainKey, now: f64) -> Option<Arc<Domain>> {
         let mut state = self.state.lock();
         if let Some(domain) = state.known_domain(&key, now) {
@@ -154,7 +156,7 @@ impl Maker {
         self.state.lock().known_service(name, now)
     }
 
-    /// Makes a service, unless another event loop has made it meanwhile. `None` if no ids are left.
+    /// Makes a service, unless another event loop has just made it. `None` if no ids are left.
     pub(crate) fn make_service(&self, table: &Table, name: &str, now: f64) -> Option<Arc<Service>> {
         let mut state = self.state.lock();
         if let Some(service) = state.known_service(name, now) {
@@ -178,7 +180,7 @@ impl Maker {
         self.state.lock().services.values().map(Arc::clone).collect()
     }
 
-    /// Gives up a service; the domains of its targets no longer depend on it.
+    /// Drops a service; the domains of its targets no longer depend on it.
     pub(crate) fn give_up_service(&self, table: &Table, service: &Arc<Service>) {
         let mut state = self.state.lock();
         service.life.give_up();
@@ -186,7 +188,8 @@ impl Maker {
         state.services.retain(|_, other| !Arc::ptr_eq(other, service));
     }
 
-    /// Applies the addresses of a domain: new ones get backends, those that have been gone for too long lose them.
+    /// Applies the addresses of a domain: new ones get backends, those that have been missing for
+    /// too long lose them.
     pub(crate) fn update(&self, table: &Table, domain: &Arc<Domain>, addresses: &[SocketAddr]) -> Changes {
         let mut changes = Changes::default();
         let mut state = self.state.lock();
@@ -220,7 +223,7 @@ impl Maker {
         changes
     }
 
-    /// Adds references to the fixed backends at an address; returns whether there are any.
+    /// Adds references to the fixed backends at an address; returns true if there are any.
     fn refer_to_fixed(&self, references: &mut Vec<Reference>, address: IpAddr) -> bool {
         let mut is_any = false;
         for fixed in self.settings.fixed.iter().filter(|fixed| fixed.is_at(address)) {
@@ -235,7 +238,7 @@ impl Maker {
         is_any
     }
 
-    /// Gives up a domain and all its backends.
+    /// Drops a domain and all its backends.
     pub(crate) fn give_up(&self, table: &Table, domain: &Arc<Domain>) -> Changes {
         let mut changes = Changes::default();
         let mut state = self.state.lock();

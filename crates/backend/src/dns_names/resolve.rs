@@ -1,11 +1,11 @@
-//! How names become addresses, without sockets: [`Resolve`] is implemented by `net` over the system's resolver and over DNS,
-//! and by tests over a table.
+//! Resolution of names to addresses, without sockets: [`Resolve`] is implemented by `net` over the
+//! system's resolver and over DNS, and by tests over a table.
 
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
 
-/// Where to look up names.
+/// The service that resolves names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
     /// The system: hosts file, nsswitch, DNS. No times to live.
@@ -32,22 +32,23 @@ pub struct Answer<T> {
     pub list: Vec<T>,
     /// Seconds for which the answer is valid; `None` if unknown.
     pub ttl: Option<f64>,
-    /// The half of it that could not be had.
+    /// The half of the answer that could not be obtained.
     pub missing: Option<Missing>,
 }
 
-/// One family of addresses is not in an answer, and that says nothing: its question was not answered. What was known of it is still
-/// the best there is.
+/// One family of addresses is not in an answer because its query was not answered. Its previous
+/// addresses remain valid.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Missing {
     /// IPv6, rather than IPv4.
     pub is_v6: bool,
-    /// What went wrong.
+    /// The error.
     pub error: ResolveError,
 }
 
 impl Answer<SocketAddr> {
-    /// Adds those of the addresses before that the answer says nothing of. Returns why it does not, if there are any.
+    /// Adds those of the previous addresses that the answer does not cover. Returns the reason why
+    /// it does not, if there are any.
     pub(crate) fn keep_unanswered(&mut self, before: impl IntoIterator<Item = SocketAddr>) -> Option<&ResolveError> {
         let missing = self.missing.as_ref()?;
         let found = self.list.len();
@@ -69,12 +70,12 @@ pub struct Target {
     pub host: String,
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ResolveError {
     /// A number, for the log.
     pub code: i32,
-    /// What went wrong.
+    /// Description of the error.
     pub text: String,
 }
 

@@ -1,8 +1,9 @@
-//! The background work of [`DnsNames`]: looks up names again and again, drops unused ones, and runs probes and shows counters
-//! for the backends that come and go.
+//! The background work of [`DnsNames`]: looks up names repeatedly, drops unused ones, and runs
+//! probes and shows counters for the backends that are added and removed.
 //!
-//! One task per name, and one above them that starts and ends them, all on one event loop; dropping the future of [`run`]
-//! ends them all. The results stay, and a later run continues with them. Lookups leave log records outside transactions.
+//! One task per name, and one above them that starts and ends them, all on one event loop; dropping
+//! the future of [`run`] ends them all. The results stay, and a later run continues with them.
+//! Lookups leave log records outside transactions.
 
 use crate::backend::Backend;
 use crate::dial::Dial;
@@ -32,13 +33,13 @@ const EXPIRY_INTERVAL_MIN: f64 = 0.05;
 /// getaddrinfo's error number for a temporary failure.
 const EAI_AGAIN: i32 = -3;
 
-/// What a run needs from the process.
+/// The interface of a run to the process.
 pub trait Surroundings {
     /// Seconds since 1970.
     fn now(&self) -> f64;
     /// The parameter `prefer_ipv6`.
     fn prefers_v6(&self) -> bool;
-    /// What is known of backends whose probes were good.
+    /// Findings about backends whose probes were good.
     fn found(&self) -> Rc<Findings>;
     /// A backend has been made: show its counters.
     fn appeared(&self, backend: &Arc<Backend>);
@@ -46,7 +47,7 @@ pub trait Surroundings {
     fn vanished(&self, backend: &Arc<Backend>);
 }
 
-/// What all lookups need.
+/// Common data of all lookups.
 struct Background {
     names: Arc<DnsNames>,
     resolver: Rc<dyn Resolve>,
@@ -123,14 +124,15 @@ impl Shown {
             }
             background.around.appeared(&backend);
             let (of_clock, of_family) = (Rc::clone(&background.around), Rc::clone(&background.around));
+            let nothing = Rc::default();
+            let found = match backend.probe() {
+                Some(_) => known.get_or_insert_with(|| background.around.found()),
+                None => &nothing,
+            };
             let probe = self.probes.spawn_local(run_probe(
                 Arc::clone(&backend),
                 Rc::clone(&background.dial),
-                if backend.probe().is_some() {
-                    Rc::clone(known.get_or_insert_with(|| background.around.found()))
-                } else {
-                    Rc::default()
-                },
+                found,
                 move || of_clock.now(),
                 move || of_family.prefers_v6(),
                 background.ring.clone(),
@@ -151,7 +153,7 @@ impl Drop for Shown {
 }
 
 impl Background {
-    /// Gives up names that were unused for too long; returns how long to wait until the next call.
+    /// Drops names that were unused for too long; returns the time until the next call.
     fn forget_unused(&self) -> Duration {
         let now = self.around.now();
         let mut next = EXPIRY_INTERVAL_MAX;
@@ -205,7 +207,8 @@ impl Background {
         }
     }
 
-    /// Logs one stage of a lookup: the time, and the seconds since the start of the lookup and since the previous stage.
+    /// Logs one stage of a lookup: the time, and the seconds since the start of the lookup and
+    /// since the previous stage.
     fn timestamp(&self, of: (&MakerSettings, &str), event: &str, now: f64, since_start: f64, since_last: f64) {
         let (speaker, name, vcl) = (of.0.speaker.name(), of.1, self.names.vcl_name());
         self.ring.write_fmt(
@@ -222,7 +225,7 @@ impl Background {
     }
 }
 
-/// Waits between lookups; returns true if the name was given up.
+/// Waits between lookups; returns true if the name was dropped.
 async fn pause(life: &Life, since: Instant, seconds: f64) -> bool {
     tokio::select! {
         () = sleep_until(since + Duration::from_secs_f64(seconds)) => false,
@@ -230,7 +233,7 @@ async fn pause(life: &Life, since: Instant, seconds: f64) -> bool {
     }
 }
 
-/// Runs a lookup, but no longer than the object's settings allow.
+/// Runs a lookup, with the time limit of the object's settings.
 async fn bounded<T>(settings: &MakerSettings, lookup: Resolving<'_, T>) -> Result<Answer<T>, ResolveError> {
     let Some(seconds) = settings.lookup_timeout else { return lookup.await };
     let limit = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
@@ -238,7 +241,7 @@ async fn bounded<T>(settings: &MakerSettings, lookup: Resolving<'_, T>) -> Resul
     tokio::time::timeout(limit, lookup).await.unwrap_or_else(timeout)
 }
 
-/// Looks up a domain again and again until it is given up; returns its id.
+/// Looks up a domain repeatedly until it is dropped; returns its id.
 async fn tend_domain(background: Rc<Background>, maker: Arc<Maker>, domain: Arc<Domain>) -> DirectorId {
     let settings = Arc::clone(&domain.settings);
     let name = format!("{}:{}", domain.host, domain.port);

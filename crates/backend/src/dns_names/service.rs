@@ -1,5 +1,6 @@
-//! A service: a name of SRV records, and the domains of their targets. It uses the lowest priority that has a healthy target,
-//! and chooses among those targets by weight. If none is healthy, the last target of the lowest priority is used.
+//! A service: a name of SRV records, and the domains of their targets. It uses the lowest priority
+//! that has a healthy target, and chooses among those targets by weight. If none is healthy, the
+//! last target of the lowest priority is used.
 
 use crate::dns_names::domain::{Domain, Life, Stage};
 use crate::dns_names::settings::MakerSettings;
@@ -60,25 +61,26 @@ impl Service {
         &self.settings
     }
 
-    /// Its health, as the operator may set it.
+    /// Its health, which the operator may set.
     #[must_use]
     pub fn health(&self) -> &Health {
         &self.health
     }
 
-    /// When it was last used, seconds since 1970.
+    /// Time of its last use, seconds since 1970.
     #[must_use]
     pub fn last_used(&self) -> f64 {
         self.life.last_used()
     }
 
-    /// Whether it or one of its targets has never been looked up.
+    /// True if it or one of its targets has never been looked up.
     #[must_use]
     pub fn is_new(&self) -> bool {
         self.life.stage() == Stage::New || self.targets().iter().any(|target| target.domain.is_new())
     }
 
-    /// Returns when the first lookups of the name and of its targets are done, or have taken too long.
+    /// Returns when the first lookups of the name and of its targets are done, or have taken too
+    /// long.
     pub async fn ready(&self) {
         self.life.ready().await;
         for target in self.targets().iter() {
@@ -126,7 +128,7 @@ impl Service {
         lowest.last().map(|target| Arc::clone(&target.domain))
     }
 
-    /// Whether any target is healthy, and the latest change among those that were checked.
+    /// True if any target is healthy, and the latest change among those that were checked.
     pub(crate) fn state(&self) -> (bool, f64) {
         let mut changed = self.health.changed();
         for target in self.targets().iter() {

@@ -8,17 +8,17 @@ use vcl_run::acl::AclIndex;
 use vcl_run::program::{BackendDefinition, Endpoint, ProbeDefinition};
 use vcl_run::value::DirectorId;
 
-/// Shortest time between two lookups of a name, seconds, whatever the settings and answers say.
+/// Shortest time between two lookups of a name, seconds, regardless of settings and answers.
 pub const LOOKUP_INTERVAL_MIN: f64 = 0.1;
 /// Longest such time, seconds.
 const LOOKUP_INTERVAL_MAX: f64 = 366.0 * 86_400.0;
 
-/// Which time to live is used.
+/// The time to live that is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TtlFrom {
     /// The object's.
     Configuration,
-    /// That of the answer, or else the object's.
+    /// The answer's, or else the object's.
     Dns,
     /// The shorter of the two.
     Minimum,
@@ -50,7 +50,8 @@ impl TtlFrom {
     }
 }
 
-/// The backend through which connections go, with a PROXY header that says where to connect.
+/// The backend through which connections are made, with a PROXY header that contains the
+/// destination.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Via {
     /// Its VCL name.
@@ -59,7 +60,7 @@ pub struct Via {
     pub endpoint: Endpoint,
 }
 
-/// Who looks up names, for the log.
+/// The object that looks up names, for the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Speaker {
     /// The VMOD.
@@ -88,7 +89,7 @@ pub struct Fixed {
 }
 
 impl Fixed {
-    /// Whether it is at that address, on whatever port.
+    /// True if it is at that address, on any port.
     pub(crate) fn is_at(&self, address: IpAddr) -> bool {
         let is_it = |own: &Option<SocketAddr>| own.is_some_and(|own| own.ip() == address);
         match &self.backend.definition().endpoint {
@@ -111,7 +112,7 @@ pub struct MakerSettings {
     pub is_shared_by_host: bool,
     /// The probe definition for all its backends.
     pub probe: Option<ProbeDefinition>,
-    /// Which addresses may be used; `None` = all.
+    /// The addresses that may be used; `None` = all.
     pub allowed: Option<Arc<AclIndex>>,
     /// Time between lookups.
     pub ttl: f64,
@@ -121,31 +122,32 @@ pub struct MakerSettings {
     pub first_byte_timeout: Option<f64>,
     /// Between bytes timeout of the backends; `None` = the parameter.
     pub between_bytes_timeout: Option<f64>,
-    /// A name that was unused for this long is dropped.
+    /// Time after which an unused name is dropped.
     pub domain_usage_timeout: f64,
-    /// How long to wait for the first lookup.
+    /// Longest wait for the first lookup.
     pub first_lookup_timeout: f64,
-    /// The most connections at once for each backend; 0 = no limit.
+    /// Maximum number of connections for each backend; 0 = no limit.
     pub max_connections: u32,
     /// PROXY header version, 0 = none.
     pub proxy_header: u8,
-    /// Where to look up names.
+    /// The service that resolves names.
     pub source: Source,
-    /// The most lookups at once for this object; `None` = only the worker's own limit.
+    /// Maximum number of concurrent lookups for this object; `None` = only the worker's own limit.
     pub parallel: Option<usize>,
-    /// How long a lookup may take; `None` = only the worker's own limit.
+    /// Maximum time of a lookup; `None` = only the worker's own limit.
     pub lookup_timeout: Option<f64>,
-    /// Which time to live is used.
+    /// The time to live that is used.
     pub ttl_from: TtlFrom,
     /// Time between lookups after a failed one.
     pub retry_after: f64,
-    /// The backend through which connections go.
+    /// The backend through which connections are made.
     pub via: Option<Via>,
-    /// For how many lookups a backend is kept although its address is no longer in the answer.
+    /// Number of lookups for which a backend is kept although its address is no longer in the
+    /// answer.
     pub keep: u32,
     /// The name in the PROXY header for `via`, unless `.backend()` gives one; empty = none.
     pub authority: Option<String>,
-    /// Who looks up names, for the log.
+    /// The object that looks up names, for the log.
     pub speaker: Speaker,
     /// For a `dns` director: backends that are used when their address is found.
     pub fixed: Vec<Fixed>,
@@ -199,7 +201,7 @@ impl MakerSettings {
         bounded(self.retry_after)
     }
 
-    /// Whether an address may be used.
+    /// True if an address may be used.
     pub(crate) fn allows(&self, address: IpAddr) -> bool {
         self.allowed.as_ref().is_none_or(|acl| acl.find(address).matched)
     }

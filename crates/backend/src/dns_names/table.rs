@@ -1,4 +1,4 @@
-//! From ids to the items that they refer to. No id is used twice.
+//! The table from ids to items. No id is used twice.
 
 use crate::backend::Backend;
 use crate::dns_names::item::Item;
@@ -23,7 +23,7 @@ struct Rows {
 #[derive(Debug)]
 pub(crate) struct Table {
     vcl: String,
-    /// Whether an entry was ever added: a VCL without names never takes the lock.
+    /// True if an entry was ever added: a VCL without names never takes the lock.
     is_used: AtomicBool,
     rows: RwLock<Rows>,
     /// Notified when a name must be looked up, or no longer.
@@ -85,7 +85,7 @@ impl Table {
         backends.collect()
     }
 
-    /// Adds an item that knows its own id. `None` if no ids are left.
+    /// Adds an item that contains its own id. `None` if no ids are left.
     pub(crate) fn add<T>(&self, make: impl FnOnce(DirectorId) -> (T, Item)) -> Option<T> {
         let mut rows = self.rows.write();
         let id = rows.next?;

@@ -1,4 +1,5 @@
-//! Names that change their addresses, fail, are dropped, and come back; with a resolver made from a table, in paused time.
+//! Names that change their addresses, fail, are dropped, and return; with a resolver made from a
+//! table, in paused time.
 
 use crate::Backend;
 use crate::director::choice::{Notes, ResolveContext};
@@ -80,7 +81,7 @@ impl Resolve for Table {
     }
 }
 
-/// Records which backends came and went.
+/// Records the backends that were added and removed.
 struct Around {
     start: Instant,
     events: RefCell<Vec<String>>,
@@ -198,7 +199,7 @@ impl Scene {
 
     fn resolve(&self, id: DirectorId) -> Result<Arc<Backend>, NoBackend> {
         let notes = Notes::new();
-        self.directors.resolve(Some(id), &self.context(&notes))
+        self.directors.resolve(Some(id), &self.context(&notes)).map(|resolved| resolved.backend)
     }
 
     /// The names of the next `count` choices.
@@ -295,7 +296,7 @@ fn an_address_that_is_not_in_the_answer_is_kept_for_a_few_lookups_but_not_used()
 }
 
 #[test]
-fn a_failed_lookup_is_told_and_tried_again_and_changes_nothing() {
+fn failed_lookup_is_logged_retried_and_changes_nothing() {
     tell(settings(), async |scene| {
         let id = scene.domain("a");
         scene.ready(id).await;
@@ -336,7 +337,7 @@ fn a_lookup_that_takes_too_long_costs_the_first_request_and_no_more() {
 }
 
 #[test]
-fn names_share_backends_unless_told_otherwise() {
+fn names_share_backends_unless_disabled() {
     for (is_shared_by_host, expected) in
         [(false, vec!["d(192.0.2.1:http)"]), (true, vec!["d(a.192.0.2.1:http)", "d(b.192.0.2.1:http)"])]
     {
@@ -392,7 +393,7 @@ fn only_allowed_addresses_become_backends() {
 }
 
 #[test]
-fn a_name_that_nobody_uses_is_forgotten_and_its_id_is_never_another_name() {
+fn unused_name_is_forgotten_and_its_id_never_reused() {
     tell(MakerSettings { domain_usage_timeout: 100.0, ..settings() }, async |scene| {
         scene.table.set("a", &["192.0.2.1:80"]);
         scene.table.set("b", &["192.0.2.2:80"]);
@@ -460,7 +461,7 @@ fn an_answer_counts_up_to_a_limit() {
 }
 
 #[test]
-fn a_resolver_asks_for_as_many_names_at_once_as_it_was_told() {
+fn resolver_has_the_configured_number_of_concurrent_lookups() {
     tell(MakerSettings { source: Source::Dns, parallel: Some(2), ..settings() }, async |scene| {
         scene.table.delay.set(1.0);
         let ids: Vec<DirectorId> = (0..6).map(|number| scene.domain(&format!("h{number}"))).collect();
@@ -485,7 +486,7 @@ fn a_lookup_takes_no_longer_than_the_object_allows() {
 }
 
 #[test]
-fn what_was_found_outlives_a_pause_of_the_lookups() {
+fn resolved_addresses_survive_a_pause_of_the_lookups() {
     tell(settings(), async |scene| {
         scene.table.set("a", &["192.0.2.1:80"]);
         let id = scene.domain("a");

@@ -1,4 +1,5 @@
-//! A name that moves, falls silent and comes back; with a resolver made from a list of answers, in paused time.
+//! A name that changes, is unanswered and returns; with a resolver made from a list of answers, in
+//! paused time.
 
 use super::*;
 use crate::dns_names::resolve::{Answer, Missing, Resolving, Target};
@@ -11,7 +12,7 @@ use tokio::task::LocalSet;
 use tokio::time::{Instant, sleep};
 use vcl_run::program::BackendDefinition;
 
-/// Gives prepared answers, the last one for ever, and notes when it was asked.
+/// Gives prepared answers, the last one for ever, and records the times of the queries.
 struct Answers {
     list: RefCell<VecDeque<Result<Answer<SocketAddr>, ResolveError>>>,
     asked: RefCell<Vec<(Source, String, u64)>>,
@@ -53,7 +54,7 @@ fn failed() -> Result<Answer<SocketAddr>, ResolveError> {
     Err(ResolveError { code: -3, text: "Temporary failure in name resolution".to_owned() })
 }
 
-/// Follows a name with these answers under that parameter, and runs the story.
+/// Follows a name with these answers under that parameter, and runs the test.
 fn follow<F: Future<Output = ()>>(
     answers: impl IntoIterator<Item = Result<Answer<SocketAddr>, ResolveError>>,
     by: &'static str,
@@ -70,9 +71,10 @@ fn follow<F: Future<Output = ()>>(
         });
         let ring = LogRing::in_memory(1 << 20);
         ring.configure(&LogConfiguration::from(&Parameters::default()));
-        let terms = move || FollowTerms::of(&Parameters { backend_follow_dns: by.to_owned(), ..Parameters::default() });
+        let settings =
+            move || FollowSettings::of(&Parameters { backend_follow_dns: by.to_owned(), ..Parameters::default() });
         let resolver = Rc::clone(&answers) as Rc<dyn Resolve>;
-        let task = tokio::task::spawn_local(follow_name(Arc::clone(&backend), resolver, terms, ring.clone()));
+        let task = tokio::task::spawn_local(follow_name(Arc::clone(&backend), resolver, settings, ring.clone()));
         story(backend, answers, ring).await;
         task.abort();
     });
@@ -112,7 +114,7 @@ fn answers_count_for_as_long_as_they_say_within_bounds() {
 }
 
 #[test]
-fn what_was_good_last_stays_while_lookups_fail_or_take_too_long() {
+fn last_good_addresses_stay_while_lookups_fail_or_time_out() {
     let answers = [at(&["192.0.2.7:80"], None), failed(), at(&[], None)];
     follow(answers, "system", async |backend, answers, ring| {
         sleep(Duration::from_secs(100)).await;

@@ -1,4 +1,4 @@
-//! What patterns select, and the facts of each kind.
+//! The selections of patterns, and the facts of each kind.
 
 use super::*;
 use crate::director::kind::fallback::Fallback;

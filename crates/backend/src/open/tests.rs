@@ -6,7 +6,7 @@ use crate::memory::{Answer, MemoryDial, definition, tls};
 use std::cell::Cell;
 use std::io::ErrorKind;
 use tokio::io::{AsyncReadExt, DuplexStream};
-use vcl_run::program::{BackendDefinition, FollowedName, TrustDefinition};
+use vcl_run::program::{BackendDefinition, BreakerDefinition, FollowedName};
 
 /// One event loop with one backend.
 struct Scene {
@@ -147,7 +147,7 @@ async fn idle_connections_expire() {
     scene.recycle(old);
     scene.now.set(1030.0);
     scene.recycle(young);
-    assert_eq!(scene.pool.sweep(1060.0, 60.0), 1);
+    assert_eq!(scene.pool.close_idle(1060.0, 60.0), 1);
     assert_eq!(scene.pool.len(), 1);
     scene.now.set(1090.0);
     assert!(!scene.open().await.unwrap().reused);
@@ -182,10 +182,10 @@ async fn idle_connections_are_closed_when_the_last_backend_of_their_place_is_gon
     let connection = scene.open().await.unwrap();
     let _origin = scene.dial.accept().unwrap();
     scene.recycle(connection);
-    assert_eq!(scene.pool.sweep(1000.0, 60.0), 0);
+    assert_eq!(scene.pool.close_idle(1000.0, 60.0), 0);
     let Scene { backend, pool, .. } = scene;
     drop(backend);
-    assert_eq!(pool.sweep(1000.0, 60.0), 1);
+    assert_eq!(pool.close_idle(1000.0, 60.0), 1);
 }
 
 #[tokio::test]
@@ -291,7 +291,7 @@ async fn new_connections_begin_with_preamble_and_proxy_header() {
 }
 
 #[tokio::test]
-async fn a_backend_without_an_address_is_no_backend() {
+async fn backend_without_an_address_is_not_usable() {
     let mut none = definition("b");
     none.endpoint = vcl_run::program::Endpoint::None;
     assert_eq!(Scene::with(none, []).error().await, "No backend");
@@ -310,7 +310,7 @@ async fn unix_domain_sockets_show_bogus_addresses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_wait_get_the_connection_that_comes_free_or_hear_that_the_backend_is_sick() {
+async fn waiters_get_the_freed_connection_or_an_error_if_the_backend_is_sick() {
     let waiting = |limit| BackendDefinition {
         max_connections: 1,
         wait_limit: Some(limit),
@@ -342,7 +342,7 @@ async fn those_who_wait_get_the_connection_that_comes_free_or_hear_that_the_back
 }
 
 #[tokio::test]
-async fn a_handshake_comes_after_the_preamble_and_one_that_fails_is_told_counted_and_not_repeated_at_once() {
+async fn handshake_follows_the_preamble_and_a_failed_one_is_logged_counted_and_not_repeated_at_once() {
     let mut secured = definition("b");
     secured.preamble = b"PRE ".to_vec();
     secured.tls = Some(Box::new(tls("a.example")));
@@ -357,7 +357,7 @@ async fn a_handshake_comes_after_the_preamble_and_one_that_fails_is_told_counted
     assert_eq!(scene.counters.get(Main::BackendTlsFailed), 1);
     assert_eq!(scene.error().await, OpenError::Failed("b".into(), 0).text());
     assert_eq!(scene.dial.connects(), 1);
-    // A connection that breaks says nothing about the next one.
+    // A broken connection does not imply that the next one fails.
     let scene = Scene::with(secured, []);
     for connects in 1..=2 {
         let error = scene.open().await.err().unwrap();
@@ -379,7 +379,7 @@ async fn those_who_wait_are_served_in_their_order_and_before_those_who_come_late
         order.borrow_mut().push(name);
         tokio::time::sleep(Duration::from_millis(100)).await;
         drop(connection);
-        // Who comes at the moment at which a place becomes free finds others waiting.
+        // A fetch that arrives just when a slot becomes free finds others waiting.
         let again = scene.open().await;
         order.borrow_mut().push(name + 10);
         drop(again);
@@ -412,7 +412,7 @@ async fn a_request_that_is_sent_once_more_keeps_its_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_too_long_is_told_so_and_counted() {
+async fn wait_timeout_is_reported_and_counted() {
     let one = BackendDefinition { max_connections: 1, wait_limit: Some(1), wait_timeout: Some(2.0), ..definition("b") };
     let scene = Scene::with(one, []);
     let _first = scene.open().await.unwrap();
@@ -423,20 +423,20 @@ async fn who_waits_too_long_is_told_so_and_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_backend_that_was_set_aside_is_not_asked_and_then_tried_by_one() {
-    let trust = TrustDefinition { fail_limit: 2, ..TrustDefinition::default() };
-    let scene = Scene::with(BackendDefinition { trust: Some(Box::new(trust)), ..definition("b") }, []);
+async fn open_breaker_refuses_fetches_and_then_permits_one_trial() {
+    let breaker = BreakerDefinition { fail_limit: 2, ..BreakerDefinition::default() };
+    let scene = Scene::with(BackendDefinition { breaker: Some(Box::new(breaker)), ..definition("b") }, []);
     assert!(scene.backend.note_fault(None, 1000.0).is_none());
     assert!(scene.backend.note_fault(None, 1000.0).is_some());
     assert!(!scene.backend.is_healthy());
-    assert_eq!(scene.open().await.err(), Some(OpenError::Aside("b".to_owned())));
+    assert_eq!(scene.open().await.err(), Some(OpenError::BreakerOpen("b".to_owned())));
     assert_eq!((scene.dial.connects(), scene.vbe(Vbe::AsideRefused), scene.vbe(Vbe::Unhealthy)), (0, 1, 0));
     scene.backend.health().set_admin(AdminHealth::Healthy, 1001.0);
     assert!(scene.open().await.is_ok(), "the operator knows better");
     scene.backend.health().set_admin(AdminHealth::Auto, 1002.0);
     tokio::time::sleep(Duration::from_secs(10)).await;
     let trial = scene.open().await.unwrap();
-    assert_eq!(scene.open().await.err(), Some(OpenError::Aside("b".to_owned())), "one tries");
+    assert_eq!(scene.open().await.err(), Some(OpenError::BreakerOpen("b".to_owned())), "one tries");
     drop(trial);
     let trial = scene.open().await.unwrap();
     assert!(scene.backend.note_answer(None, 1010.0).is_none());
@@ -446,8 +446,8 @@ async fn a_backend_that_was_set_aside_is_not_asked_and_then_tried_by_one() {
 
 #[tokio::test(start_paused = true)]
 async fn after_a_recovery_the_share_of_a_backend_and_its_connections_rise() {
-    let trust = Some(Box::new(TrustDefinition { fail_limit: 1, ..TrustDefinition::default() }));
-    let slow = BackendDefinition { trust, slow_start: 20.0, max_connections: 10, ..definition("b") };
+    let breaker = Some(Box::new(BreakerDefinition { fail_limit: 1, ..BreakerDefinition::default() }));
+    let slow = BackendDefinition { breaker, slow_start: 20.0, max_connections: 10, ..definition("b") };
     let scene = Scene::with(slow, []);
     let backend = &scene.backend;
     assert!((backend.warmth(1000.0) - 1.0).abs() < 1e-9, "a VCL that is loaded recovers from nothing");
@@ -480,12 +480,13 @@ async fn an_address_that_cannot_be_reached_costs_one_attempt_and_the_next_is_tak
     assert_eq!((targets.len(), &targets[1]), (3, &targets[2]));
     assert_ne!(targets[0], targets[1]);
 
-    // The name moves: what is in use is used to its end and then closed, what is idle is closed.
+    // The name changes: a connection in use is used to its end and then closed, an idle one is
+    // closed.
     assert!(first.recycle(&scene.pool, &scene.counters, 1000.0));
     assert_eq!(scene.pool.len(), 1);
     scene.backend.set_addresses(&["192.0.2.3:80".parse().unwrap()]);
     assert!(!second.recycle(&scene.pool, &scene.counters, 1000.0));
-    assert_eq!((scene.pool.sweep(1000.0, 60.0), scene.pool.len()), (1, 0));
+    assert_eq!((scene.pool.close_idle(1000.0, 60.0), scene.pool.len()), (1, 0));
     drop(scene.open().await.unwrap());
     let target = scene.dial.targets.borrow()[3].clone();
     assert_eq!(target, crate::DialTarget::Ip { v4: Some("192.0.2.3:80".parse().unwrap()), v6: None, prefer_v6: false });
@@ -496,6 +497,6 @@ async fn a_backend_can_have_an_idle_timeout_of_its_own() {
     for (own, closed) in [(None, 1), (Some(600.0), 0)] {
         let scene = Scene::with(BackendDefinition { idle_timeout: own, ..definition("b") }, []);
         assert!(scene.open().await.unwrap().recycle(&scene.pool, &scene.counters, 1000.0));
-        assert_eq!(scene.pool.sweep(1061.0, 60.0), closed);
+        assert_eq!(scene.pool.close_idle(1061.0, 60.0), closed);
     }
 }

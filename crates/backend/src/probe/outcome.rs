@@ -1,6 +1,6 @@
-//! What one check of a probe found.
+//! The result of one check of a probe.
 
-/// How the origin was reached.
+/// The kind of connection to the origin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {
     /// IPv4.
@@ -11,19 +11,20 @@ pub enum Family {
     Unix,
 }
 
-/// What one check found.
+/// The result of one check.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
     /// The kind of connection; `None` if there was none.
     pub family: Option<Family>,
-    /// Whether the request was sent; `None` if the check ended before that.
+    /// True if the request was sent; `None` if the check ended before that.
     pub sent: Option<bool>,
-    /// Whether an answer was read; `None` if the check ended before that, or the origin closed without an answer.
+    /// True if an answer was read; `None` if the check ended before that, or the origin closed
+    /// without an answer.
     pub received: Option<bool>,
-    /// Whether the status was the expected one.
+    /// True if the status was the expected one.
     pub happy: bool,
     /// Seconds until the answer was read; 0 without an answer.
     pub seconds: f64,
-    /// The first line of the answer, or what went wrong.
+    /// The first line of the answer, or the error.
     pub text: String,
 }

@@ -1,16 +1,18 @@
-//! The results of a probe's checks: eight masks of 64 bits, the newest result in bit 0, and the average response time.
+//! The results of a probe's checks: eight masks of 64 bits, the newest result in bit 0, and the
+//! average response time.
 //!
 //! A backend is healthy while at least `threshold` of the last `window` checks were happy.
 
 use crate::probe::outcome::{Family, Outcome};
 use vcl_run::program::ProbeDefinition;
 
-/// Checks that a mask remembers.
+/// Number of checks that a mask records.
 pub const BITS: u32 = 64;
 /// After this many good checks, each new one enters the average with a weight of one quarter.
 const AVERAGE_RATE_MAX: f64 = 4.0;
 
-/// One kind of result: its letter, its description in `backend.list -p`, and whether the row is shown without any bit set.
+/// One kind of result: its letter, its description in `backend.list -p`, and a flag for rows shown
+/// without any bit set.
 #[derive(Debug)]
 pub struct FlagRow {
     /// Letter.
@@ -71,7 +73,7 @@ impl Window {
         }
     }
 
-    /// A window that goes on from the good checks of another one.
+    /// A window that continues from the good checks of another one.
     #[must_use]
     pub fn resumed(definition: &ProbeDefinition, happy: u64, average_seconds: f64) -> Window {
         let mut window = Window::new(definition);
@@ -117,7 +119,7 @@ impl Window {
         (self.masks[HAPPY] & low_bits(self.size)).count_ones()
     }
 
-    /// Whether there are enough happy checks.
+    /// True if there are enough happy checks.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.good() >= self.threshold

@@ -1,8 +1,8 @@
-//! One check: connect, send the request, read until the origin closes (or, without `.expect_close`, until time is up),
-//! compare the status.
+//! One check: connect, send the request, read until the origin closes (or, without `.expect_close`,
+//! until time is up), compare the status.
 //!
-//! All of this must fit into the probe's timeout. Only the first [`KEPT_BYTES`] of the answer are examined; the rest is read
-//! and thrown away, so that the measured time covers the whole answer.
+//! All of this must fit into the probe's timeout. Only the first [`KEPT_BYTES`] of the answer are
+//! examined; the rest is read and discarded, so that the measured time covers the whole answer.
 
 use super::words::{status_matches, with_number};
 use crate::addresses::Route;
@@ -68,8 +68,8 @@ async fn run(
     if !send(stream.as_mut(), &opening, deadline, outcome).await {
         return;
     }
-    if let Some(terms) = backend.tls() {
-        match secured(dial, stream, (terms, backend.protocols(true)), deadline).await {
+    if let Some(settings) = backend.tls() {
+        match secured(dial, stream, (settings, backend.protocols(true)), deadline).await {
             Ok(encrypted) => stream = encrypted,
             Err(why) => {
                 outcome.text = format!("TLS: {why}");
@@ -86,7 +86,7 @@ async fn run(
     }
 }
 
-/// Whether the backend is checked over HTTP/2: as its requests are sent.
+/// True if the backend is checked over HTTP/2, as its requests are sent.
 fn speaks_http2(backend: &Backend, stream: &dyn Stream) -> bool {
     match stream.tls() {
         Some(facts) => facts.alpn.as_deref() == Some("h2"),
@@ -94,7 +94,7 @@ fn speaks_http2(backend: &Backend, stream: &dyn Stream) -> bool {
     }
 }
 
-/// Sends these bytes; false if that failed, which the outcome then says.
+/// Sends these bytes; returns false if that failed, and notes it in the outcome.
 async fn send(stream: &mut dyn Stream, bytes: &[u8], deadline: Instant, outcome: &mut Outcome) -> bool {
     let sending = async {
         stream.write_all(bytes).await?;
@@ -111,8 +111,8 @@ async fn send(stream: &mut dyn Stream, bytes: &[u8], deadline: Instant, outcome:
     }
 }
 
-/// The bytes to send in clear: header for a proxy and preamble, PROXY header; and the request. What is not encrypted is
-/// sent with the request.
+/// The bytes to send in clear (header for a proxy and preamble, PROXY header), and the request.
+/// Without encryption all are sent together.
 fn request_bytes(
     backend: &Backend,
     definition: &ProbeDefinition,
@@ -153,7 +153,8 @@ async fn receive(definition: &ProbeDefinition, stream: &mut dyn Stream, deadline
                 outcome.text = with_number("Read error", &error);
                 return;
             }
-            // Without `.expect_close` the origin may keep the connection open; what it has sent so far is the answer.
+            // Without `.expect_close` the origin may keep the connection open; the bytes sent so
+            // far are the answer.
             Err(_) if !definition.expect_close && !kept.is_empty() => break,
             Err(_) => {
                 outcome.received = Some(false);

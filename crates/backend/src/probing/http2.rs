@@ -1,7 +1,8 @@
 //! A check over HTTP/2: the same request on a stream, and the status of its answer.
 //!
-//! The rest of the answer is received until the stream ends, so that the measured time covers it; nothing of it is kept.
-//! A request that the definition spells out is taken apart: it is written as for HTTP/1.
+//! The rest of the answer is received until the stream ends, so that the measured time covers it;
+//! nothing of it is kept. A request spelled out in the definition is parsed: it is written as for
+//! HTTP/1.
 
 use super::words::{status_matches, with_number};
 use crate::backend::Backend;
@@ -77,7 +78,7 @@ fn request(backend: &Backend, definition: &ProbeDefinition) -> Option<Request<()
     request.body(()).ok()
 }
 
-/// Returns the status of the answer, once it has come to its end.
+/// Returns the status of the answer, once it is complete.
 async fn ask(stream: Box<dyn Stream>, request: Request<()>, is_sent: &mut bool) -> Result<u16, h2::Error> {
     let mut builder = client::Builder::new();
     builder.enable_push(false).max_header_list_size(HEAD_BYTES_MAX);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::dial::DialTarget;
+use crate::finding::Finding;
 use crate::memory::{Answer, MemoryDial, definition, probe};
 use crate::probe::{DURATION_MAX, DURATION_MIN};
 use std::io::ErrorKind;
@@ -31,7 +32,7 @@ impl Scene {
         let start = Instant::now();
         let clock = move || 1000.0 + start.elapsed().as_secs_f64();
         let dial: Rc<dyn Dial> = Rc::clone(&self.dial) as Rc<dyn Dial>;
-        let run = run_probe(Arc::clone(&self.backend), dial, Rc::default(), clock, || false, self.ring.clone());
+        let run = run_probe(Arc::clone(&self.backend), dial, &Findings::default(), clock, || false, self.ring.clone());
         tokio::task::spawn_local(run)
     }
 
@@ -73,6 +74,23 @@ impl Scene {
             .map(|record| shorten(&record.payload))
             .collect()
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn inherited_results_count_before_the_task_of_the_probe_runs() {
+    LocalSet::new()
+        .run_until(async {
+            let mut definition_of_probe = probe(2, 4, 3);
+            definition_of_probe.initial = 0;
+            let scene = Scene::with(definition("b"), definition_of_probe, []);
+            let key = scene.backend.check_key().unwrap();
+            let known = Findings::from([(key, Finding { happy: u64::MAX, average_seconds: 0.1 })]);
+            let dial: Rc<dyn Dial> = Rc::clone(&scene.dial) as Rc<dyn Dial>;
+            let run = run_probe(Arc::clone(&scene.backend), dial, &known, || 1000.0, || false, scene.ring.clone());
+            assert!(scene.backend.health().probed());
+            drop(run);
+        })
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -200,7 +218,7 @@ async fn failures_say_where_they_happened() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_origin_that_need_not_close_is_judged_by_what_it_said_until_the_timeout() {
+async fn probe_without_expect_close_is_judged_by_the_response_at_the_timeout() {
     for (expect_close, said) in
         [(true, "4---Xr-- 2 3 4 \"Poll error 110 (Connection timed out)\""), (false, "4---X-RH")]
     {

@@ -1,10 +1,10 @@
-//! The words of a probe's answer and of its failure, whatever the request was sent over.
+//! The texts of a probe's answer and of its failure, for any protocol.
 
 use crate::backend::{error_number, error_text};
 use std::io;
 use vcl_run::program::ProbeDefinition;
 
-/// Whether a line has the status that is expected.
+/// True if a line has the expected status.
 pub(super) fn status_matches(line: &str, definition: &ProbeDefinition) -> bool {
     status_of(line) == Some(u32::from(definition.expected_response))
 }
@@ -19,7 +19,7 @@ fn status_of(line: &str) -> Option<u32> {
     rest[..end].parse().ok()
 }
 
-/// What failed, with the number and text of the error.
+/// The step that failed, with the number and text of the error.
 pub(super) fn with_number(what: &str, error: &io::Error) -> String {
     let errno = error_number(error);
     format!("{what} {errno} ({})", error_text(errno))

@@ -1,35 +1,36 @@
-//! Where a fragment is to be asked for, from what `src` says.
+//! The address of a fragment, derived from `src`.
 
 use super::syntax::{before_nul, push_decoded};
 use surface::limits::ESI_SRC_BYTES_MAX;
 
-/// Where a fragment is.
+/// The address of a fragment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Address {
     /// Another host than that of the page.
     pub(crate) host: Option<Vec<u8>>,
     /// The target of the request.
     pub(crate) target: Vec<u8>,
-    /// It was `https://`, which is not what will be used.
+    /// It was `https://`; the fragment will be requested without TLS.
     pub(crate) was_https: bool,
 }
 
-/// Why there is no address.
+/// The reason why there is no address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NoAddress {
     /// There is no path after the host.
     Invalid {
-        /// It was `https://`, which would not have been used.
+        /// It was `https://`, which would have been ignored.
         was_https: bool,
     },
-    /// It is `https://`, and that is not to be included.
+    /// It is `https://`, which is not to be included.
     Https,
     /// It would be too long.
     TooLong,
 }
 
-/// The address in `src`, relative to the folder of the page. Compat: Varnish 7.1.1. Neither `.` nor `..` is resolved, names of
-/// schemes are in small letters, entities are decoded in the target only.
+/// The address in `src`, relative to the folder of the page. Compat: Varnish 7.1.1. Neither `.` nor
+/// `..` is resolved, names of schemes are in small letters, entities are decoded in the target
+/// only.
 pub(crate) fn resolve(src: &[u8], page: &[u8], with_https: bool) -> Result<Address, NoAddress> {
     let length = src.len();
     let src = before_nul(src);
@@ -62,7 +63,8 @@ fn split_host(rest: &[u8], was_https: bool) -> Result<(Option<Vec<u8>>, &[u8]), 
     Ok((Some(rest[..slash].to_vec()), &rest[slash..]))
 }
 
-/// The page's target before the last slash of its path. Compat: without any slash all of it, with the question mark.
+/// The page's target before the last slash of its path. Compat: without any slash all of it, with
+/// the question mark.
 fn folder(page: &[u8]) -> &[u8] {
     let path = page.split(|byte| *byte == b'?').next().unwrap_or_default();
     match path.iter().rposition(|byte| *byte == b'/') {
@@ -104,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_path_or_may_not_be_used_is_no_address() {
+    fn addresses_without_a_path_or_of_a_forbidden_scheme_are_refused() {
         assert_eq!(resolve(b"http://h", b"/", true), Err(NoAddress::Invalid { was_https: false }));
         assert_eq!(
             resolve(b"https://h?/", b"/", true),

@@ -1,17 +1,19 @@
-//! Walks through the blocks of a deflate stream without unpacking them. Source: RFC 1951.
+//! Walk through the blocks of a deflate stream without decompressing them. Source: RFC 1951.
 //!
-//! Only codes are read: there is no window, so it costs little, and its memory is fixed. What it learns is where the mark of the
-//! last block is, where the stream ends, and how long it is unpacked. *Invariant:* a stream that gets through unpacks without an
-//! error, and refers to nothing before its own beginning; the checksum alone is not known.
+//! Only codes are read: there is no window, so it costs little, and its memory is fixed. It finds
+//! the position of the mark of the last block, the end of the stream, and its decompressed length.
+//! *Invariant:* a stream that passes can be decompressed without an error, and refers to nothing
+//! before its own beginning; only the checksum is not verified.
 
 use super::huffman::{CODE_BITS_MAX, Code, SYMBOLS_MAX, Symbol};
 use crate::machine::FilterError;
 use std::sync::{Arc, LazyLock};
 
-/// Most bits of one step: a length and a distance, with what belongs to them.
+/// Maximum number of bits of one step: a length and a distance, with their extra bits.
 const STEP_BITS_MAX: u32 = 15 + 5 + 15 + 13;
 
-/// Most blocks of one step: the codes of each have to be made, and one that holds nothing is a few bytes long.
+/// Maximum number of blocks of one step: the codes of each have to be built, and an empty one is a
+/// few bytes long.
 pub(super) const BLOCKS_AT_ONCE_MAX: usize = 256;
 
 /// The codes of fixed blocks: of literals and lengths, and of distances.
@@ -32,13 +34,13 @@ pub(crate) struct Bits {
 }
 
 impl Bits {
-    /// Takes bytes while there is room; returns how many.
+    /// Takes bytes while there is room; returns their number.
     pub(crate) fn fill(&mut self, bytes: &[u8]) -> usize {
         let room = ((63 - self.count) / 8) as usize;
         if let Some(next) = bytes.first_chunk::<8>() {
             self.bits |= u64::from_le_bytes(*next) << self.count;
             self.count += 8 * room as u32;
-            // What does not count is not there.
+            // Bits beyond the count are cleared.
             self.bits &= (1 << self.count) - 1;
             return room;
         }
@@ -66,7 +68,7 @@ impl Bits {
         Some(value)
     }
 
-    /// Leaves out what is left of a byte that was begun.
+    /// Skips the rest of a partly used byte.
     pub(crate) fn align(&mut self) {
         self.use_up((self.used.wrapping_neg() & 7) as u32);
     }
@@ -82,17 +84,17 @@ impl Bits {
     }
 }
 
-/// Where the walk is.
+/// The state of the walk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Header,
     StoredLength,
-    /// So many bytes of a stored block are left.
+    /// This many bytes of a stored block are left.
     Stored(u32),
     Counts,
-    /// The lengths of the codes for lengths; so many are there.
+    /// Reading the lengths of the codes for lengths; this many are read.
     LengthLengths(usize),
-    /// The lengths of literals' and distances' codes; so many are there.
+    /// Reading the lengths of the literals' and distances' codes; this many are read.
     Lengths(usize),
     Codes,
     Ended,
@@ -125,9 +127,9 @@ const NO_LITERAL: FilterError = FilterError::new("Invalid Gzip data: invalid lit
 const NO_DISTANCE: FilterError = FilterError::new("Invalid Gzip data: invalid distance code");
 const TOO_FAR: FilterError = FilterError::new("Invalid Gzip data: invalid distance too far back");
 
-/// In which order the lengths of the codes for lengths come.
+/// The order in which the lengths of the codes for lengths are stored.
 const LENGTH_ORDER: [usize; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
-/// Symbols of lengths, from 257 on: the shortest length, and how many bits are added.
+/// Symbols of lengths, from 257 on: the shortest length, and the number of extra bits.
 const LENGTHS: [(u16, u8); 29] = [
     (3, 0),
     (4, 0),
@@ -159,7 +161,7 @@ const LENGTHS: [(u16, u8); 29] = [
     (227, 5),
     (258, 0),
 ];
-/// How many distances have symbols.
+/// Number of distances that have symbols.
 const DISTANCES: u16 = 30;
 const END_OF_BLOCK: u16 = 256;
 
@@ -179,33 +181,34 @@ impl Default for Walk {
     }
 }
 
-/// How a walk ended for now.
+/// The reason why a walk paused or ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Pause {
     /// It needs more bytes.
     Hungry,
-    /// It has seen as many blocks as it may at once; there are more bytes.
+    /// It has seen the maximum number of blocks per step; there are more bytes.
     Turn,
     /// The last block has ended.
     Ended,
 }
 
 impl Walk {
-    /// The memory that it takes, in bytes.
+    /// The memory that it uses, in bytes.
     pub(crate) const MEMORY_BYTES: usize = 3 * size_of::<Code>() + size_of::<Walk>();
 
-    /// The bit, from the beginning of the stream, that says that a block is the last; `None` if that has not come.
+    /// The position of the bit, from the beginning of the stream, that marks a block as the last;
+    /// `None` if it has not been received.
     pub(crate) fn last_mark(&self) -> Option<u64> {
         self.last_mark
     }
 
-    /// How long the blocks so far are unpacked, in bytes.
+    /// Decompressed length of the blocks so far, in bytes.
     pub(crate) fn plain_bytes(&self) -> u64 {
         self.plain_bytes
     }
 
-    /// Goes on with bits and the bytes that follow them; returns how many of those it took, at least one. Those are all, unless it has
-    /// ended or others have their turn.
+    /// Continues with bits and the bytes that follow them; returns the number of bytes taken, at
+    /// least one. It takes all of them, unless the stream has ended or the step is full.
     ///
     /// # Errors
     /// The stream is damaged.
@@ -248,7 +251,7 @@ impl Walk {
         };
     }
 
-    /// A step of few bits. Returns whether there were too few.
+    /// A step of few bits. Returns true if there were too few.
     fn small_step(&mut self, bits: &mut Bits) -> Result<bool, FilterError> {
         let done = match self.state {
             State::Header => self.header(bits)?,
@@ -359,7 +362,7 @@ impl Walk {
         Ok(Some(()))
     }
 
-    /// Goes through the codes of a block. Returns whether it needs more bytes.
+    /// Reads the codes of a block. Returns true if it needs more bytes.
     fn codes(&mut self, bits: &mut Bits, bytes: &[u8], taken: &mut usize) -> Result<bool, FilterError> {
         loop {
             if bits.count < STEP_BITS_MAX {

@@ -1,18 +1,18 @@
-//! The prefix codes of deflate, as far as telling symbols apart goes. Source: RFC 1951 §3.2.
+//! The prefix codes of deflate, as far as needed to distinguish symbols. Source: RFC 1951 §3.2.
 
 /// Longest code, in bits.
 pub(crate) const CODE_BITS_MAX: usize = 15;
-/// Codes of up to this length are found in one look.
+/// Codes of up to this length are found with one table access.
 const QUICK_BITS: usize = 9;
-/// Most symbols of a code: those of literals and lengths.
+/// Maximum number of symbols of a code: those of literals and lengths.
 pub(crate) const SYMBOLS_MAX: usize = 288;
 
-/// What the next bits are.
+/// Result of decoding the next bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Symbol {
-    /// This symbol, and how many bits it has.
+    /// This symbol, and its number of bits.
     Is(u16, u32),
-    /// Perhaps something; there are too few bits.
+    /// Undecided: there are too few bits.
     Open,
     /// No code.
     None,
@@ -21,9 +21,10 @@ pub(crate) enum Symbol {
 /// A prefix code.
 #[derive(Clone, Debug)]
 pub(crate) struct Code {
-    /// For each value of the next bits: symbol × 16 + length. 0 where a longer code begins, or none.
+    /// For each value of the next bits: symbol × 16 + length. 0 where a longer code begins, or
+    /// none.
     quick: [u16; 1 << QUICK_BITS],
-    /// How many codes of each length there are.
+    /// Number of codes of each length.
     counts: [u16; CODE_BITS_MAX + 1],
     /// The symbols in the order of their codes.
     symbols: [u16; SYMBOLS_MAX],
@@ -37,8 +38,9 @@ impl Default for Code {
 }
 
 impl Code {
-    /// The code whose symbols have codes of these lengths (0 = none), at most [`SYMBOLS_MAX`]. `None` if there can't be one: more
-    /// codes than there is room for, or fewer, except that `may_be_poor` allows a single code of one bit, or none at all.
+    /// The code whose symbols have codes of these lengths (0 = none), at most [`SYMBOLS_MAX`].
+    /// `None` if there can't be one: more codes than there is room for, or fewer, except that
+    /// `may_be_poor` allows a single code of one bit, or none at all.
     pub(crate) fn new(lengths: &[u8], may_be_poor: bool) -> Option<Code> {
         let mut code = Code::default();
         for length in lengths {
@@ -82,7 +84,8 @@ impl Code {
         }
     }
 
-    /// The symbol that the next bits are; the lowest one comes first, `available` of them are there.
+    /// The symbol encoded by the next bits; the lowest one comes first, `available` of them are
+    /// valid.
     pub(crate) fn find(&self, bits: u64, available: u32) -> Symbol {
         let entry = self.quick[bits as usize & ((1 << QUICK_BITS) - 1)];
         let length = u32::from(entry & 15);

@@ -1,12 +1,14 @@
-//! One gzip stream made of pieces: those of a page, and its fragments, which are not unpacked for that.
+//! One gzip stream made of pieces: those of a page, and its fragments, which are not decompressed
+//! for that.
 //!
 //! ```text
-//! JOINED_HEADER · pieces of the page and deflate blocks of fragments, each ending with a byte · GzipSum::trailer
+//! JOINED_HEADER · page pieces and fragments' blocks, ending on byte boundaries · GzipSum::trailer
 //! ```
 //!
-//! A gzipped page is stored so that its verbatim pieces can be sent as they lie. Fragments go through [`GzipFragment`] or
-//! [`PlainFragment`], machines whose output takes its place among those pieces. A page that is a fragment itself gives its pieces
-//! without header and trailer. The checksum of all is combined from those of the pieces ([`GzipSum`]). Source: RFC 1951, RFC 1952.
+//! A gzipped page is stored so that its verbatim pieces can be sent as stored. Fragments pass
+//! through [`GzipFragment`] or [`PlainFragment`], machines whose output is inserted between those
+//! pieces. A page that is a fragment itself gives its pieces without header and trailer. The
+//! checksum of all is combined from those of the pieces ([`GzipSum`]). Source: RFC 1951, RFC 1952.
 
 use super::deflate::{Bits, Pause, Walk};
 use crate::filter::gunzip::{JUNK_AFTER_END, TRUNCATED};
@@ -29,7 +31,7 @@ const HAS_COMMENT: u8 = 16;
 /// The part of a gzip member that comes next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Part {
-    /// The fixed fields of the header; so many bytes of them are there.
+    /// The fixed fields of the header; this many bytes of them are read.
     Fixed(usize),
     ExtraLength(usize),
     Extra(u16),
@@ -37,25 +39,26 @@ enum Part {
     Comment,
     HeaderCrc(usize),
     Blocks,
-    /// The checksum and the length; so many bytes of them are there.
+    /// The checksum and the length; this many bytes of them are read.
     Trailer(usize),
     Whole,
 }
 
-/// Makes a gzipped fragment a part of a joined stream: without header and trailer, its last block no longer marked as the last, and
-/// ending with a byte. At the end, [`Machine::gzip_sum`] has its sum, whose checksum is taken on trust.
+/// Makes a gzipped fragment a part of a joined stream: without header and trailer, its last block
+/// no longer marked as the last, and ending on a byte boundary. At the end, [`Machine::gzip_sum`]
+/// has its sum, whose checksum is not verified.
 #[derive(Debug)]
 pub struct GzipFragment {
     part: Part,
     flags: u8,
-    /// Bytes of a field that is read.
+    /// Bytes of a field being read.
     field: [u8; 8],
     header_crc: crc32fast::Hasher,
     walk: Walk,
     bits: Bits,
     /// Bytes that were read and not completely used.
     held: Vec<u8>,
-    /// Bytes of the blocks that went out.
+    /// Number of bytes of the blocks that were output.
     sent: u64,
     sum: GzipSum,
 }
@@ -76,16 +79,18 @@ impl Default for GzipFragment {
     }
 }
 
-/// More than what a step puts out besides its input: what was held, and what ends the last block.
+/// Maximum output of a step besides its input: the held bytes, and the end of the last block.
 const STEP_EXTRA_BYTES: usize = 16;
 
 impl Machine for GzipFragment {
     /// # Errors
-    /// The fragment is not one whole gzip member, or damaged. Compat: what follows the member is junk, even a second one.
+    /// The fragment is neither empty nor one complete gzip member, or damaged. Compat: bytes after
+    /// the member are junk, even a second one.
     fn step(&mut self, input: Option<&[u8]>, out: &mut Staging) -> Result<Progress, FilterError> {
         let Some(bytes) = input else {
             let progress = Progress { has_ended: true, ..Progress::default() };
-            return if self.part == Part::Whole { Ok(progress) } else { Err(TRUNCATED) };
+            let is_whole = matches!(self.part, Part::Fixed(0) | Part::Whole);
+            return if is_whole { Ok(progress) } else { Err(TRUNCATED) };
         };
         let bytes = &bytes[..bytes.len().min(out.spare().len() - STEP_EXTRA_BYTES)];
         let mut taken = 0;
@@ -183,7 +188,7 @@ impl GzipFragment {
         }
     }
 
-    /// Goes on through the blocks; what was used of them goes out. Returns how many bytes were taken.
+    /// Walks through the blocks; the bytes used become output. Returns the number of bytes taken.
     fn blocks(&mut self, bytes: &[u8], out: &mut Staging) -> Result<(usize, Pause), FilterError> {
         let (taken, pause) = self.walk.go_on(&mut self.bits, bytes)?;
         let whole = (self.bits.used() / 8 - self.sent) as usize;
@@ -204,7 +209,7 @@ impl GzipFragment {
         Ok((taken, pause))
     }
 
-    /// Clears the mark of the last block, if it is among these next bytes.
+    /// Clears the mark of the last block, if it is in these bytes.
     fn unmark(&self, bytes: &mut [u8]) {
         let Some(mark) = self.walk.last_mark() else { return };
         let at = (mark / 8).checked_sub(self.sent).and_then(|at| usize::try_from(at).ok());
@@ -213,7 +218,8 @@ impl GzipFragment {
         }
     }
 
-    /// Fills up the last byte with the beginning of an empty stored block, which the next byte begins with.
+    /// Fills up the last byte with the beginning of an empty stored block, which is continued by
+    /// the next byte.
     fn end_blocks(&mut self, out: &mut Staging) {
         let used = (self.bits.used() & 7) as u32;
         if used > 0 {
@@ -226,7 +232,7 @@ impl GzipFragment {
         self.held.clear();
     }
 
-    /// What was read beyond the blocks is the beginning of the trailer.
+    /// The bits read beyond the blocks are the beginning of the trailer.
     fn end_of_bits(&mut self) -> Result<(), FilterError> {
         self.bits.align();
         self.sum.plain_bytes = self.walk.plain_bytes();
@@ -258,10 +264,11 @@ impl GzipFragment {
 
 /// Longest stored block of deflate, in bytes.
 const STORED_BYTES_MAX: usize = 0xffff;
-/// What comes before the bytes of such a block.
+/// Length of the header of such a block.
 const STORED_HEADER_BYTES: usize = 5;
 
-/// Makes a plain fragment a part of a joined stream, in stored blocks. [`Machine::gzip_sum`] has its sum.
+/// Makes a plain fragment a part of a joined stream, in stored blocks. [`Machine::gzip_sum`] has
+/// its sum.
 #[derive(Debug, Default)]
 pub struct PlainFragment {
     sum: GzipSum,

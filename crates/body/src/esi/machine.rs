@@ -1,4 +1,4 @@
-//! The filters: a page goes through, its plan is there at the end.
+//! The filters: a page passes through, and its plan is available at the end.
 
 use super::note::Note;
 use super::packer::Packer;
@@ -8,17 +8,18 @@ use crate::machine::{FilterError, GzipTotals, Machine, Progress};
 use crate::staging::Staging;
 use surface::limits::{ESI_GZIP_QUEUE_BYTES, FILTER_STEP_BYTES_MAX, GZIP_STATE_BYTES};
 
-/// Bytes of a page that are packed in one step: what they become, and what the library held back, waits in a queue.
+/// Bytes of a page that are compressed in one step: their output, and bytes that the library held
+/// back, wait in a queue.
 const PACKED_AT_ONCE_BYTES: usize = 16 << 10;
 
 const PACKING_FAILED: FilterError = FilterError::new("ESI+Gzip Failed at the very end");
 
-/// What the parser has to know of a page.
+/// The parser's parameters for a page.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Page {
-    /// The target of the request for it: what addresses are relative to.
+    /// The target of the request for it: addresses are relative to it.
     pub target: Vec<u8>,
-    /// What may be done with it.
+    /// The permitted deviations.
     pub leniency: Leniency,
     /// Parse it in small pieces (`esi_chop`).
     pub is_chopped: bool,
@@ -52,7 +53,7 @@ impl Esi {
         }
     }
 
-    /// Parses some of this, at most `bytes_max`; returns how much.
+    /// Parses at most `bytes_max` of these bytes; returns the number parsed.
     fn parse(&mut self, bytes: &[u8], bytes_max: usize) -> usize {
         let chopped_max = if self.is_chopped { 1 + self.piece % 4 } else { bytes_max };
         self.piece = self.piece.wrapping_mul(5).wrapping_add(3);
@@ -96,7 +97,8 @@ impl Machine for Esi {
     }
 }
 
-/// Parses a page and packs it, so that its pieces can be put into one gzip stream with fragments.
+/// Parses a page and compresses it, so that its pieces can be put into one gzip stream with
+/// fragments.
 #[derive(Debug)]
 pub struct EsiGzip {
     esi: Esi,

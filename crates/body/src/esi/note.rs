@@ -1,11 +1,11 @@
-//! What the parser has to say about a page, for the log.
+//! Notes of the parser about a page, for the log.
 
 use std::fmt;
 
-/// What a note counts as.
+/// Severity of a note.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoteLevel {
-    /// Nothing is wrong with the page's ESI (the page is not parsed, for example): not counted.
+    /// The page's ESI is correct (the page is not parsed, for example): not counted.
     Remark,
     /// Counted in `esi_warnings`.
     Warning,
@@ -27,7 +27,7 @@ impl Note {
         Note { level, after, text }
     }
 
-    /// What the note counts as.
+    /// The severity of the note.
     #[must_use]
     pub fn level(&self) -> NoteLevel {
         self.level

@@ -1,15 +1,16 @@
-//! Packs a page so that its runs can be taken apart: each ends with a whole byte, and has a checksum of its own.
+//! Compresses a page so that its runs can be separated: each ends on a byte boundary, and has a
+//! checksum of its own.
 //!
-//! What is made waits in a queue until it is taken; it grows by what one call makes, so whoever calls gives a bounded number of
-//! bytes and takes what was made before the next call.
+//! Output waits in a queue until it is taken; it grows by the output of one call, so the caller
+//! passes a bounded number of bytes and takes the previous output before the next call.
 
 use super::sum::{GzipSum, JOINED_HEADER};
 use flate2::{Compress, Compression, FlushCompress, Status};
 
-/// What the library is given room for at a time, in bytes.
+/// Room that the library is given at a time, in bytes.
 const ROOM_BYTES: usize = 4 << 10;
 
-/// The packed page.
+/// The compressed page.
 #[derive(Debug)]
 pub(crate) struct Packer {
     stream: Compress,
@@ -18,15 +19,15 @@ pub(crate) struct Packer {
     run: crc32fast::Hasher,
     run_bytes: u64,
     made: Vec<u8>,
-    /// How much of `made` was taken.
+    /// Number of bytes of `made` that were taken.
     taken: usize,
     made_bytes: u64,
     has_failed: bool,
 }
 
 impl Packer {
-    /// A packed page without content, with this level, 0 to 9.
-    /// Compat: an empty block comes first, so that places in the body are those that Varnish 7.1 would tell.
+    /// A compressed page without content, with this level, 0 to 9. Compat: an empty block comes
+    /// first, so that positions in the body equal those that Varnish 7.1 would report.
     pub(crate) fn new(level: u32) -> Packer {
         let mut packer = Packer {
             stream: Compress::new(Compression::new(level.min(9)), false),
@@ -42,12 +43,12 @@ impl Packer {
         packer
     }
 
-    /// Bytes made since the beginning; all of the page so far once a run has ended.
+    /// Number of output bytes since the beginning; the complete page so far once a run has ended.
     pub(crate) fn made_bytes(&self) -> u64 {
         self.made_bytes
     }
 
-    /// Whether the library failed; what was made is worth nothing then.
+    /// True if the library failed; the output is useless then.
     pub(crate) fn has_failed(&self) -> bool {
         self.has_failed
     }
@@ -61,7 +62,8 @@ impl Packer {
         }
     }
 
-    /// Ends a run with a whole byte; returns its checksum. If the next run is one that is sent, it does not refer back.
+    /// Ends a run on a byte boundary; returns its checksum. If the next run is one that is sent, it
+    /// does not refer back.
     pub(crate) fn end_run(&mut self, before_verbatim: bool) -> u32 {
         self.compress(&[], if before_verbatim { FlushCompress::Full } else { FlushCompress::Sync });
         let crc32 = std::mem::take(&mut self.run).finalize();
@@ -87,7 +89,7 @@ impl Packer {
             self.made.truncate(start + made);
             self.made_bytes += made as u64;
             bytes = &bytes[taken..];
-            // A step that fills its room may have more to say; one that does not has said all.
+            // If a step fills its room there may be more output; otherwise there is none.
             match status {
                 Ok(Status::StreamEnd) => return,
                 Ok(Status::Ok | Status::BufError) if made == ROOM_BYTES || (!bytes.is_empty() && taken > 0) => {}
@@ -100,7 +102,7 @@ impl Packer {
         }
     }
 
-    /// What was made and not taken.
+    /// Output that was not taken yet.
     pub(crate) fn waiting(&self) -> &[u8] {
         &self.made[self.taken..]
     }

@@ -1,23 +1,25 @@
-//! The parser of pages: bytes in, marks, notes and addresses of fragments out, as the page comes.
+//! The parser of pages: a stream of bytes in; marks, notes and addresses of fragments out.
 //!
 //! ```text
-//! Start ─▶ FirstCharacter ─▶ Opaque                    no ESI: all the rest is sent
+//! Start ─▶ FirstCharacter ─▶ Opaque                    no ESI: the rest is sent unchanged
 //!               │
 //!               ▼        <other                <!-- or CDATA
 //!   ┌───────▶ Text ◀──────────── OtherTag ·  Until its end
 //!   │           │ <
 //!   │           ▼   <esi: or </esi:
-//!   │       Opening ──────────────▶ Element ─▶ InTag ◀──▶ AttributeName · AttributeDelimiter · AttributeValue
-//!   │                                  │         │ >
-//!   └─────────────────────────────── BadTag ◀────┴──▶ what the element does, and Text
+//!   │       Opening ──────────────▶ Element ─▶ InTag ◀──▶ AttributeName · AttributeDelimiter ·
+//!   │                                  │         │ >        AttributeValue
+//!   └─────────────────────────────── BadTag ◀────┴──▶ action of the element, then Text
 //! ```
 //!
-//! What belongs to ESI is marked as left out, and so is what `<esi:remove>` encloses. Where the words that matter are cut by the
-//! end of a piece, their first bytes (at most [`CARRY_BYTES_MAX`]) wait for the next piece, so that what comes out does not depend
-//! on the pieces. Compat: Varnish 7.1.1 given the whole page at once, with its habits: an ESI comment or a CDATA section ends at the
-//! first end mark whose first bytes are not part of another beginning of one (`--->` is no end), a wrong tag leaves its
-//! attributes to the next one, the name of an element ends where the known word does. `crates/body/tests/esi_pages.rs` has what
-//! the stock daemon says. Next file: `runs.rs`.
+//! ESI markup is marked as left out, and so is the content of `<esi:remove>`. If a significant word
+//! is cut by the end of a piece, its first bytes (at most [`CARRY_BYTES_MAX`]) wait for the next
+//! piece, so that the output does not depend on the pieces. Compat: Varnish 7.1.1 given the whole
+//! page at once, with its peculiarities: an ESI comment or a CDATA section ends at the first end
+//! mark whose first bytes are not part of another beginning of one (`--->` does not end it), a
+//! wrong tag leaves its attributes to the next one, the name of an element ends where the known
+//! word does. `crates/body/tests/esi_pages.rs` has the results of the stock daemon. Next file:
+//! `runs.rs`.
 
 use super::address::{self, NoAddress};
 use super::note::NoteLevel::{Error, Remark, Warning};
@@ -25,12 +27,12 @@ use super::runs::{Mark, Runs};
 use super::syntax::{self, Attribute, Element, Found, Opening};
 use surface::limits::{ESI_INCLUDES_MAX, ESI_SRC_BYTES_MAX};
 
-/// The longest beginning of something that waits for the next piece, in bytes.
+/// Longest incomplete word that waits for the next piece, in bytes.
 const CARRY_BYTES_MAX: usize = 9;
-/// How much of a piece is looked at together with what waited for it.
+/// Number of bytes of a piece that are examined together with the bytes that waited for it.
 const BRIDGE_BYTES: usize = 16;
 
-/// What may be done with a page; bits of the parameter `feature`.
+/// Permitted deviations for a page; bits of the parameter `feature`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Leniency {
     /// `esi_disable_xml_check`: parse pages that don't begin with `<`.
@@ -39,7 +41,7 @@ pub struct Leniency {
     pub within_tags: bool,
     /// `esi_remove_bom`: leave out a byte order mark.
     pub byte_order_mark: bool,
-    /// `esi_ignore_https`: include what is at `https://` as if it were `http://`.
+    /// `esi_ignore_https`: include fragments at `https://` as if they were at `http://`.
     pub https: bool,
 }
 
@@ -61,16 +63,16 @@ enum State {
     AttributeValue { delimiter: u8 },
 }
 
-/// The tag that is being read. Compat: apart from the element it outlives the tag, if that ends badly.
+/// The tag being read. Compat: all fields except the element survive the tag, if it ends badly.
 #[derive(Debug, Default)]
 struct Tag {
     is_end: bool,
     element: Option<Element>,
     /// There was a `/` before the end.
     is_empty: bool,
-    /// White space has come, so an attribute may begin.
+    /// White space was read, so an attribute may begin.
     may_have_attribute: bool,
-    /// The attribute that is being read, unless its value does not matter.
+    /// The attribute being read, unless its value is not needed.
     attribute: Option<Attribute>,
     value: Vec<u8>,
     src: Option<Vec<u8>>,
@@ -88,17 +90,17 @@ pub(crate) struct Parser {
     has_mark: bool,
     tag: Tag,
     is_removing: bool,
-    /// Within `<!--esi`: how much of its end mark has come.
+    /// Within `<!--esi`: number of bytes of its end mark that have been read.
     comment_end_at: Option<usize>,
     includes: usize,
     carry: Vec<u8>,
 }
 
-/// How far the parser came with some bytes.
+/// Result of parsing some bytes.
 enum Advance {
-    /// It took so many, and goes on.
+    /// It took this many, and continues.
     Took(usize),
-    /// It needs more than there is.
+    /// It needs more bytes.
     Waits,
 }
 
@@ -119,13 +121,13 @@ impl Parser {
         }
     }
 
-    /// The memory that is held, in bytes.
+    /// The memory in use, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.page.capacity() + self.tag.value.capacity() + self.tag.src.as_ref().map_or(0, Vec::capacity)
     }
 
-    /// Looks at the next bytes of the page. Returns how many it took: at least one, and fewer than all when there is
-    /// much to do about them.
+    /// Parses the next bytes of the page. Returns the number taken: at least one, and fewer than
+    /// all if they cause much work.
     pub(crate) fn parse(&mut self, bytes: &[u8], runs: &mut Runs) -> usize {
         let mut taken = 0;
         if !self.carry.is_empty() {
@@ -195,12 +197,13 @@ impl Parser {
         }
     }
 
-    /// What becomes of text that is not ESI.
+    /// The mark of text that is not ESI.
     fn of_text(&self) -> Mark {
         if self.is_removing { Mark::Skip } else { Mark::Verbatim }
     }
 
-    /// Goes on until it waits for more, or until there was much to do if it may pause then. Returns how many bytes it took.
+    /// Continues until it needs more bytes, or, if it may pause, until enough work was done.
+    /// Returns the number of bytes taken.
     fn advance(&mut self, bytes: &[u8], runs: &mut Runs, may_pause: bool) -> usize {
         let mut taken = 0;
         while taken < bytes.len() {
@@ -215,7 +218,7 @@ impl Parser {
         taken
     }
 
-    /// One step on the way through the drawing above; there is at least one byte.
+    /// One step through the diagram above; there is at least one byte.
     fn step(&mut self, bytes: &[u8], runs: &mut Runs) -> Advance {
         match self.state {
             State::Start => self.start(bytes, runs),
@@ -251,7 +254,7 @@ impl Parser {
         Took(0)
     }
 
-    /// Compat: a page whose first character is none of XML is left alone.
+    /// Compat: a page whose first character is not one of XML is left unchanged.
     fn first_character(&mut self, bytes: &[u8], runs: &mut Runs) -> Advance {
         let white = bytes.iter().take_while(|byte| syntax::is_white(**byte)).count();
         runs.mark(Mark::Verbatim, &bytes[..white]);
@@ -293,7 +296,7 @@ impl Parser {
                 self.begin_opening(true);
                 Took(count)
             }
-            // What was taken so far counts even if the rest waits.
+            // The bytes taken so far count even if the rest waits.
             Some(_) if count > 0 => Took(count),
             Some(_) => self.comment_end(bytes, 0, runs),
         }
@@ -305,8 +308,8 @@ impl Parser {
         }
     }
 
-    /// Within `<!--esi`, where its end may go on. Compat: a byte that does not fit is passed over without another look, and a tag
-    /// may stand between the bytes of the end.
+    /// Within `<!--esi`, where its end may continue. Compat: a byte that does not fit is skipped
+    /// without further examination, and a tag may come between the bytes of the end.
     fn comment_end(&mut self, bytes: &[u8], at: usize, runs: &mut Runs) -> Advance {
         let wanted = &syntax::COMMENT_END[at..];
         let fits = bytes.iter().zip(wanted).take_while(|(byte, wanted)| byte == wanted).count();
@@ -341,7 +344,7 @@ impl Parser {
         };
         let is_esi = matches!(opening, Opening::EsiComment | Opening::EsiTag | Opening::EsiEndTag);
         if is_esi && bytes.len() == taken {
-            // Compat: what is cut off here is not ESI.
+            // Compat: a tag cut off here is not ESI.
             return Waits;
         }
         if is_esi && runs.is_nearly_full() {
@@ -384,7 +387,7 @@ impl Parser {
         Took(taken)
     }
 
-    /// Leaves the rest of the page as it is.
+    /// Leaves the rest of the page unchanged.
     fn give_up(&mut self) -> Advance {
         self.state = State::Opaque;
         self.is_removing = false;
@@ -428,7 +431,7 @@ impl Parser {
                 self.state = State::BadTag;
                 return Took(0);
             }
-            // Compat: what is cut off here is told once.
+            // Compat: an element cut off here is reported once.
             Found::Word(_, length) if bytes.len() == length => return Waits,
             Found::Word(element, length) => (element, length),
         };
@@ -480,7 +483,7 @@ impl Parser {
         Took(1)
     }
 
-    /// The tag is wrong: the rest of it is passed over.
+    /// The tag is wrong: the rest of it is skipped.
     fn bad(&mut self, runs: &mut Runs, text: &'static str) -> Advance {
         runs.note(Error, text);
         self.state = State::BadTag;
@@ -515,7 +518,7 @@ impl Parser {
         }
     }
 
-    /// In the name of an attribute that does not matter.
+    /// In the name of an attribute that is not needed.
     fn skipped_name(&mut self, bytes: &[u8], runs: &mut Runs) -> Advance {
         self.tag.attribute = None;
         let name = bytes.iter().take_while(|byte| syntax::continues_name(**byte)).count();
@@ -591,7 +594,7 @@ impl Parser {
         }
     }
 
-    /// Does what the element says.
+    /// Executes the element.
     fn end_of_tag(&mut self, runs: &mut Runs) {
         match self.tag.element {
             Some(Element::Include) => self.include(runs),
@@ -647,7 +650,8 @@ impl Parser {
     }
 }
 
-/// Not in Varnish, which writes it into the request and its Host, where no client could have brought it.
+/// Not in Varnish, which writes such characters into the request and its Host, where no client
+/// could have sent them.
 const CONTROL: &str = "ESI 1.0 <esi:include> has control character in src= attribute";
 /// Not in Varnish, which has no limit.
 const TOO_LONG: &str = "ESI 1.0 <esi:include> has too long src= attribute";

@@ -1,18 +1,21 @@
-//! The plan of a page: which bytes of the stored body are sent, which are left out, and where fragments come in.
+//! The plan of a page: the bytes of the stored body that are sent, those that are left out, and the
+//! positions of fragments.
 //!
 //! ```text
 //! plan         version (1 byte)  flags (1 byte: 1 = the body is gzip)  instruction*
 //! verbatim     1  bytes                                in a plain body
 //!              1  bytes  plain_bytes  crc32 (4 bytes)  in a gzipped one
 //! skip         2  bytes
-//! include      3  length  target                       flags of the kind byte: 4 = onerror="continue",
-//!                                                      8 = a host comes before the target (length, bytes)
+//! include      3  length  target             flags of the kind byte: 4 = onerror="continue",
+//!                                            8 = a host precedes the target (length, bytes)
 //! ```
-//! Numbers are in groups of seven bits, the lowest first, and 128 is set in all groups but the last.
+//! Numbers are in groups of seven bits, the lowest first, and 128 is set in all groups but the
+//! last.
 //!
-//! *Invariants:* the bytes of the instructions add up to the length of the body; neither verbatim pieces nor skips are empty;
-//! no two verbatim pieces, and no two skips, follow one another directly. A plan lies beside an object that may be older than
-//! this program: what does not keep to all of this is no plan.
+//! *Invariants:* the bytes of the instructions add up to the length of the body; neither verbatim
+//! pieces nor skips are empty; no two verbatim pieces, and no two skips, follow one another
+//! directly. A plan is stored with an object that may be older than this program: data that
+//! violates any of this is not a plan.
 
 use surface::limits::{ESI_INCLUDES_MAX, ESI_PLAN_BYTES_MAX, ESI_SRC_BYTES_MAX};
 
@@ -24,38 +27,39 @@ const INCLUDE: u8 = 3;
 const CONTINUES: u8 = 4;
 const HAS_HOST: u8 = 8;
 
-/// Longest address of a fragment, in bytes: what it is relative to and what it says itself.
+/// Longest address of a fragment, in bytes: its base and its own text.
 const ADDRESS_BYTES_MAX: usize = 2 * ESI_SRC_BYTES_MAX;
 
-/// What to do next on the way through a stored page.
+/// The next action while sending a stored page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Instruction<'a> {
     /// Send the next bytes of the stored body.
     Verbatim {
-        /// How many, at least one.
+        /// Number of bytes, at least one.
         bytes: u64,
-        /// The checksum of what they are unpacked; 0 in a plain body.
+        /// The checksum of the decompressed bytes; 0 in a plain body.
         crc32: u32,
-        /// How many they are unpacked; the same number in a plain body.
+        /// Number of bytes decompressed; the same number in a plain body.
         plain_bytes: u64,
     },
     /// Leave out the next bytes of the stored body.
     Skip {
-        /// How many, at least one.
+        /// Number of bytes, at least one.
         bytes: u64,
     },
     /// Send a fragment.
     Include {
-        /// The host to ask, instead of the page's; it may be empty.
+        /// The host to request it from, instead of the page's; it may be empty.
         host: Option<&'a [u8]>,
-        /// The target of the request, as it was written (no check was made that it is a good one), or relative to the page's.
+        /// The target of the request, as written in the page (not validated), or relative to the
+        /// page's.
         target: &'a [u8],
-        /// `onerror="continue"`: the page goes on if the fragment fails.
+        /// `onerror="continue"`: the page continues if the fragment fails.
         continues: bool,
     },
 }
 
-/// A plan that was checked.
+/// A validated plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plan<'a> {
     is_gzipped: bool,
@@ -64,7 +68,8 @@ pub struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Reads a plan, and checks all of it. `None` if it is damaged, longer than [`ESI_PLAN_BYTES_MAX`], or of another version.
+    /// Reads a plan, and checks all of it. `None` if it is damaged, longer than
+    /// [`ESI_PLAN_BYTES_MAX`], or of another version.
     #[must_use]
     pub fn decode(bytes: &'a [u8]) -> Option<Plan<'a>> {
         let [VERSION, flags @ (0 | GZIPPED), instructions @ ..] = bytes else { return None };
@@ -91,13 +96,14 @@ impl<'a> Plan<'a> {
         Some(plan)
     }
 
-    /// Whether the stored body is gzip: the client then gets one gzip stream made of the verbatim pieces and the fragments.
+    /// True if the stored body is gzip: the client then gets one gzip stream made of the verbatim
+    /// pieces and the fragments.
     #[must_use]
     pub fn is_gzipped(&self) -> bool {
         self.is_gzipped
     }
 
-    /// Length of the stored body that this is a plan of.
+    /// Length of the stored body that the plan belongs to.
     #[must_use]
     pub fn body_bytes(&self) -> u64 {
         self.body_bytes
@@ -118,14 +124,15 @@ pub struct Instructions<'a> {
 }
 
 impl<'a> Instructions<'a> {
-    /// Goes on where another walk through the same plan had `left_bytes` left. `plan` is one that [`Plan::decode`] has accepted.
+    /// Continues where another walk through the same plan had `left_bytes` left. `plan` is one that
+    /// [`Plan::decode`] has accepted.
     #[must_use]
     pub fn resumed(plan: &'a [u8], left_bytes: usize) -> Instructions<'a> {
         let rest = &plan[plan.len().saturating_sub(left_bytes)..];
         Instructions { is_gzipped: plan.get(1) == Some(&GZIPPED), rest }
     }
 
-    /// How many bytes of the plan are left.
+    /// Number of bytes of the plan that are left.
     #[must_use]
     pub fn left_bytes(&self) -> usize {
         self.rest.len()
@@ -164,7 +171,7 @@ impl<'a> Instructions<'a> {
         self.take(length)
     }
 
-    /// A number in its shortest form: there is one way only to write a plan.
+    /// A number in its shortest form: the encoding of a plan is unique.
     fn number(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
@@ -210,12 +217,13 @@ impl PlanWriter {
         self.bytes.len()
     }
 
-    /// The memory that it holds.
+    /// Memory in use, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// Adds an instruction. In a plain body `crc32` and `plain_bytes` of verbatim pieces are left out.
+    /// Adds an instruction. In a plain body `crc32` and `plain_bytes` of verbatim pieces are left
+    /// out.
     pub fn push(&mut self, instruction: Instruction<'_>) {
         match instruction {
             Instruction::Verbatim { bytes, crc32, plain_bytes } => {

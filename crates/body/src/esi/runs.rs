@@ -1,9 +1,12 @@
-//! What the parser marks becomes runs of bytes that are sent or left out, and those become the plan of a page.
+//! Runs: the parser's marks become runs of bytes that are sent or left out, and those become the
+//! plan of a page.
 //!
-//! A run ends where the other kind begins. If the body is packed, each run ends with a whole byte, and nothing in one that is sent
-//! refers back across its beginning: all between the two may be left out, and fragments may come in.
+//! A run ends where the other kind begins. If the body is compressed, each run ends on a byte
+//! boundary, and a run that is sent does not refer back across its beginning: everything between
+//! two such runs may be left out, and fragments may be inserted.
 //!
-//! Compat: notes count from where the present run began in the stored body, as in Varnish 7.1.1, where each tag begins one.
+//! Compat: the positions in notes count from the start of the present run in the stored body, as in
+//! Varnish 7.1.1, where each tag begins one.
 
 use super::address::Address;
 use super::note::{Note, NoteLevel};
@@ -12,10 +15,11 @@ use super::plan::{Instruction, PlanWriter};
 use std::collections::VecDeque;
 use surface::limits::ESI_PLAN_BYTES_MAX;
 
-/// Room in the plan that is left for what one tag adds, without the address of a fragment.
+/// Room in the plan that is reserved for the instructions of one tag, without the address of a
+/// fragment.
 const RESERVED_BYTES: usize = 256;
 
-/// What becomes of some bytes of a page.
+/// The treatment of some bytes of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mark {
     /// They are sent.
@@ -32,26 +36,27 @@ pub(crate) struct Runs {
     mark: Mark,
     /// Bytes of the page in the present run.
     run_bytes: u64,
-    /// Where it begins in the stored body.
+    /// Its position in the stored body.
     run_start: u64,
     /// Bytes of the stored body that are left out and not yet in the plan.
     skipped_bytes: u64,
     /// There is ESI in the page.
     is_found: bool,
     notes: VecDeque<Note>,
-    /// Runs that were packed in this step.
+    /// Number of runs that were compressed in this step.
     packed_runs: usize,
 }
 
 impl Runs {
-    /// The parser pauses when there are so many notes.
+    /// Number of notes at which the parser pauses.
     const NOTES_AT_ONCE: usize = 32;
-    /// It pauses after so many runs, if they are packed: what ends one clears the tables of the library.
+    /// It pauses after this many runs, if they are compressed: the end of a run clears the tables
+    /// of the library.
     const PACKED_AT_ONCE: usize = 16;
-    /// Beyond this nobody takes the notes, so they are dropped.
+    /// Maximum number of notes; if they are not taken, further ones are dropped.
     const NOTES_MAX: usize = 4 * Runs::NOTES_AT_ONCE;
 
-    /// The runs of a page that is stored as it came, or packed.
+    /// The runs of a page that is stored unchanged, or compressed.
     pub(crate) fn new(packer: Option<Packer>) -> Runs {
         let header_bytes = packer.as_ref().map_or(0, Packer::made_bytes);
         Runs {
@@ -67,12 +72,12 @@ impl Runs {
         }
     }
 
-    /// The memory that is held besides the packer, in bytes.
+    /// The memory in use besides the packer, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.plan.held_bytes() + self.notes.capacity() * size_of::<Note>()
     }
 
-    /// What packs the body.
+    /// The compressor of the body.
     pub(crate) fn packer(&mut self) -> Option<&mut Packer> {
         self.packer.as_mut()
     }
@@ -82,7 +87,7 @@ impl Runs {
         self.packed_runs = 0;
     }
 
-    /// Whether so much was done in this step that the rest can wait for the next one.
+    /// True if so much work was done in this step that the rest can wait for the next one.
     pub(crate) fn is_busy(&self) -> bool {
         self.notes.len() >= Runs::NOTES_AT_ONCE || self.packed_runs >= Runs::PACKED_AT_ONCE
     }
@@ -102,7 +107,8 @@ impl Runs {
         }
     }
 
-    /// A tag comes, which will be of this kind: notes about it count from here, even if the one before it was left out too.
+    /// Starts a tag, which will be of this kind: notes about it count from here, even if the one
+    /// before it was left out too.
     pub(crate) fn split(&mut self, next: Mark) {
         if self.mark == Mark::Skip && self.run_bytes > 0 {
             self.end_run(next);
@@ -142,18 +148,18 @@ impl Runs {
         self.is_found = true;
     }
 
-    /// Whether the plan has no room for another tag.
+    /// True if the plan has no room for another tag.
     pub(crate) fn is_nearly_full(&self) -> bool {
         self.plan.written_bytes() + RESERVED_BYTES > ESI_PLAN_BYTES_MAX
     }
 
-    /// Whether the plan has room for a fragment.
+    /// True if the plan has room for a fragment.
     pub(crate) fn has_room(&self, address: &Address) -> bool {
         let bytes = address.host.as_ref().map_or(0, Vec::len) + address.target.len();
         self.plan.written_bytes() + bytes + RESERVED_BYTES <= ESI_PLAN_BYTES_MAX
     }
 
-    /// A fragment comes in here.
+    /// Inserts a fragment here.
     pub(crate) fn include(&mut self, address: &Address, continues: bool) {
         let Address { host, target, .. } = address;
         self.plan.push(Instruction::Include { host: host.as_deref(), target, continues });
@@ -171,7 +177,7 @@ impl Runs {
         self.notes.pop_front()
     }
 
-    /// The page has ended: ends the last run, and the packed body.
+    /// The page has ended: ends the last run, and the compressed body.
     pub(crate) fn finish(&mut self) {
         if self.run_bytes > 0 {
             self.end_run(Mark::Skip);

@@ -1,19 +1,20 @@
-//! How a gzip stream that is made of pieces begins and ends. Source: RFC 1952 §2.3.
+//! Header, trailer and checksum of a gzip stream that is made of pieces. Source: RFC 1952 §2.3.
 
-/// How a joined stream begins.
+/// Header of a joined stream.
 pub const JOINED_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
 
-/// Checksum and length of plain bytes, as the trailer of a gzip stream has them. The default is that of no bytes.
+/// Checksum and length of plain bytes, as the trailer of a gzip stream has them. The default is
+/// that of no bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct GzipSum {
     /// CRC-32.
     pub crc32: u32,
-    /// How many bytes.
+    /// Number of bytes.
     pub plain_bytes: u64,
 }
 
 impl GzipSum {
-    /// Adds what follows.
+    /// Appends the sum of the following bytes.
     pub fn append(&mut self, next: GzipSum) {
         let mut sum = crc32fast::Hasher::new_with_initial_len(self.crc32, self.plain_bytes);
         sum.combine(&crc32fast::Hasher::new_with_initial_len(next.crc32, next.plain_bytes));
@@ -21,7 +22,7 @@ impl GzipSum {
         self.plain_bytes = self.plain_bytes.wrapping_add(next.plain_bytes);
     }
 
-    /// What ends a joined stream: an empty last block, the checksum, and the length modulo 2^32.
+    /// The end of a joined stream: an empty last block, the checksum, and the length modulo 2^32.
     #[must_use]
     pub fn trailer(self) -> [u8; 13] {
         let mut trailer = [1, 0, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0];

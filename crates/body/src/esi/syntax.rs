@@ -1,13 +1,14 @@
-//! The words and characters that the parser of pages knows. They are told apart by bytes, never by characters.
+//! The words and characters that the parser of pages recognises. They are compared as bytes, never
+//! as characters.
 
-/// How a table of words applies to what comes next.
+/// Result of searching a table of words at the next bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Found<T> {
-    /// It begins with one of the words; so many bytes belong to it.
+    /// It begins with one of the words; this many bytes belong to it.
     Word(T, usize),
     /// It begins with none of them.
     None,
-    /// More has to come before that is known.
+    /// More bytes are needed to decide.
     Open,
 }
 
@@ -24,7 +25,7 @@ pub(crate) fn find<T: Copy>(words: &[(&[u8], T)], bytes: &[u8]) -> Found<T> {
     Found::None
 }
 
-/// What can follow `<`, if it matters.
+/// The significant continuations of `<`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Opening {
     EsiComment,
@@ -44,7 +45,7 @@ pub(crate) const OPENINGS: &[(&[u8], Opening)] = &[
     (b"![CDATA[", Opening::Cdata),
 ];
 
-/// The elements that are known. Compat: what else the name goes on with is looked at as the inside of the tag.
+/// The known elements. Compat: the rest of a longer name is treated as the inside of the tag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Element {
     Include,
@@ -80,17 +81,17 @@ pub(crate) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// Whether the name of an attribute may begin with it. Compat: Latin-1, as in Varnish 7.1.
+/// True if the name of an attribute may begin with it. Compat: Latin-1, as in Varnish 7.1.
 pub(crate) fn starts_name(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || matches!(byte, b':' | b'_' | 0xc0..=0xd6 | 0xd8..=0xf6 | 0xf8..=0xff)
 }
 
-/// Whether the name of an attribute may go on with it.
+/// True if the name of an attribute may continue with it.
 pub(crate) fn continues_name(byte: u8) -> bool {
     starts_name(byte) || byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | 0xb7)
 }
 
-/// A number of bytes without the first byte 0 and what follows. Compat: Varnish 7.1 takes an attribute for a string of C.
+/// The bytes before the first NUL. Compat: Varnish 7.1 treats an attribute as a C string.
 pub(crate) fn before_nul(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
@@ -98,7 +99,7 @@ pub(crate) fn before_nul(bytes: &[u8]) -> &[u8] {
 const ENTITIES: &[(&[u8], u8)] =
     &[(b"&apos;", b'\''), (b"&quot;", b'"'), (b"&lt;", b'<'), (b"&gt;", b'>'), (b"&amp;", b'&')];
 
-/// Appends a text with the entities of XML replaced by what they stand for.
+/// Appends a text with the entities of XML decoded.
 pub(crate) fn push_decoded(mut text: &[u8], out: &mut Vec<u8>) {
     while let Some(first) = text.first() {
         let (byte, length) = match find(ENTITIES, text) {

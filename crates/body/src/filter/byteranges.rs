@@ -1,7 +1,8 @@
 //! Several parts of a body in one response (`multipart/byteranges`), each with a head of its own.
 //!
-//! Part of the filter `range`. The parts are in the order of the body, so one walk over it is enough, and what is held does
-//! not depend on their number beyond their positions. Source: RFC 9110 §14.6, §15.3.7.2.
+//! Part of the filter `range`. The parts are in the order of the body, so one walk over it is
+//! enough, and the memory does not depend on their number beyond their positions. Source: RFC 9110
+//! §14.6, §15.3.7.2.
 
 use crate::machine::{FilterError, Machine, Progress};
 use crate::staging::Staging;
@@ -10,23 +11,23 @@ use semantics::ranges::Span;
 use std::collections::VecDeque;
 use std::io::Write;
 
-/// Lets several parts of a body pass, with boundaries and heads between them.
+/// Passes several parts of a body, with boundaries and heads between them.
 #[derive(Debug)]
 pub struct ByteRanges {
     /// The parts that have not passed completely, in the order of the body.
     spans: VecDeque<Span>,
-    /// What every head needs.
+    /// Common data of the heads.
     form: Form,
-    /// The position in the representation of the next byte that comes in.
+    /// The position in the representation of the next input byte.
     position: u64,
-    /// Text that comes before further bytes, and how much of it came out.
+    /// Text that comes before further bytes, and the number of its bytes that were output.
     text: Vec<u8>,
     written: usize,
-    /// Bytes that have not come out yet.
+    /// Bytes that have not been output yet.
     left: u64,
 }
 
-/// What the heads of the parts are made of.
+/// Common data of the heads of the parts.
 #[derive(Debug)]
 struct Form {
     boundary: String,
@@ -35,8 +36,9 @@ struct Form {
 }
 
 impl ByteRanges {
-    /// For a body that begins at byte `base` of a representation of `total` bytes, if that is known. The parts are in order
-    /// and don't overlap. `content_type` is that of the representation.
+    /// For a body that begins at byte `base` of a representation of `total` bytes, if that is
+    /// known. The parts are in order and don't overlap. `content_type` is that of the
+    /// representation.
     #[must_use]
     pub fn new(
         spans: Vec<Span>,
@@ -70,7 +72,7 @@ impl ByteRanges {
         format!("multipart/byteranges; boundary={}", self.form.boundary).into_bytes()
     }
 
-    /// The part of the input that passes, and how much of the input is then used up.
+    /// The part of the input that passes, and the number of input bytes used up by it.
     fn part(&mut self, span: Span, input_bytes: usize) -> (usize, usize) {
         let within = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX).min(input_bytes);
         let from = within(span.first.saturating_sub(self.position));

@@ -1,7 +1,8 @@
-//! `esi` and `esi_gzip`: a page is parsed on its way into the store. What they do is in `crate::esi`.
+//! `esi` and `esi_gzip`: a page is parsed while it is stored. The machines are in `crate::esi`.
 //!
-//! On the way to a client `esi` is a word only: whoever sends a page puts it together, and knows what is sent then.
-//! Compat: header changes of Varnish 7.1.1. A partial response is refused before any filter is opened.
+//! Towards a client `esi` is only a name: the code that sends a page assembles it, and determines
+//! the bytes sent. Compat: header changes of Varnish 7.1.1. A partial response is refused before
+//! any filter is opened.
 
 use super::{Coding, Effect, Opened, Opening, Side};
 use crate::esi::machine::{Esi, EsiGzip, Page};
@@ -26,7 +27,7 @@ pub(super) fn open_gzip(opening: &mut Opening<'_>) -> Option<Opened> {
     Some(Opened { machine: Box::new(EsiGzip::new(&page, level)), effect })
 }
 
-/// The page that comes from an origin; there are none on other ways.
+/// The page that is received from an origin; there is none in other directions.
 fn page(opening: &mut Opening<'_>) -> Option<Page> {
     if opening.side != Side::Beresp {
         return None;

@@ -8,7 +8,7 @@ use surface::counter::Main;
 use surface::encoding::Encoding;
 use surface::limits::GZIP_STATE_BYTES;
 
-/// The largest window, 32 KiB, which is what everybody uses.
+/// The largest window, 32 KiB, which is in general use.
 pub(crate) const WINDOW_BITS: u8 = 15;
 
 const FAILED: FilterError = FilterError::new("Gzip failed");
@@ -26,13 +26,14 @@ pub(super) fn open(opening: &mut Opening<'_>) -> Option<Opened> {
 #[derive(Debug)]
 pub struct Gzip {
     stream: Compress,
+    holds_back: bool,
 }
 
 impl Gzip {
     /// A compressor with this level, 0 to 9 (`gzip_level`).
     #[must_use]
     pub fn new(level: u32) -> Gzip {
-        Gzip { stream: Compress::new_gzip(Compression::new(level.min(9)), WINDOW_BITS) }
+        Gzip { stream: Compress::new_gzip(Compression::new(level.min(9)), WINDOW_BITS), holds_back: false }
     }
 }
 
@@ -46,11 +47,24 @@ impl Machine for Gzip {
         let taken = (self.stream.total_in() - taken) as usize;
         let made = (self.stream.total_out() - made) as usize;
         out.wrote(made);
+        self.holds_back |= taken > 0;
         let has_ended = status == Status::StreamEnd;
         if input.is_none() && !has_ended && made == 0 {
             return Err(FAILED);
         }
         Ok(Progress { taken, is_pending: !has_ended && out.is_full(), has_ended, passed: None })
+    }
+
+    fn flush(&mut self, out: &mut Staging) -> Result<(), FilterError> {
+        let made = self.stream.total_out();
+        self.stream.compress(b"", out.spare(), FlushCompress::Sync).map_err(|_| FAILED)?;
+        out.wrote((self.stream.total_out() - made) as usize);
+        self.holds_back = out.is_full();
+        Ok(())
+    }
+
+    fn holds_back(&self) -> bool {
+        self.holds_back
     }
 
     fn state_bytes(&self) -> usize {

@@ -1,7 +1,7 @@
-//! `range`: cuts out the part of a body that a client asked for, or several. Source: RFC 9110 §14.
+//! `range`: cuts out the part of a body that a client requested, or several. Source: RFC 9110 §14.
 //!
-//! Under Varnish's rules from a whole body only; under those of the RFC also from a body that is itself a part. Next file:
-//! `byteranges.rs`.
+//! Under Varnish's rules from a whole body only; under those of the RFC also from a body that is
+//! itself a part. Next file: `byteranges.rs`.
 
 use super::byteranges::ByteRanges;
 use super::{Effect, Head, Opened, Opening};
@@ -27,7 +27,8 @@ fn open_by_rfc(opening: &mut Opening<'_>, boundary: u64) -> Option<Opened> {
     };
     match select(head.request()?, head.message(), there.total) {
         Selection::Whole => None,
-        // What is not there cannot be cut out: the client gets the part as it is, and its Content-Range says what it is.
+        // Bytes that are not stored cannot be cut out: the client gets the part unchanged, with its
+        // own Content-Range.
         Selection::Parts(spans) if !spans.iter().all(|span| there.span.is_none_or(|all| all.has(*span))) => None,
         Selection::Parts(spans) => match spans.as_slice() {
             [single] if there.span == Some(*single) => None,
@@ -135,7 +136,8 @@ impl RangeCut {
         (before, before + len)
     }
 
-    /// Bytes of the range that have not passed yet: if it is not 0 when the stream ends, the stream was too short.
+    /// Bytes of the range that have not passed yet: if it is not 0 when the stream ends, the stream
+    /// was too short.
     #[must_use]
     pub fn remaining(&self) -> u64 {
         self.take
@@ -146,7 +148,7 @@ impl Machine for RangeCut {
     fn step(&mut self, input: Option<&[u8]>, _out: &mut Staging) -> Result<Progress, FilterError> {
         let taken = input.map_or(0, <[u8]>::len);
         let passed = Some(self.part(taken));
-        // What comes after the range does not matter.
+        // Bytes after the range do not matter.
         Ok(Progress { taken, is_pending: false, has_ended: input.is_none() || self.is_done(), passed })
     }
 

@@ -7,7 +7,7 @@ use crate::staging::Staging;
 use surface::counter::Main;
 use surface::limits::{FILTER_STEP_BYTES_MAX, GUNZIP_STATE_BYTES};
 
-/// Bytes that the check unpacks at a time; they are thrown away.
+/// Bytes that the check decompresses at a time; they are discarded.
 const CHECKED_AT_ONCE_BYTES: u64 = 16 << 10;
 
 /// The checked stream ended before the gzip member did.

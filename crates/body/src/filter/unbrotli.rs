@@ -1,28 +1,27 @@
-//! `unbrotli`: unpacks a body in brotli. Source: RFC 7932.
+//! `unbrotli`: decompresses a body in brotli. Source: RFC 7932.
 //!
-//! A small input can hold a large output, so a step stops when its [`Staging`] is full. The window, up to 16 MiB, is told
-//! by the first byte; streams with a "large window", which RFC 7932 does not have, are refused. Next file: `zstd.rs`.
+//! The window, up to 16 MiB, is declared in the first byte; streams with a "large window", which
+//! RFC 7932 does not have, are refused. Next files: `unpacking.rs`, the frame; `zstd.rs`.
 
+use super::unpacking::{Unpack, Unpacked, Unpacking};
 use super::{Opened, Opening};
-use crate::machine::{FilterError, Machine, Progress};
-use crate::staging::Staging;
+use crate::machine::FilterError;
 use brotli::enc::StandardAlloc;
 use brotli::{BrotliDecompressStream, BrotliResult, BrotliState};
 use surface::encoding::Encoding;
 use surface::limits::{UNBROTLI_STATE_BYTES, UNBROTLI_WINDOW_BYTES_MAX};
 
 const DAMAGED: FilterError = FilterError::new("Invalid brotli data");
-const JUNK_AFTER_END: FilterError = FilterError::new("Junk after brotli data");
-const TRUNCATED: FilterError = FilterError::new("Brotli data ends too early");
 
 pub(super) fn open(opening: &mut Opening<'_>) -> Option<Opened> {
-    let window_bytes = window_bytes(opening.head.body_start());
+    let start = opening.head.body_start();
+    let (window_bytes, is_window_known) = (window_bytes(start), !start.is_empty());
     let effect = opening.unpack(Encoding::Brotli)?;
-    Some(Opened { machine: Box::new(Unbrotli::new(window_bytes)), effect })
+    Some(Opened { machine: Box::new(Unbrotli::new(window_bytes).with_known_window(is_window_known)), effect })
 }
 
-/// The window that a stream which begins like this asks for, in bytes; the largest if that is not known.
-/// Source: RFC 7932 §9.1.
+/// The window that a stream with these first bytes requires, in bytes; the largest if that is not
+/// known. Source: RFC 7932 §9.1.
 fn window_bytes(start: &[u8]) -> usize {
     let bits = match start.first().map(|first| (first & 1, first >> 1 & 7, first >> 4 & 7)) {
         None => return UNBROTLI_WINDOW_BYTES_MAX,
@@ -35,19 +34,22 @@ fn window_bytes(start: &[u8]) -> usize {
 }
 
 /// The decompressor.
-pub struct Unbrotli {
+pub type Unbrotli = Unpacking<Brotli>;
+
+/// The library's decompressor.
+pub struct Brotli {
     stream: Box<BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>>,
     window_bytes: usize,
-    is_whole: bool,
 }
 
 impl Unbrotli {
-    /// A new decompressor, for a window of that many bytes; this only tells how much memory it will take.
+    /// A new decompressor, for a window of that many bytes; the value is only an estimate of its
+    /// memory.
     #[must_use]
     pub fn new(window_bytes: usize) -> Unbrotli {
         let memory = StandardAlloc::default;
         let stream = Box::new(BrotliState::new_strict(memory(), memory(), memory()));
-        Unbrotli { stream, window_bytes, is_whole: false }
+        Unpacking::of(Brotli { stream, window_bytes })
     }
 }
 
@@ -57,36 +59,37 @@ impl Default for Unbrotli {
     }
 }
 
-impl Machine for Unbrotli {
+impl Unpack for Brotli {
+    const TRUNCATED: FilterError = FilterError::new("Brotli data ends too early");
+    const JUNK_AFTER_END: Option<FilterError> = Some(FilterError::new("Junk after brotli data"));
+
     /// # Errors
-    /// The input is not brotli, asks for a large window, or is damaged; it ends too early, or something follows its end.
-    fn step(&mut self, input: Option<&[u8]>, out: &mut Staging) -> Result<Progress, FilterError> {
-        let bytes = input.unwrap_or_default();
-        if self.is_whole {
-            let progress = Progress { has_ended: input.is_none(), ..Progress::default() };
-            return if bytes.is_empty() { Ok(progress) } else { Err(JUNK_AFTER_END) };
-        }
-        let room = out.spare();
+    /// Damaged, or asks for a large window.
+    fn unpack(&mut self, bytes: &[u8], room: &mut [u8]) -> Result<Unpacked, FilterError> {
         let (mut left, mut taken) = (bytes.len(), 0);
         let (mut free, mut made) = (room.len(), 0);
         let result =
             BrotliDecompressStream(&mut left, &mut taken, bytes, &mut free, &mut made, room, &mut 0, &mut self.stream);
-        out.wrote(made);
-        let is_pending = match result {
-            BrotliResult::ResultFailure => return Err(DAMAGED),
-            BrotliResult::NeedsMoreInput if input.is_none() && made == 0 => return Err(TRUNCATED),
-            BrotliResult::NeedsMoreInput => false,
-            BrotliResult::NeedsMoreOutput => true,
-            BrotliResult::ResultSuccess => {
-                self.is_whole = true;
-                false
-            }
-        };
-        Ok(Progress { taken, is_pending, has_ended: input.is_none() && self.is_whole, passed: None })
+        match result {
+            BrotliResult::ResultFailure => Err(DAMAGED),
+            // The first is also returned if the output does not fit.
+            BrotliResult::NeedsMoreInput | BrotliResult::NeedsMoreOutput => Ok(Unpacked { taken, made, is_end: false }),
+            BrotliResult::ResultSuccess => Ok(Unpacked { taken, made, is_end: true }),
+        }
+    }
+
+    fn begin(&mut self, start: &[u8]) -> usize {
+        self.window_bytes = window_bytes(start);
+        self.window_bytes
     }
 
     fn state_bytes(&self) -> usize {
         self.window_bytes + UNBROTLI_STATE_BYTES
+    }
+
+    /// Nothing is allocated before the first byte.
+    fn idle_bytes(&self) -> usize {
+        UNBROTLI_STATE_BYTES
     }
 }
 

@@ -1,29 +1,30 @@
-//! `unzstd`: unpacks a body in Zstandard. Source: RFC 8878, RFC 9659.
+//! `unzstd`: decompresses a body in Zstandard. Source: RFC 8878, RFC 9659.
 //!
-//! A body is one frame or several. A small input can hold a large output, so a step stops when its [`Staging`] is full.
-//! Frames that want a window of more than 8 MiB are refused, as RFC 9659 has it, and so are those with a dictionary.
+//! A body is one frame, several, or none. Frames that require a window of more than 8 MiB are
+//! refused, according to RFC 9659, and so are those with a dictionary. Next file: `unpacking.rs`,
+//! the frame of the decompressors.
 
+use super::unpacking::{Unpack, Unpacked, Unpacking};
 use super::{Opened, Opening};
-use crate::machine::{FilterError, Machine, Progress};
-use crate::staging::Staging;
+use crate::machine::FilterError;
 use surface::encoding::Encoding;
 use surface::limits::{UNZSTD_STATE_BYTES, UNZSTD_WINDOW_BYTES_MAX};
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
 const DAMAGED: FilterError = FilterError::new("Invalid Zstandard data");
-const TRUNCATED: FilterError = FilterError::new("Zstandard data ends too early");
 
 /// The first bytes of a frame. Source: RFC 8878 §3.1.1.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 pub(super) fn open(opening: &mut Opening<'_>) -> Option<Opened> {
-    let window_bytes = window_bytes(opening.head.body_start());
+    let start = opening.head.body_start();
+    let (window_bytes, is_window_known) = (window_bytes(start), !start.is_empty());
     let effect = opening.unpack(Encoding::Zstd)?;
-    Some(Opened { machine: Box::new(Unzstd::new(window_bytes)), effect })
+    Some(Opened { machine: Box::new(Unzstd::new(window_bytes).with_known_window(is_window_known)), effect })
 }
 
-/// The window that a stream which begins like this asks for, in bytes; the largest if that is not known. (Further frames
-/// may want more; such streams are rare.) Source: RFC 8878 §3.1.1.1.
+/// The window that a stream with these first bytes requires, in bytes; the largest if that is not
+/// known. (Further frames may require more; such streams are rare.) Source: RFC 8878 §3.1.1.1.
 fn window_bytes(start: &[u8]) -> usize {
     let told = || {
         let (descriptor, rest) = start.strip_prefix(&MAGIC)?.split_first()?;
@@ -48,16 +49,18 @@ fn window_bytes(start: &[u8]) -> usize {
 }
 
 /// The decompressor.
-pub struct Unzstd {
-    /// `None` when the library could not set it up.
+pub type Unzstd = Unpacking<Zstandard>;
+
+/// The library's decompressor.
+pub struct Zstandard {
+    /// `None` if the library could not set it up.
     stream: Option<Decoder<'static>>,
     window_bytes: usize,
-    /// A frame has ended, and no other has begun.
-    is_whole: bool,
 }
 
 impl Unzstd {
-    /// A new decompressor, for a window of that many bytes; this only tells how much memory it will take.
+    /// A new decompressor, for a window of that many bytes; the value is only an estimate of its
+    /// memory.
     #[must_use]
     pub fn new(window_bytes: usize) -> Unzstd {
         let open = || {
@@ -65,7 +68,7 @@ impl Unzstd {
             stream.set_parameter(DParameter::WindowLogMax(UNZSTD_WINDOW_BYTES_MAX.ilog2()))?;
             std::io::Result::Ok(stream)
         };
-        Unzstd { stream: open().ok(), window_bytes, is_whole: false }
+        Unpacking::of(Zstandard { stream: open().ok(), window_bytes })
     }
 }
 
@@ -75,32 +78,36 @@ impl Default for Unzstd {
     }
 }
 
-impl Machine for Unzstd {
+impl Unpack for Zstandard {
+    const TRUNCATED: FilterError = FilterError::new("Zstandard data ends too early");
+    /// Another frame may follow.
+    const JUNK_AFTER_END: Option<FilterError> = None;
+
     /// # Errors
-    /// The input is not Zstandard, wants too large a window, or is damaged; it ends too early.
-    fn step(&mut self, input: Option<&[u8]>, out: &mut Staging) -> Result<Progress, FilterError> {
-        if input.is_none() && self.is_whole {
-            return Ok(Progress { has_ended: true, ..Progress::default() });
-        }
+    /// Damaged, or requires too large a window.
+    fn unpack(&mut self, bytes: &[u8], room: &mut [u8]) -> Result<Unpacked, FilterError> {
         let stream = self.stream.as_mut().ok_or(DAMAGED)?;
-        let mut room = OutBuffer::around(out.spare());
-        let mut bytes = InBuffer::around(input.unwrap_or_default());
+        let mut room = OutBuffer::around(room);
+        let mut bytes = InBuffer::around(bytes);
         let wanted = stream.run(&mut bytes, &mut room).map_err(|_| DAMAGED)?;
         let (taken, made) = (bytes.pos(), room.pos());
-        out.wrote(made);
-        // 0 also comes before anything of a frame was read: only what was read or made can have ended one.
-        if taken + made > 0 {
-            self.is_whole = wanted == 0;
-        }
-        if input.is_none() && made == 0 && !self.is_whole {
-            return Err(TRUNCATED);
-        }
-        let is_pending = !self.is_whole && out.is_full();
-        Ok(Progress { taken, is_pending, has_ended: input.is_none() && self.is_whole, passed: None })
+        // 0 is also returned before anything of a frame was read: only if bytes were read or output
+        // can a frame have ended.
+        Ok(Unpacked { taken, made, is_end: wanted == 0 && taken + made > 0 })
+    }
+
+    fn begin(&mut self, start: &[u8]) -> usize {
+        self.window_bytes = window_bytes(start);
+        self.window_bytes
     }
 
     fn state_bytes(&self) -> usize {
         self.window_bytes + UNZSTD_STATE_BYTES
+    }
+
+    /// The window is allocated with the head of the frame.
+    fn idle_bytes(&self) -> usize {
+        UNZSTD_STATE_BYTES
     }
 }
 

@@ -1,26 +1,28 @@
 //! The index of the bans: finds the few bans that may hit an object among a million that do not.
 //!
-//! A ban whose conditions say what a value must be, begin with or have among its members is filed under the hash of that
-//! text; the fields, and how their values are taken apart, are columns. An object or request is taken apart in the same
-//! way, and only the bans filed under its own texts are tested, all conditions of each. A hash that collides therefore
-//! costs a test, never a wrong answer. Of several conditions the one counts that the fewest bans share by now.
+//! A ban whose conditions require a value to equal, begin with or contain a text is filed under the
+//! hash of that text; the fields, and the ways in which their values are split, are columns. An
+//! object or request is split in the same way, and only the bans filed under its own texts are
+//! tested, with all their conditions. A hash collision therefore costs a test, never a wrong
+//! answer. Of several conditions, the one shared by the fewest bans at that time is used.
 //!
-//! *Lock*: the ban list's. *Invariant*: a ban in the index hits only what has one of its keys. What is indexed and what
-//! is not is decided once, when the ban is added. See `docs/decisions/bans-are-indexed.md`.
+//! *Lock*: the ban list's. *Invariant*: a ban in the index hits only objects that have one of its
+//! keys. The decision to index a ban or not is made once, when the ban is added. See
+//! `docs/decisions/bans-are-indexed.md`.
 
 use super::Ban;
 use super::pattern::{Key, Separators, keys_of};
-use super::specification::{Clue, ObjectView, Subject};
+use super::specification::{IndexCondition, ObjectView, Subject};
 use super::table::Table;
 use message::Message;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use surface::limits::{BAN_INDEX_FIELDS_MAX, BAN_INDEX_LISTS_MAX, BAN_PREFIX_BYTES_MAX};
 
-/// How a field is taken apart: for how many texts of bans in each way.
+/// The ways in which the values of a field are split, with the number of ban texts for each.
 struct Column {
     subject: Subject,
-    /// Tells the texts of this column from those of others.
+    /// Distinguishes the texts of this column from those of others.
     number: u64,
     whole: usize,
     word: usize,
@@ -39,7 +41,7 @@ impl Column {
         Column { subject, number, whole: 0, word: 0, beginnings: [0; BAN_PREFIX_BYTES_MAX], lengths: 0, lists }
     }
 
-    /// Whether bans with such a key have room.
+    /// True if there is room for bans with such a key.
     fn takes(&self, key: Key) -> bool {
         match key {
             Key::Member(separators) => {
@@ -78,7 +80,7 @@ impl Column {
         self.whole == 0 && self.word == 0 && self.lengths == 0 && self.lists.is_empty()
     }
 
-    /// The ways in which values have to be taken apart.
+    /// The ways in which values have to be split.
     fn keys(&self) -> impl Iterator<Item = Key> {
         let whole = (self.whole > 0).then_some(Key::Whole);
         let word = (self.word > 0).then_some(Key::Word);
@@ -96,7 +98,7 @@ fn is_same_field(one: &Subject, other: &Subject) -> bool {
     }
 }
 
-/// See the module header.
+/// The index; see the module header.
 #[derive(Default)]
 pub(super) struct Index {
     table: Table,
@@ -105,7 +107,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// What tells the texts of a column, taken apart in one way, from all others.
+    /// Salt that separates the texts of a column, split in one way, from all others.
     fn salt(&self, column: &Column, key: Key) -> u64 {
         self.table.hash((column.number, key))
     }
@@ -114,16 +116,16 @@ impl Index {
         self.columns.iter().position(|column| is_same_field(&column.subject, subject))
     }
 
-    /// Under which of its conditions a new ban is to be filed; `None` when it cannot be.
-    pub(super) fn choose<'a>(&self, clues: impl Iterator<Item = (u16, Clue<'a>)>) -> Option<u16> {
-        let crowd = |(number, clue): (u16, Clue<'a>)| {
-            let bytes = clue.texts.iter().map(|text| text.len()).min()?;
-            let crowd = match self.column_of(clue.subject) {
+    /// The condition under which a new ban is to be filed; `None` if it cannot be filed.
+    pub(super) fn choose<'a>(&self, clues: impl Iterator<Item = (u16, IndexCondition<'a>)>) -> Option<u16> {
+        let crowd = |(number, index_condition): (u16, IndexCondition<'a>)| {
+            let bytes = index_condition.texts.iter().map(|text| text.len()).min()?;
+            let crowd = match self.column_of(index_condition.subject) {
                 None => (self.columns.len() < BAN_INDEX_FIELDS_MAX).then_some(0)?,
-                Some(at) if self.columns[at].takes(clue.key) => {
-                    let salt = self.salt(&self.columns[at], clue.key);
+                Some(at) if self.columns[at].takes(index_condition.key) => {
+                    let salt = self.salt(&self.columns[at], index_condition.key);
                     let shared = |text: &[u8]| self.table.bans(self.table.hash((salt, text))).len();
-                    clue.texts.iter().map(|text| shared(text)).max()?
+                    index_condition.texts.iter().map(|text| shared(text)).max()?
                 }
                 Some(_) => return None,
             };
@@ -134,15 +136,15 @@ impl Index {
 
     /// Files a ban that is newer than all others.
     pub(super) fn add(&mut self, ban: &Arc<Ban>) {
-        let Some(clue) = ban.clue() else { return };
-        let at = self.column_of(clue.subject).unwrap_or_else(|| {
+        let Some(index_condition) = ban.index_condition() else { return };
+        let at = self.column_of(index_condition.subject).unwrap_or_else(|| {
             self.columns_made += 1;
-            self.columns.push(Column::new(clue.subject.clone(), self.columns_made));
+            self.columns.push(Column::new(index_condition.subject.clone(), self.columns_made));
             self.columns.len() - 1
         });
-        let salt = self.salt(&self.columns[at], clue.key);
-        for text in &clue.texts {
-            self.columns[at].count(clue.key, text, 1);
+        let salt = self.salt(&self.columns[at], index_condition.key);
+        for text in &index_condition.texts {
+            self.columns[at].count(index_condition.key, text, 1);
             let hash = self.table.hash((salt, &**text));
             self.table.push(hash, ban);
         }
@@ -150,14 +152,14 @@ impl Index {
 
     /// Takes a ban out that [`Index::add`] put in; does nothing if it is out already.
     pub(super) fn remove(&mut self, ban: &Ban) {
-        let Some(clue) = ban.clue() else { return };
-        let Some(at) = self.column_of(clue.subject) else { return };
-        let salt = self.salt(&self.columns[at], clue.key);
-        for text in &clue.texts {
+        let Some(index_condition) = ban.index_condition() else { return };
+        let Some(at) = self.column_of(index_condition.subject) else { return };
+        let salt = self.salt(&self.columns[at], index_condition.key);
+        for text in &index_condition.texts {
             // A ban may name the same text twice, and is then there twice.
             let hash = self.table.hash((salt, &**text));
             if self.table.remove(hash, ban.sequence) {
-                self.columns[at].count(clue.key, text, -1);
+                self.columns[at].count(index_condition.key, text, -1);
             }
         }
         if self.columns[at].is_empty() {
@@ -165,8 +167,8 @@ impl Index {
         }
     }
 
-    /// The newest of the filed bans after `since`, up to `until`, for which `hits` holds. It is asked only about bans that
-    /// share a text with the object or the request.
+    /// The newest of the filed bans after `since`, up to `until`, for which `hits` returns true.
+    /// `hits` is called only for bans that share a text with the object or the request.
     pub(super) fn newest(
         &self,
         (since, until): (u64, u64),

@@ -1,4 +1,4 @@
-//! What operators can learn about the bans. Facts only: the code that answers the CLI words them.
+//! Facts about the bans for operators. Wording is left to the code that answers the CLI.
 
 use super::Ban;
 use crate::Cache;
@@ -9,13 +9,13 @@ use std::sync::atomic::Ordering;
 /// A ban in the list.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ListedBan {
-    /// When it was added, seconds since 1970.
+    /// Time at which it was added, seconds since 1970.
     pub time: f64,
     /// Objects and fetches whose newest tested ban is this one.
     pub references: u64,
-    /// All objects have been tested, or a newer ban says the same.
+    /// All objects have been tested, or an equal newer ban replaces it.
     pub is_completed: bool,
-    /// What is banned.
+    /// The expression of the ban.
     pub specification: String,
     /// It tests requests.
     pub tests_requests: bool,
@@ -35,7 +35,8 @@ pub struct BanAddresses {
 }
 
 impl Cache {
-    /// The bans, newest first; with debug bit `lurker` also the addresses of the objects that refer to each.
+    /// The bans, newest first; with debug bit `lurker` also the addresses of the objects that refer
+    /// to each.
     #[must_use]
     pub fn list_bans(&self) -> Vec<ListedBan> {
         let inner = &*self.inner;

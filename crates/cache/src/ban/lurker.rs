@@ -1,26 +1,29 @@
-//! The ban lurker: tests objects in the background against bans on obj.* alone, so that those bans can be dropped.
+//! The ban lurker: tests objects in the background against bans on obj.* alone, so that those bans
+//! can be dropped.
 //!
 //! ```text
-//! idle ──a ban is old enough──▶ pass over all shards, a batch at a time ──end──▶ its bans are completed, some at a time ──▶ idle
+//! idle ──a ban is old enough──▶ pass over all shards ──▶ completion of its bans ──▶ idle
+//!                               (in batches)             (in batches)
 //! ```
 //!
-//! A pass costs a look at each object, however many bans it is for, as far as they are in the index.
-//! Bans on req.* need a request and are left to lookups. An object that arrives during a pass is tested on arrival
-//! (`BanList::accept`). When a shard is locked the lurker steps back: lookups come first.
+//! A pass examines each object once, for any number of bans, as far as these are in the index. Bans
+//! on req.* need a request and are left to lookups. An object that arrives during a pass is tested
+//! on arrival (`BanList::accept`). When a shard is locked the lurker skips it for now: lookups have
+//! priority.
 
-use super::catalogue::{Scope, Tally};
+use super::indexed_list::{Scope, TestCounts};
 use super::{Ban, BanList};
 use crate::Inner;
 use crate::ban::specification::ObjectView;
-use crate::departure::Leaving;
+use crate::removal_history::RemovalCause;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use store::Object;
 use surface::counter::Main;
-use surface::reason::Departure;
+use surface::reason::RemovalReason;
 use surface::tag::Tag;
 
-/// What objects are tested against.
+/// The bans that objects are tested against.
 #[derive(Default)]
 pub(super) struct Targets {
     /// The bans on objects alone after the first sequence number, up to the second.
@@ -32,13 +35,13 @@ pub(super) struct Targets {
 /// A pass under way.
 struct Pass {
     targets: Targets,
-    /// Objects whose mark is older than this are removed, whatever the bans say; 0 = off.
+    /// Objects whose mark is older than this are removed, whether or not a ban hits them; 0 = off.
     cutoff: u64,
     shard: usize,
     slot: u32,
 }
 
-/// Where the lurker is.
+/// The state of the lurker.
 #[derive(Default)]
 pub(crate) struct Lurker {
     pass: Option<Pass>,
@@ -52,13 +55,14 @@ enum Verdict {
 }
 
 impl BanList {
-    /// The bans that the lurker may test now, and when the next ones may be old enough.
+    /// The bans that the lurker may test now, and the time at which the next ones may be old
+    /// enough.
     pub(super) fn lurkable(&self, now: f64, age: f64) -> (Option<Targets>, f64) {
         // Usually there is nothing to test, so the write lock is held only briefly.
         let mut list = self.list.write();
         let due = list.ripen(now, age);
         if due <= now {
-            // A pass costs a look at every object, so it begins when all that is ripe is known.
+            // A pass examines every object, so it begins when all ripe bans are known.
             return (None, now);
         }
         (list.take_ripe().map(|(range, walked)| Targets { range, walked }), due)
@@ -73,7 +77,7 @@ impl BanList {
         list.nth_newest(count as usize).map_or(0, |ban| ban.sequence)
     }
 
-    /// Tests one object; moves its mark up to the last ban before which nothing is left untested.
+    /// Tests one object; moves its mark up to the last ban before which none is left untested.
     fn lurk_at(&self, object: &Object, pass: &Pass, now: f64, idle_seconds: f64) -> Verdict {
         let since = object.ban();
         if since < pass.cutoff {
@@ -85,10 +89,10 @@ impl BanList {
             return Verdict::Stays;
         }
         let view = ObjectView::new(object, now, idle_seconds);
-        let mut tally = Tally::default();
-        let banned = self.lurk_hit(range, &view, &pass.targets.walked, &mut tally);
-        self.totals.add(Main::BansLurkerTested, tally.bans);
-        self.totals.add(Main::BansLurkerTestsTested, tally.tests);
+        let mut counts = TestCounts::default();
+        let banned = self.lurk_hit(range, &view, &pass.targets.walked, &mut counts);
+        self.totals.add(Main::BansLurkerTested, counts.bans);
+        self.totals.add(Main::BansLurkerTestsTested, counts.tests);
         if let Some(ban) = banned {
             self.totals.add(Main::BansLurkerObjKilled, 1);
             return Verdict::Banned(ban);
@@ -101,29 +105,29 @@ impl BanList {
         Verdict::Stays
     }
 
-    /// A ban that hits an object; `walked`: those that are not in the index.
+    /// A ban that hits an object. `walked`: the bans that are not in the index.
     fn lurk_hit(
         &self,
         range: (u64, u64),
         view: &ObjectView<'_>,
         walked: &[Arc<Ban>],
-        tally: &mut Tally,
+        counts: &mut TestCounts,
     ) -> Option<Arc<Ban>> {
         {
             let list = self.list.read();
             if list.is_short(range) {
-                return list.hit(range, Scope::Lurker, view, tally).cloned();
+                return list.hit(range, Scope::Lurker, view, counts).cloned();
             }
-            if let Some(ban) = list.indexed_hit(range, Scope::Lurker, view, tally) {
+            if let Some(ban) = list.indexed_hit(range, Scope::Lurker, view, counts) {
                 return Some(Arc::clone(ban));
             }
         }
         // There may be many, so this is done without the lock.
         let mut walked = walked.iter().rev().take_while(|ban| ban.sequence > range.0);
-        walked.find(|ban| tally.hits(ban, view, None)).cloned()
+        walked.find(|ban| counts.hits(ban, view, None)).cloned()
     }
 
-    /// Completes some of a pass's bans; returns whether all of them are now.
+    /// Completes some of a pass's bans; returns true if all of them are complete.
     pub(super) fn complete(&self, targets: &mut Targets) -> bool {
         let mut list = self.list.write();
         let begin = targets.range.0;
@@ -142,7 +146,7 @@ impl BanList {
 }
 
 impl Inner {
-    /// One step of the lurker; returns when the next one is due.
+    /// Does one step of the lurker; returns the time at which the next one is due.
     pub(crate) fn lurk(&self, now: f64) -> f64 {
         let sleep = self.parameters.lurker_sleep.get();
         let mut lurker = self.lurker.lock();
@@ -150,7 +154,8 @@ impl Inner {
             if let Some(pass) = lurker.pass.take() {
                 self.bans.give_back(&pass.targets);
             }
-            // Without a lurker lookups still move objects on; what they leave behind goes.
+            // Without a lurker, lookups still advance the marks of objects; bans that become
+            // unreferenced are dropped here.
             self.bans.clean_tail();
             return f64::INFINITY;
         }
@@ -192,14 +197,14 @@ impl Inner {
                 let Some(object) = shard.slots.get(slot) else { continue };
                 left -= 1;
                 let verdict = self.bans.lurk_at(object, pass, now, self.idle_seconds(object, now));
-                let (killer, leaving) = match &verdict {
+                let (killer, cause) = match &verdict {
                     Verdict::Stays => continue,
-                    Verdict::Banned(ban) => ("lurker", Leaving::Banned(ban)),
-                    Verdict::CutOff => ("lurker cutoff", Leaving::As(Departure::CutOff)),
+                    Verdict::Banned(ban) => ("lurker", RemovalCause::Banned(ban)),
+                    Verdict::CutOff => ("lurker cutoff", RemovalCause::Other(RemovalReason::CutOff)),
                 };
-                self.log(Tag::ExpBan, format_args!("{} banned by {killer}", object.xid()));
+                self.log(Tag::ExpBan, format_args!("{} banned by {killer}", object.vxid()));
                 let digest = self.digest_of_object(object);
-                removed.extend(self.discard(&mut shard, &digest, slot, leaving));
+                removed.extend(self.discard(&mut shard, &digest, slot, cause));
             }
             if pass.slot >= shard.slots.len() {
                 pass.shard += 1;

@@ -1,16 +1,17 @@
-//! Recognises the regular expressions that publishing systems ban with, so that they can be answered without a regular
-//! expression and found by hash.
+//! Recogniser for the regular expressions that publishing systems ban with, so that they can be
+//! evaluated without a regular expression and found by hash.
 //!
 //! ```text
-//! (^|,)cat_p_42(,|$)    ((^|,)a(,|$))|((^|,)b(,|$))    (^|[, ])(a|b)([, ]|$)     a member of a list
-//! ^/blog/    ^/blog/.*    ^/blog/.*$    ^/(en|de)/                               the beginning of a value
-//! ^/page$    ^(a|b)$                                                             a whole value
-//! \bnode:42\b                                                                    a word
+//! (^|,)cat_p_42(,|$)    ((^|,)a(,|$))|((^|,)b(,|$))   (^|[, ])(a|b)([, ]|$)   a member of a list
+//! ^/blog/    ^/blog/.*    ^/blog/.*$    ^/(en|de)/                            start of a value
+//! ^/page$    ^(a|b)$                                                          a whole value
+//! \bnode:42\b                                                                 a word
 //! ```
 //!
-//! A recognised pattern means exactly what PCRE makes of it, the line feed before `$` included; whatever is not understood
-//! to the last byte is not recognised. *Invariant*: a value that matches yields every [`Key`] that the pattern was filed
-//! under (`ban/index.rs`); the fuzz target `ban_pattern` holds both against the library.
+//! A recognised pattern has exactly the meaning that PCRE gives it, including the line feed before
+//! `$`; a pattern that is not understood to the last byte is not recognised. *Invariant*: a value
+//! that matches yields every [`Key`] that the pattern was filed under (`ban/index.rs`); the fuzz
+//! target `ban_pattern` compares both with the library.
 
 use smallvec::SmallVec;
 use surface::limits::{BAN_PATTERN_BYTES_MAX, BAN_PATTERN_LITERALS_MAX, BAN_PREFIX_BYTES_MAX};
@@ -38,7 +39,7 @@ impl Separators {
     }
 }
 
-/// Where in a value a text has to stand.
+/// The position in a value at which a text has to occur.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Shape {
     /// `^text$`
@@ -53,7 +54,8 @@ pub(crate) enum Shape {
     Word,
 }
 
-/// A recognised pattern: a value matches if any of the texts stands in it as the shape says.
+/// A recognised pattern: a value matches if any of the texts occurs in it at the position that the
+/// shape requires.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Form {
     shape: Shape,
@@ -61,7 +63,8 @@ pub(crate) struct Form {
     texts: Box<[u8]>,
 }
 
-/// How the texts of a ban and those of a value are compared: both are made into the same keys.
+/// The way in which the texts of a ban and those of a value are compared: both are made into the
+/// same keys.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Key {
     /// The value itself.
@@ -78,7 +81,7 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// The value without the line feed that `$` may stand before.
+/// The value without a final line feed, which `$` also matches before.
 fn without_line_feed(value: &[u8]) -> Option<&[u8]> {
     value.strip_suffix(b"\n")
 }
@@ -95,12 +98,12 @@ impl Form {
         self.texts.split(|byte| *byte == b'\n')
     }
 
-    /// Whether a value matches the expression.
+    /// True if a value matches the expression.
     pub(crate) fn matches(&self, value: &[u8]) -> bool {
         self.texts().any(|text| stands_in(text, self.shape, value))
     }
 
-    /// What to file a ban under: a matching value has at least one of these keys.
+    /// The keys to file a ban under: a matching value has at least one of them.
     pub(crate) fn keys(&self) -> (Key, SmallVec<[&[u8]; 1]>) {
         match self.shape {
             Shape::Whole => (Key::Whole, self.texts().collect()),
@@ -134,19 +137,20 @@ fn members(value: &[u8], separators: Separators) -> impl Iterator<Item = &[u8]> 
     value.split(move |byte| separators.has(*byte)).chain(last)
 }
 
-/// As much of a text as the index goes by.
+/// The part of a text that the index uses.
 fn beginning(text: &[u8]) -> &[u8] {
     &text[..text.len().min(BAN_PREFIX_BYTES_MAX)]
 }
 
-/// Of the words in `product-42`, the one that the fewest values will have: with digits if possible, then the longest.
+/// The word in `product-42` that probably occurs in the fewest values: with digits if possible,
+/// then the longest.
 fn most_telling_word(text: &[u8]) -> &[u8] {
     let words = text.split(|byte| !is_word(*byte));
     words.max_by_key(|word| (word.iter().any(u8::is_ascii_digit), word.len())).unwrap_or(text)
 }
 
-/// Calls `see` with what a value has of one kind of key. `lengths`: for beginnings, a bit for each length that is asked for,
-/// the lowest for 1.
+/// Calls `see` with the texts of a value for one kind of key. `lengths`: for beginnings, a bit for
+/// each requested length, the lowest for 1.
 pub(crate) fn keys_of(value: &[u8], key: Key, lengths: u64, mut see: impl FnMut(&[u8])) {
     match key {
         Key::Whole => [Some(value), without_line_feed(value)].into_iter().flatten().for_each(see),
@@ -164,8 +168,8 @@ pub(crate) fn keys_of(value: &[u8], key: Key, lengths: u64, mut see: impl FnMut(
     }
 }
 
-/// The text that every match of an expression begins with, if it cannot match elsewhere: `/product/` for
-/// `^/product/[0-9]+`. At most as long as the index goes by.
+/// The text that every match of an expression begins with, if it cannot match elsewhere:
+/// `/product/` for `^/product/[0-9]+`. At most as long as the index uses.
 pub(crate) fn necessary_beginning(pattern: &str) -> Option<SmallVec<[u8; 64]>> {
     let mut rest = pattern.as_bytes().strip_prefix(b"^")?;
     if split(pattern.as_bytes())?.len() > 1 {
@@ -173,7 +177,7 @@ pub(crate) fn necessary_beginning(pattern: &str) -> Option<SmallVec<[u8; 64]>> {
     }
     let mut text = SmallVec::new();
     while let Some((byte, behind)) = literal(rest) {
-        // A quantifier may do without the byte before it.
+        // A quantifier may make the byte before it optional.
         if matches!(behind.first(), Some(b'*' | b'?' | b'+' | b'{')) {
             break;
         }
@@ -184,12 +188,15 @@ pub(crate) fn necessary_beginning(pattern: &str) -> Option<SmallVec<[u8; 64]>> {
     (!text.is_empty()).then_some(text)
 }
 
-/// What the cache makes of a pattern and a value, for those who compare that with the library.
+/// The cache's result for a pattern and a value, for comparison with the regular expression
+/// library.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PatternVerdict {
-    /// Whether the value matches, as far as that is known without a regular expression.
+    /// True if the value matches, false if not; `None` if that is not known without a regular
+    /// expression.
     pub matches: Option<bool>,
-    /// Whether the index would find a ban with this pattern for the value; `None` when it would not be in the index.
+    /// True if the index would find a ban with this pattern for the value; `None` if the ban would
+    /// not be in the index.
     pub is_found: Option<bool>,
 }
 
@@ -215,16 +222,16 @@ pub fn judge(pattern: &str, value: &[u8]) -> PatternVerdict {
     }
 }
 
-/// Deepest nesting of groups that is followed.
+/// Maximum nesting of groups that is followed.
 const NESTING_MAX: usize = 8;
 
-/// What has been read of a pattern.
+/// The parts of a pattern read so far.
 struct Found {
     shape: Option<Shape>,
     texts: Vec<Vec<u8>>,
 }
 
-/// How a branch begins.
+/// The beginning of a branch.
 enum Left {
     Start,
     Separator(Separators),
@@ -288,13 +295,14 @@ impl Found {
     }
 }
 
-/// The place behind what begins `pattern`: an escape, a class, or a single byte. Classes need not be valid, but end.
+/// The position behind the first item of `pattern`: an escape, a class, or a single byte. Classes
+/// need not be valid, but end.
 fn behind_item(pattern: &[u8]) -> Option<usize> {
     match pattern.first()? {
         b'\\' => behind_escape(pattern),
         b'[' => {
             let mut at = 1 + usize::from(pattern.get(1) == Some(&b'^'));
-            // A bracket that comes first stands for itself.
+            // A bracket that comes first is literal.
             at += usize::from(pattern.get(at) == Some(&b']'));
             loop {
                 match pattern.get(at)? {
@@ -316,8 +324,8 @@ fn behind_escape(pattern: &[u8]) -> Option<usize> {
     (!hides).then_some(2)
 }
 
-/// The branches of a pattern, at the `|` outside of groups. `None` where brackets don't match, or groups are more than
-/// groups: in comments brackets mean nothing.
+/// The branches of a pattern, at the `|` outside of groups. `None` where brackets don't match, or a
+/// group has a special meaning: in comments brackets are not syntax.
 fn split(pattern: &[u8]) -> Option<Vec<&[u8]>> {
     let (mut branches, mut start, mut at, mut depth) = (Vec::new(), 0, 0, 0usize);
     while at < pattern.len() {
@@ -339,8 +347,8 @@ fn split(pattern: &[u8]) -> Option<Vec<&[u8]>> {
     (depth == 0).then_some(branches)
 }
 
-/// What begins with `(` as a group: its inside, and what follows it. Groups that are more than groups have `?` or `*`
-/// behind the bracket and are not read, except `(?:…)`.
+/// Splits a pattern that begins with `(` as a group: its inside, and the rest. Groups with a
+/// special meaning have `?` or `*` behind the bracket and are not read, except `(?:…)`.
 fn group(pattern: &[u8]) -> Option<(&[u8], &[u8])> {
     let inside = pattern.strip_prefix(b"(")?;
     let inside = inside.strip_prefix(b"?:").unwrap_or(inside);
@@ -364,7 +372,7 @@ fn whole_group(branch: &[u8]) -> Option<&[u8]> {
     group(branch).filter(|(_, behind)| behind.is_empty()).map(|(inside, _)| inside)
 }
 
-/// A byte that stands for itself, and what follows.
+/// A literal byte, and the rest.
 fn literal(pattern: &[u8]) -> Option<(u8, &[u8])> {
     let (byte, rest) = match pattern {
         [b'\\', byte, rest @ ..] if byte.is_ascii_punctuation() => (*byte, rest),
@@ -399,7 +407,7 @@ fn separator(pattern: &[u8]) -> Option<Separators> {
     (set != Separators::default()).then_some(set)
 }
 
-/// A group like `(^|,)`: the anchor and separators, in any order; and what follows it.
+/// A group like `(^|,)`: the anchor and separators, in any order; and the rest.
 fn edge(pattern: &[u8], anchor: u8) -> Option<(Separators, &[u8])> {
     let (inside, behind) = group(pattern)?;
     let (mut set, mut is_anchored) = (Separators::default(), false);
@@ -423,7 +431,8 @@ fn left(branch: &[u8]) -> Option<(Left, &[u8])> {
     edge(branch, b'^').map(|(separators, rest)| (Left::Separator(separators), rest))
 }
 
-/// Reads literal bytes and groups of alternative literals; returns all texts that they spell, and what follows.
+/// Reads literal bytes and groups of alternative literals; returns all texts that they spell, and
+/// the rest.
 fn texts(pattern: &[u8]) -> Option<(Vec<Vec<u8>>, &[u8])> {
     let (mut texts, mut rest) = (vec![Vec::new()], pattern);
     loop {
@@ -447,7 +456,7 @@ fn texts(pattern: &[u8]) -> Option<(Vec<Vec<u8>>, &[u8])> {
     }
 }
 
-/// `(a|b|c)`: the alternatives, unescaped literals only, and what follows.
+/// `(a|b|c)`: the alternatives, unescaped literals only, and the rest.
 fn choices(pattern: &[u8]) -> Option<(Vec<&[u8]>, &[u8])> {
     let (mut inside, behind) = group(pattern)?;
     while let Some(inner) = whole_group(inside) {
@@ -470,7 +479,7 @@ mod tests {
     use pcre2::bytes::Regex;
     use rand::{RngExt, SeedableRng, rngs::SmallRng};
 
-    /// What systems send, as far as it can be looked up by hash.
+    /// Patterns that publishing systems send, as far as they can be looked up by hash.
     const RECOGNISED: &[&str] = &[
         "((^|,)cat_p_42(,|$))",
         "((^|,)cat_p_42(,|$))|((^|,)cat_p(,|$))",
@@ -496,7 +505,7 @@ mod tests {
         "^/a b$",
     ];
 
-    /// What looks similar and means something else, or is not understood.
+    /// Patterns that look similar and have another meaning, or are not understood.
     const NOT_RECOGNISED: &[&str] = &[
         "",
         "a",
@@ -609,7 +618,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_to_the_last_byte_is_not_recognised() {
+    fn partly_understood_patterns_are_not_recognised() {
         for pattern in NOT_RECOGNISED {
             assert_eq!(Form::of(pattern), None, "{pattern}");
         }

@@ -1,10 +1,10 @@
-//! What a ban says: tests on a request or an object, all of which must hold.
+//! Ban expressions: tests on a request or an object, all of which must hold.
 //!
-//! Compat: fields are recognised by their beginning, so `req.urls` means `req.url`; any header name is accepted; a
-//! missing header equals nothing and matches no expression. Error texts are the stock ones. Durations are shown in the
-//! largest unit that divides them. An object's age, remaining life and last use are taken as of the time of the ban,
-//! since a ban is about what was there at that time. Source: interoperability notes §9.12, and the stock program's
-//! replies.
+//! Compat: fields are recognised by their beginning, so `req.urls` means `req.url`; any header name
+//! is accepted; a missing header equals no text, and neither `~` nor `!~` holds for it. Error texts
+//! are the stock ones. Durations are shown in the largest unit that divides them. An object's age,
+//! remaining life and last use are taken as of the time of the ban, since a ban applies to the
+//! state at that time. Source: interoperability notes §9.12, and the stock program's replies.
 
 use super::pattern::{Form, Key, necessary_beginning};
 use message::Message;
@@ -15,7 +15,7 @@ use std::cell::OnceCell;
 use std::hash::{Hash, Hasher};
 use store::Object;
 
-/// What a test looks at.
+/// The value that a test examines.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Subject {
     RequestUrl,
@@ -61,20 +61,21 @@ struct Test {
 #[derive(Clone, Debug)]
 pub struct BanSpecification {
     tests: Box<[Test]>,
-    /// The expression as it was written, in the form of the journal: field, operator, argument, `&&`, … Empty in the list.
+    /// The expression as it was written, in the form of the journal: field, operator, argument,
+    /// `&&`, … Empty in the list.
     words: Box<[u8]>,
     /// The expression as it is shown.
     text: Box<str>,
 }
 
 impl Argument {
-    /// What tells arguments apart: a text, the bits of a number, or a form.
+    /// The identity of an argument: a text, the bits of a number, or a form.
     fn identity(&self) -> (&str, u64, Option<&Form>) {
         match self {
             Argument::Text(text) => (text, 0, None),
             Argument::Form(form) => ("", 0, Some(form)),
             Argument::Expression(expression) => (expression.as_str(), 0, None),
-            // Adding 0 makes one number of both zeros.
+            // Adding 0 turns both zeros into one number.
             Argument::Seconds(seconds) => ("", (seconds + 0.0).to_bits(), None),
         }
     }
@@ -95,11 +96,12 @@ impl Hash for Test {
     }
 }
 
-/// Two expressions are equal if they say the same in the same order: `obj.grace > 60s` and `obj.grace > 1m`.
+/// Two expressions are equal if they have the same meaning in the same order: `obj.grace > 60s` and
+/// `obj.grace > 1m`.
 impl PartialEq for BanSpecification {
     fn eq(&self, other: &BanSpecification) -> bool {
         #[cfg(test)]
-        super::catalogue::steps::count();
+        super::indexed_list::steps::count();
         self.tests == other.tests
     }
 }
@@ -137,7 +139,7 @@ impl Subject {
         matches!(self, Subject::RequestUrl | Subject::RequestHeader(_))
     }
 
-    /// Whether the meaning depends on the time of the ban.
+    /// True if the meaning depends on the time of the ban.
     fn is_of_its_time(&self) -> bool {
         matches!(self, Subject::ObjectAge | Subject::ObjectTtl | Subject::ObjectLastHit)
     }
@@ -197,8 +199,8 @@ fn duration(word: &str) -> Option<f64> {
     Some(sign * parsed * scale)
 }
 
-/// Shows a duration, to the millisecond, in the largest unit that divides it; above one second, a duration that is not a
-/// whole number of seconds is shown in seconds.
+/// Shows a duration, to the millisecond, in the largest unit that divides it; above one second, a
+/// duration that is not a whole number of seconds is shown in seconds.
 fn show_duration(seconds: f64) -> String {
     let milliseconds = (seconds * 1e3 + 1e-6 * seconds.signum()).trunc();
     let whole = milliseconds / 1e3;
@@ -265,7 +267,8 @@ impl Test {
         };
         match self.operator {
             Operator::Equal | Operator::Matches => is_positive,
-            Operator::Differs | Operator::MatchesNot => !is_positive,
+            Operator::Differs => !is_positive,
+            Operator::MatchesNot => value.is_some() && !is_positive,
             Operator::Greater | Operator::GreaterEqual | Operator::Less | Operator::LessEqual => false,
         }
     }
@@ -286,15 +289,15 @@ impl Test {
     }
 }
 
-/// By what a ban can be found.
-pub(crate) struct Clue<'a> {
+/// The condition by which a ban can be found.
+pub(crate) struct IndexCondition<'a> {
     pub(crate) subject: &'a Subject,
     pub(crate) key: Key,
     pub(crate) texts: SmallVec<[Cow<'a, [u8]>; 1]>,
 }
 
 impl Test {
-    fn clue(&self) -> Option<Clue<'_>> {
+    fn index_condition(&self) -> Option<IndexCondition<'_>> {
         let (key, texts) = match (&self.argument, self.operator) {
             (Argument::Text(text), Operator::Equal) => {
                 (Key::Whole, SmallVec::from_iter([Cow::Borrowed(text.as_bytes())]))
@@ -309,7 +312,7 @@ impl Test {
             }
             _ => return None,
         };
-        Some(Clue { subject: &self.subject, key, texts })
+        Some(IndexCondition { subject: &self.subject, key, texts })
     }
 }
 
@@ -375,17 +378,17 @@ impl BanSpecification {
         BanSpecification { tests: tests.into(), words: entry.into(), text: shown.join(" ").into() }
     }
 
-    /// Gives up what only the journal needs.
+    /// Frees the data that only the journal needs.
     pub(crate) fn forget_words(&mut self) {
         self.words = Box::default();
     }
 
-    /// A ban that bans nothing: every list begins with it.
+    /// A ban that hits nothing: every list begins with it.
     pub(crate) fn nothing() -> BanSpecification {
         BanSpecification { tests: Box::default(), words: Box::default(), text: Box::default() }
     }
 
-    /// A ban on every object: it stands for a damaged entry of the journal.
+    /// A ban on every object: it replaces a damaged entry of the journal.
     pub(crate) fn everything() -> BanSpecification {
         let test = Test {
             subject: Subject::ObjectStatus,
@@ -405,8 +408,8 @@ impl BanSpecification {
         [&time.to_le_bytes()[..], &self.words].concat()
     }
 
-    /// Reads a journal entry: when the ban was added, and what it says. An unreadable entry bans everything older than
-    /// itself: better an empty cache than a wrong one.
+    /// Reads a journal entry: the time at which the ban was added, and its expression. An
+    /// unreadable entry bans everything older than itself: better an empty cache than a wrong one.
     #[must_use]
     pub fn from_journal(entry: &[u8]) -> (f64, BanSpecification) {
         let Some((time, mut rest)) = entry.split_first_chunk() else { return (0.0, BanSpecification::everything()) };
@@ -432,35 +435,37 @@ impl BanSpecification {
         &self.text
     }
 
-    /// Whether it tests the request: then only lookups can apply it.
+    /// True if it tests the request: then only lookups can apply it.
     #[must_use]
     pub fn has_request_tests(&self) -> bool {
         self.tests.iter().any(|test| test.subject.is_of_request())
     }
 
-    /// Whether it tests the object.
+    /// True if it tests the object.
     #[must_use]
     pub fn has_object_tests(&self) -> bool {
         self.tests.iter().any(|test| !test.subject.is_of_request())
     }
 
-    /// Whether an equal newer ban makes an older one redundant: not if its meaning depends on the time.
+    /// True if an equal newer ban makes an older one redundant: not if its meaning depends on the
+    /// time.
     pub(crate) fn can_be_repeated(&self) -> bool {
         !self.is_nothing() && !self.tests.iter().any(|test| test.subject.is_of_its_time())
     }
 
-    /// By what each test could be found in an index: its number, field and keys. Whatever it holds for has one of them.
-    pub(crate) fn clues(&self) -> impl Iterator<Item = (u16, Clue<'_>)> {
-        (0..=u16::MAX).zip(&self.tests).filter_map(|(number, test)| Some((number, test.clue()?)))
+    /// The clues by which each test could be found in an index: its number, field and keys. Every
+    /// object or request that the test holds for has one of the keys.
+    pub(crate) fn clues(&self) -> impl Iterator<Item = (u16, IndexCondition<'_>)> {
+        (0..=u16::MAX).zip(&self.tests).filter_map(|(number, test)| Some((number, test.index_condition()?)))
     }
 
     /// The clue with that number.
-    pub(crate) fn clue(&self, number: u16) -> Option<Clue<'_>> {
-        self.tests.get(usize::from(number))?.clue()
+    pub(crate) fn index_condition(&self, number: u16) -> Option<IndexCondition<'_>> {
+        self.tests.get(usize::from(number))?.index_condition()
     }
 
-    /// Whether all tests hold; counts the tests made. `time` is that of the ban. Without a request, tests on the request
-    /// fail.
+    /// True if all tests hold; counts the tests made. `time` is that of the ban. Without a request,
+    /// tests on the request fail.
     pub(crate) fn hits(
         &self,
         object: &ObjectView<'_>,
@@ -476,10 +481,10 @@ impl BanSpecification {
     }
 }
 
-/// An object as bans see it. Headers are read where they lie; the status is decoded at most once.
+/// An object as bans see it. Headers are read in the arena; the status is decoded at most once.
 pub(crate) struct ObjectView<'a> {
     object: &'a Object,
-    /// When it was delivered last, or stored if it never was; seconds since 1970.
+    /// Time of its last delivery, or of its storing if it was never delivered; seconds since 1970.
     used_at: f64,
     status: OnceCell<u16>,
 }
@@ -501,7 +506,7 @@ impl<'a> ObjectView<'a> {
         })
     }
 
-    /// Calls `see` with the value that a test of `subject` looks at, if it is a text and is there.
+    /// Calls `see` with the value that a test of `subject` examines, if it is a text and present.
     pub(crate) fn show(&self, subject: &Subject, request: Option<&Message>, see: impl FnOnce(&[u8])) {
         let value = match subject {
             Subject::RequestUrl => request.map(|request| Cow::Borrowed(request.target())),
@@ -526,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_cli_refuses_is_said_in_the_stock_words() {
+    fn cli_ban_errors_have_the_stock_wording() {
         let cases = [
             ("req.url ~ (", "Regex compile error: missing closing parenthesis"),
             ("req.url == a & req.url == b", "Found \"&\" expected &&"),
@@ -553,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn what_vcl_says_wrong_is_said_in_the_stock_words() {
+    fn vcl_ban_errors_have_the_stock_wording() {
         let cases = [
             ("", "No ban conditions found."),
             ("req.url", "Expected comparison operator."),

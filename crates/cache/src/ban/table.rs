@@ -1,5 +1,6 @@
-//! A hash table of bans, in many parts: a large one that grows would stop everybody for long, and only one part grows at a
-//! time. Under one hash there may be bans that have nothing else in common; the caller compares. *Lock*: the ban list's.
+//! A hash table of bans, divided into many parts: growing one large table would block every request
+//! for long, and only one part grows at a time. Unrelated bans may have the same hash; the caller
+//! compares. *Lock*: the ban list's.
 
 use super::Ban;
 use smallvec::SmallVec;
@@ -30,9 +31,9 @@ type Bucket = SmallVec<[Arc<Ban>; 1]>;
 
 type Part = HashMap<u64, Bucket, BuildHasherDefault<Unchanged>>;
 
-/// See the module header.
+/// The table; see the module header.
 pub(super) struct Table {
-    /// Seeded, so that nobody can choose what collides.
+    /// Seeded, so that clients cannot choose colliding texts.
     seed: RandomState,
     parts: Box<[Part]>,
 }
@@ -63,7 +64,7 @@ impl Table {
         self.parts[part_of(hash)].entry(hash).or_default().push(Arc::clone(ban));
     }
 
-    /// Takes a ban out, once; returns whether it was there.
+    /// Removes a ban once; returns true if it was in the table.
     pub(super) fn remove(&mut self, hash: u64, sequence: u64) -> bool {
         let part = &mut self.parts[part_of(hash)];
         let Some(bucket) = part.get_mut(&hash) else { return false };
@@ -74,7 +75,7 @@ impl Table {
             part.remove(&hash);
         }
         if part.is_empty() {
-            // Gives its memory back.
+            // Frees its memory.
             *part = Part::default();
         }
         true

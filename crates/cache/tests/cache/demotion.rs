@@ -1,10 +1,11 @@
-//! What memory has no room for goes into a file, and is still what it was.
+//! Demotion: objects that memory has no room for are moved to a file, unchanged.
 
 use super::*;
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
-use store::{Advice, BodyState, FileOptions, Journal, Store};
+use store::{BodyState, FileOptions, Journal, Store};
+use surface::closed_set::Advice;
 
-/// A cache with so much memory and a file.
+/// A cache with memory and a file of these sizes.
 fn tiers(memory_bytes: u64, file_bytes: u64) -> Cache {
     let journal = Journal::in_memory().unwrap();
     let options = FileOptions {
@@ -15,8 +16,8 @@ fn tiers(memory_bytes: u64, file_bytes: u64) -> Cache {
         journal: journal.identity(),
     };
     let (metadata, bodies) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
-    let (filed, _) = Store::open_filed(metadata.into(), bodies.into(), "file", &options).unwrap();
-    let stores = vec![Store::in_memory_as("s0", memory_bytes).unwrap(), filed];
+    let (on_disk, _) = Store::open_disk_tier(metadata.into(), bodies.into(), "file", &options).unwrap();
+    let stores = vec![Store::in_memory_as("s0", memory_bytes).unwrap(), on_disk];
     let cache = Cache::new(stores, journal, START).unwrap();
     cache.configure(&Parameters { storage_placement: "tiers".to_owned(), ..Parameters::default() });
     cache
@@ -26,7 +27,7 @@ fn made(body: Vec<u8>, ttl: f64) -> Made {
     Made { body, headers: vec![("Content-Type", "text/html"), ("xkey", "all some")], ..fresh(ttl) }
 }
 
-/// The body, wherever it lies; `None` if it cannot be read.
+/// The body, in memory or on disk; `None` if it cannot be read.
 fn read(object: &Arc<Object>) -> Option<Vec<u8>> {
     block_on(async {
         let (mut reader, mut body) = (object.reader()?, Vec::new());
@@ -43,15 +44,15 @@ fn read(object: &Arc<Object>) -> Option<Vec<u8>> {
     })
 }
 
-/// Waits until the disk has what was moved, so that it keeps up.
+/// Waits until the disk has the moved objects, so that it keeps up.
 fn settle(cache: &Cache) {
     assert!(block_on(cache.stores()[1].settle()));
 }
 
 #[test]
-fn moved_object_is_the_same_to_everybody() {
+fn demoted_object_is_unchanged_for_all_readers() {
     let mut bench = Bench::with(tiers(1 << 20, 64 << 20));
-    // Older and newer under one key: the newer one is found, wherever each lies.
+    // Older and newer under one key: the newer one is found, in whichever storage each is.
     let (old, new) = (made(vec![1; 30_000], 1e6), made(vec![2; 30_000], 1e6));
     bench.put(7, &old);
     bench.now += 1.0;
@@ -79,7 +80,7 @@ fn moved_object_is_the_same_to_everybody() {
     while !purge.step(10) {}
     assert_eq!((purge.objects(), bench.total(Main::NObject)), (62, 0));
     drop(object);
-    // What the index costs was charged to where the objects lie, to the last byte.
+    // The cost of the index was charged to the storages that hold the objects, to the last byte.
     for store in bench.cache.stores() {
         assert_eq!((store.usage().g_bytes, store.usage().g_alloc), (0, 0));
     }
@@ -87,7 +88,7 @@ fn moved_object_is_the_same_to_everybody() {
 }
 
 #[test]
-fn what_dies_soon_and_copies_are_not_moved() {
+fn short_lived_objects_and_copies_are_not_demoted() {
     for (headers, ttl) in [(vec![], 1e6), (vec![("Content-Encoding", "br")], 1e6), (vec![("Server", "s")], 9.0)] {
         let mut bench = Bench::with(tiers(1 << 20, 64 << 20));
         for number in 0..60 {
@@ -106,7 +107,7 @@ fn a_disk_that_does_not_keep_up_costs_objects_and_no_memory() {
         bench.put(number, &made(vec![3; 60_000], 1e6));
     }
     let (moved, evicted) = (bench.total(Main::Demoted), bench.total(Main::NLruNuked));
-    // Each went one way or the other, however quick the disk was.
+    // Each was either moved or evicted, at any speed of the disk.
     assert_eq!(bench.total(Main::NObject) + evicted, 600, "{moved} {evicted}");
     settle(&bench.cache);
     bench.cache.stores().iter().for_each(Store::check);
@@ -117,7 +118,7 @@ fn many_threads_moving_reading_and_removing_see_nothing_old() {
     use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
     const KEYS: u32 = 300;
     let cache = tiers(1 << 20, 8 << 20);
-    // What was purged is older than this number of its key.
+    // Objects older than this number were purged from their key.
     let floors: Vec<AtomicU32> = (0..KEYS).map(|_| AtomicU32::new(0)).collect();
     let next = AtomicU32::new(1);
     std::thread::scope(|scope| {

@@ -1,10 +1,10 @@
-//! The limit, and which objects go when it is reached.
+//! The limit, and the objects evicted when it is reached.
 
 use super::*;
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 
 #[test]
-fn with_few_objects_exactly_the_least_recently_used_goes() {
+fn with_few_objects_exactly_the_least_recently_used_is_evicted() {
     let mut bench = Bench::with(Cache::in_memory(1 << 20, START).unwrap());
     let body = vec![1; 100_000];
     for number in 0..9 {
@@ -55,7 +55,7 @@ fn hits_within_lru_interval_are_not_moves() {
 }
 
 #[test]
-fn what_somebody_reads_is_not_evicted() {
+fn objects_with_a_reader_are_not_evicted() {
     let mut bench = Bench::with(Cache::in_memory(1 << 20, START).unwrap());
     let held: Vec<_> = (0..8).map(|number| bench.put(number, &Made { body: vec![1; 100_000], ..fresh(1e6) })).collect();
     let attributes = ObjectAttributes { key: key(9), body_bytes: Some(500_000), ..ObjectAttributes::default() };
@@ -149,7 +149,8 @@ fn a_full_storage_evicts_its_own_objects_and_no_others() {
     for (body_bytes, churn) in [(20_000, 500u32), (500, 20_000)] {
         let mut bench = Bench::with(Cache::in_memory_of(&limits, START).unwrap());
         let made = |store| Made { body: vec![1; body_bytes], store, ..fresh(1e6) };
-        // The first and the third storage are filled without ever reaching their limits; their objects are the oldest.
+        // The first and the third storage are filled without ever reaching their limits; their
+        // objects are the oldest.
         let (mut stay, mut number) = (Vec::new(), 0);
         for store in [0, 2] {
             let usage = |bench: &Bench| bench.cache.stores()[store].held_bytes();
@@ -212,8 +213,8 @@ fn an_object_costs_no_more_than_160_bytes_beyond_head_and_body() {
     for number in 0..count as u32 {
         let mut digest = key(number);
         digest[20..24].copy_from_slice(&number.wrapping_mul(2_654_435_769).to_le_bytes());
-        let question = request("/", &[]);
-        let Lookup::Miss { busy, .. } = bench.ask(&digest, &question, |_| {}) else { panic!("every key is new") };
+        let lookup_request = request("/", &[]);
+        let Lookup::Miss { busy, .. } = bench.ask(&digest, &lookup_request, |_| {}) else { panic!("every key is new") };
         let attributes = ObjectAttributes {
             key: digest,
             origin: bench.now,

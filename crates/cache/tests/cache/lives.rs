@@ -1,4 +1,4 @@
-//! Expiry, and what survives a restart.
+//! Expiry, and the objects that survive a restart.
 
 use super::*;
 use cache::Purge;
@@ -23,7 +23,7 @@ fn objects_leave_when_their_lives_end_and_not_before() {
 }
 
 #[test]
-fn tick_says_when_it_is_wanted_again() {
+fn tick_returns_the_time_of_the_next_call() {
     let mut bench = Bench::new();
     bench.put(1, &fresh(0.2));
     let next = bench.cache.tick(bench.now);
@@ -57,14 +57,31 @@ fn expiry_is_logged() {
     let now = bench.now;
     bench.put(1, &Made { grace: 3.0, xid: 77, ..fresh(1.0) });
     let dies_at = format!("{:.6}", now + 4.0);
-    let arrival = ["EXP_Inbox flg=1e e=0.000000 f=0x0".to_owned(), format!("EXP_When e={dies_at} f=0x1e")];
-    assert_eq!(taken(), arrival);
+    let arrival = |dies_at: &str, left: &str| {
+        [
+            "EXP_Inbox flg=1e e=0.000000 f=0x0".to_owned(),
+            format!("EXP_When e={dies_at} f=0x1e"),
+            format!("EXP_expire e={left} f=0x0"),
+        ]
+    };
+    assert_eq!(taken(), arrival(&dies_at, "4.000000"));
     bench.wait(6.0);
-    assert_eq!(taken(), ["EXP_Expired x=77 t=-3"]);
+    let expired = taken();
+    assert!(expired[0].starts_with("EXP_expire e=-0.") && expired[0].ends_with(" f=0x0"), "{expired:?}");
+    assert_eq!(expired[1..], ["EXP_Expired x=77 t=-3"]);
     bench.put(2, &Made { xid: 78, ..fresh(1.0) });
     taken();
+    let (old, new) = (format!("{:.6}", bench.now + 1.0), format!("{:.6}", bench.now));
     assert_eq!(bench.cache.purge(&key(2), Purge::Hard, bench.now), 1);
-    assert_eq!(taken(), ["EXP_Expired x=78 t=-0"]);
+    let purge = [
+        format!("EXP_Rearm E={old} e={new} f=0x0"),
+        "EXP_expire e=1.000000 f=0x0".to_owned(),
+        format!("EXP_Inbox flg=e e={old} f=0x0"),
+        format!("EXP_When e={new} f=0xe"),
+        "EXP_expire e=-0.000001 f=0x0".to_owned(),
+        "EXP_Expired x=78 t=-0".to_owned(),
+    ];
+    assert_eq!(taken(), purge);
     // A soft purge is a change, a ban a removal.
     bench.put(3, &Made { xid: 79, headers: vec![("X", "a")], ..fresh(100.0) });
     taken();
@@ -72,13 +89,85 @@ fn expiry_is_logged() {
     let (old, new) = (format!("{:.6}", bench.now + 100.0), format!("{:.6}", bench.now + 50.0));
     let change = [
         format!("EXP_Rearm E={old} e={new} f=0x0"),
+        "EXP_expire e=100.000000 f=0x0".to_owned(),
         format!("EXP_Inbox flg=e e={old} f=0x0"),
         format!("EXP_When e={new} f=0xe"),
+        "EXP_expire e=50.000000 f=0x0".to_owned(),
     ];
     assert_eq!(taken(), change);
     bench.ban("obj.http.x == a");
     bench.look(3);
-    assert_eq!(taken(), [format!("EXP_Inbox flg=26 e={new} f=0x80")]);
+    assert_eq!(taken(), ["EXP_expire e=50.000000 f=0x80".to_owned(), format!("EXP_Inbox flg=26 e={new} f=0x80")]);
+    // The records of the next object that expires surround those of each other one. Markers have
+    // flags.
+    bench.put(4, &Made { xid: 80, ..fresh(10.0) });
+    taken();
+    let flags = ObjectFlags::TRANSIENT | ObjectFlags::HIT_FOR_MISS;
+    bench.put(5, &Made { xid: 81, flags, ttl: 5.0, ..Made::default() });
+    let dies_at = format!("{:.6}", bench.now + 5.0);
+    let marker = [
+        "EXP_expire e=10.000000 f=0x0".to_owned(),
+        "EXP_Inbox flg=1e e=0.000000 f=0x4".to_owned(),
+        format!("EXP_When e={dies_at} f=0x1e"),
+        "EXP_expire e=5.000000 f=0x4".to_owned(),
+    ];
+    assert_eq!(taken(), marker);
+    bench.put(
+        6,
+        &Made { xid: 82, flags: ObjectFlags::TRANSIENT | ObjectFlags::HIT_FOR_PASS, ttl: 20.0, ..Made::default() },
+    );
+    let dies_at = format!("{:.6}", bench.now + 20.0);
+    let marker = [
+        "EXP_expire e=5.000000 f=0x14".to_owned(),
+        "EXP_Inbox flg=1e e=0.000000 f=0xc".to_owned(),
+        format!("EXP_When e={dies_at} f=0x1e"),
+        "EXP_expire e=5.000000 f=0x14".to_owned(),
+    ];
+    assert_eq!(taken(), marker);
+    bench.wait(30.0);
+    let (expired, is_due) =
+        (taken(), |line: &String, flags: &str| line.starts_with("EXP_expire e=-0.") && line.ends_with(flags));
+    assert!(is_due(&expired[0], " f=0x14") && expired[1] == "EXP_Expired x=81 t=-0", "{expired:?}");
+    assert!(expired[2].starts_with("EXP_expire e=4.9") || expired[2].starts_with("EXP_expire e=5.0"), "{expired:?}");
+    assert!(is_due(&expired[3], " f=0x0") && expired[4] == "EXP_Expired x=80 t=-0", "{expired:?}");
+    assert!(is_due(&expired[6], " f=0x1c") && expired[7] == "EXP_Expired x=82 t=-0", "{expired:?}");
+    assert_eq!(expired.len(), 8, "{expired:?}");
+}
+
+#[test]
+fn evictions_are_logged_as_removals() {
+    let mut bench = Bench::with(Cache::in_memory(1 << 20, START).unwrap());
+    bench.set(|parameters| parameters.vsl_mask = [0; 32]);
+    let body = vec![1; 200_000];
+    for number in 1..=4 {
+        bench.now += 1.0;
+        bench.put(number, &Made { body: body.clone(), xid: number, ..fresh(100.0) });
+    }
+    let seen = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let log = Arc::clone(&seen);
+    bench.cache.set_log_sink(Box::new(move |_, payload| {
+        let words = String::from_utf8_lossy(payload).into_owned();
+        log.lock().push(words.split(' ').filter(|word| !word.starts_with("p=")).collect::<Vec<_>>().join(" "));
+    }));
+    bench.now += 1.0;
+    let new = bench.make(5, &Made { body: vec![1; 400_000], xid: 5, ..fresh(100.0) });
+    let (left, dies_at) = (format!("{:.6}", 97.0), format!("{:.6}", START + 101.0));
+    let eviction = [
+        "LRU_Cand f=0x0 r=1".to_owned(),
+        "LRU x=1".to_owned(),
+        format!("EXP_expire e={left} f=0x80"),
+        format!("EXP_Inbox flg=26 e={dies_at} f=0x80"),
+        format!("EXP_expire e={:.6} f=0x0", 98.0),
+    ];
+    assert_eq!(seen.lock()[..5], eviction);
+    seen.lock().clear();
+    drop(new);
+    let held: Vec<_> = [3, 4].into_iter().map(|number| bench.hit(number)).collect();
+    let wanted = ObjectAttributes { key: key(9), body_bytes: Some(900_000), ..ObjectAttributes::default() };
+    let object = bench.cache.store().create(&wanted, &head(&[]));
+    assert!(object.is_err() || block_on(object.unwrap().append(&vec![1; 900_000])).is_err());
+    assert!(seen.lock().contains(&"LRU_Fail".to_owned()), "{:?}", seen.lock());
+    drop(held);
 }
 
 /// The files that outlive the workers: the arena of each storage, and the journal.
@@ -122,7 +211,7 @@ pub(crate) fn kill(bench: Bench) {
 }
 
 #[test]
-fn what_was_removed_purged_or_banned_never_comes_back() {
+fn removed_purged_and_banned_objects_never_return() {
     let files = Files::new();
     let (mut bench, _) = files.worker(START);
     bench.set(|parameters| parameters.ban_lurker_sleep = 0.0);
@@ -153,7 +242,7 @@ fn what_was_removed_purged_or_banned_never_comes_back() {
 }
 
 #[test]
-fn what_several_threads_take_over_is_complete() {
+fn adoption_by_several_threads_is_complete() {
     const OBJECTS: u32 = 20_000;
     let files = Files::of(3);
     let (mut bench, _) = files.worker(START);
@@ -184,7 +273,7 @@ fn a_ban_with_the_number_of_one_that_was_lost_hits_what_was_tested_against_that(
     bench.put(0, &fresh(100.0));
     bench.hit(0);
     kill(bench);
-    // The power went before the disk had the ban, but not before it had the object.
+    // The power failed before the ban was on the disk, but after the object was.
     files.journal = memory_file();
     let (bench, kept) = files.worker(START + 1.0);
     assert_eq!(kept, 1);
@@ -209,7 +298,7 @@ fn that_holds_for_every_storage() {
     }
     bench.ban("obj.http.x == bad");
     bench.now += 1.0;
-    // A newer response to the same question, in another storage.
+    // A newer response to the same request, in another storage.
     bench.put(6, &Made { store: 1, xid: 66, ..fresh(100.0) });
     kill(bench);
 
@@ -225,7 +314,7 @@ fn that_holds_for_every_storage() {
     assert_eq!(bench.cache.tag_usage().entries, 3, "the tags of recovered objects");
 }
 
-/// A copy of an object, under a key that only its maker knows.
+/// A copy of an object, under a key that only its maker can derive.
 fn copy(bench: &Bench, key: [u8; 32], ttl: f64, body: &[u8]) -> Arc<Object> {
     let attributes = ObjectAttributes {
         key,
@@ -266,7 +355,8 @@ fn a_copy_is_an_object_under_a_key_of_its_own_and_outlives_the_worker() {
     copy(&bench, secret, 100.0, b"first");
     copy(&bench, secret, 100.0, b"second");
     assert_eq!(bench.total(Main::NObject), 1, "one takes the place of the other");
-    // A ban of everything hits it not: only its original's lookup decides whether it may be used.
+    // A ban of everything does not hit it: only its original's lookup decides whether it may be
+    // used.
     bench.ban("obj.status != 0");
     let found = bench.cache.copy(&secret, START + 1.0).unwrap();
     assert_eq!(found.chunk_at(0), Some(&b"second"[..]));
@@ -321,7 +411,7 @@ fn the_newest_variant_is_the_newest_after_a_restart() {
     assert_eq!((kept, bench.hit(0).xid()), (2, 2));
 }
 
-/// Flips a bit where these bytes lie in the arena.
+/// Flips a bit at the position of these bytes in the arena.
 fn damage(files: &Files, storage: usize, bytes: &[u8]) {
     use std::os::unix::fs::FileExt;
     let file = std::fs::File::from(files.arenas[storage].try_clone().unwrap());
@@ -332,7 +422,7 @@ fn damage(files: &Files, storage: usize, bytes: &[u8]) {
 }
 
 #[test]
-fn what_was_damaged_meanwhile_is_removed_alone_when_it_is_looked_up() {
+fn only_the_damaged_object_is_removed_at_its_lookup() {
     let files = Files::new();
     let (mut bench, _) = files.worker(START);
     let long = |byte: u8| [vec![byte; 50_000], b"the end of it".to_vec(), vec![byte; 50_000]].concat();
@@ -359,7 +449,7 @@ fn what_was_damaged_meanwhile_is_removed_alone_when_it_is_looked_up() {
 }
 
 #[test]
-fn what_was_used_last_before_a_restart_is_evicted_last_after_it() {
+fn order_of_use_survives_a_restart() {
     let files = Files::new();
     let (mut bench, _) = files.worker(START);
     let made = || Made { body: vec![5; 100_000], ..fresh(1000.0) };

@@ -1,4 +1,4 @@
-//! What a lookup answers.
+//! Results of a lookup.
 
 use super::*;
 use cache::Purge;
@@ -41,7 +41,7 @@ fn req_grace_and_req_ttl_can_only_shorten() {
     bench.now += 5.0;
     let message = request("/", &[]);
     let ask = |bench: &Bench, ttl: Option<f64>, grace: Option<f64>| {
-        bench.ask(&key(1), &message, |question| (question.ttl_cap, question.grace_cap) = (ttl, grace))
+        bench.ask(&key(1), &message, |lookup_request| (lookup_request.ttl_cap, lookup_request.grace_cap) = (ttl, grace))
     };
     assert!(matches!(ask(&bench, Some(20.0), None), Lookup::Hit(_)));
     assert!(matches!(ask(&bench, Some(1.0), None), Lookup::Miss { stale: None, .. }), "young, only not for this one");
@@ -89,8 +89,8 @@ fn variants_are_chosen_by_vary_and_many_are_noticed() {
         bench.put(1, &Made { vary: vary("Foo", value), ..fresh(10.0) });
     }
     let ask = |bench: &Bench, value: &str, ignore: bool, notice: u64| {
-        bench.ask(&key(1), &request("/", &[("Foo", value)]), |question| {
-            (question.ignore_vary, question.vary_notice) = (ignore, notice);
+        bench.ask(&key(1), &request("/", &[("Foo", value)]), |lookup_request| {
+            (lookup_request.ignore_vary, lookup_request.vary_notice) = (ignore, notice);
         })
     };
     for value in ["a", "b", "c"] {
@@ -138,7 +138,7 @@ fn an_object_that_failed_while_streaming_is_not_served_again() {
 }
 
 #[test]
-fn what_cannot_be_shared_only_ends_the_waiting() {
+fn unshareable_response_only_ends_the_waiting() {
     let mut bench = Bench::new();
     let busy = bench.miss(1);
     busy.publish(&Object::passing(

@@ -1,19 +1,20 @@
-//! What the cache promises: one binary, one module for each area.
+//! The promises of the cache: one binary, one module for each area.
 
 mod bans;
 mod demotion;
-mod departures;
 mod eviction;
 mod lives;
+mod lookup_conditions;
 mod lookups;
 mod many_bans;
+mod markers;
 mod parts;
 mod policies;
 mod property;
 mod random;
+mod removal_history;
 mod slices;
 mod tags;
-mod terms;
 mod waiting;
 
 use cache::{Busy, Cache, ListedBan, Lookup, LookupRequest};
@@ -114,9 +115,9 @@ impl Bench {
         self.cache.configure(&parameters);
     }
 
-    /// Looks up with default settings, except what `change` sets.
+    /// Looks up with default settings, except those that `change` sets.
     fn ask(&self, key: &[u8; 32], message: &Message, change: impl FnOnce(&mut LookupRequest<'_>)) -> Lookup {
-        let mut question = LookupRequest {
+        let mut lookup_request = LookupRequest {
             key,
             now: self.now,
             request: message,
@@ -128,15 +129,15 @@ impl Bench {
             gzip_support: true,
             parts: false,
             sameness: Sameness::Bytes,
-            terms: None,
+            conditions: None,
             vary_notice: 10,
             unused_seconds: None,
         };
-        change(&mut question);
+        change(&mut lookup_request);
         let mut log = |tag, payload: &[u8]| {
             self.log.borrow_mut().push((tag, String::from_utf8_lossy(payload).into_owned()));
         };
-        self.cache.lookup(&question, &self.counters, &mut log)
+        self.cache.lookup(&lookup_request, &self.counters, &mut log)
     }
 
     fn look(&self, number: u32) -> Lookup {
@@ -161,7 +162,7 @@ impl Bench {
         self.xid += 1;
         let attributes = ObjectAttributes {
             key: key(number),
-            xid: if made.xid == 0 { self.xid } else { made.xid },
+            xid: u64::from(if made.xid == 0 { self.xid } else { made.xid }),
             origin: self.now,
             ttl: made.ttl,
             grace: made.grace,
@@ -177,10 +178,10 @@ impl Bench {
         object
     }
 
-    /// Fetches and publishes an object, even if others are there.
+    /// Fetches and publishes an object, even if others are stored.
     fn put(&mut self, number: u32, made: &Made) -> Arc<Object> {
         let Lookup::Miss { busy, .. } =
-            self.ask(&key(number), &request("/", &[]), |question| question.always_miss = true)
+            self.ask(&key(number), &request("/", &[]), |lookup_request| lookup_request.always_miss = true)
         else {
             panic!("hash_always_miss must miss");
         };
@@ -204,7 +205,7 @@ impl Bench {
         self.cache.ban(cache::BanSpecification::parse(&words).unwrap(), self.now).unwrap();
     }
 
-    /// Lets time go by, with the upkeep that is due meanwhile.
+    /// Advances the clock, with the housekeeping that is due in between.
     fn wait(&mut self, seconds: f64) {
         let end = self.now + seconds;
         loop {

@@ -1,4 +1,5 @@
-//! Bans through the index: what is found is what testing every ban in turn finds, and it costs a few tests.
+//! Bans through the index: the result equals that of testing every ban in turn, and costs only a
+//! few tests.
 
 use super::lives::{Files, kill};
 use super::*;
@@ -6,14 +7,15 @@ use pcre2::bytes::Regex;
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use std::collections::BTreeMap;
 
-/// One condition, understood without the cache's code.
+/// One condition, evaluated without the cache's code.
 enum Condition {
     Equal(String, String),
     Differs(String, String),
     Matches(String, Regex),
 }
 
-/// What is known of an object: its headers, and how many bans it has been tested against.
+/// The known properties of an object: its headers, and the number of bans it has been tested
+/// against.
 struct Known {
     headers: BTreeMap<String, String>,
     tested: usize,
@@ -32,7 +34,7 @@ fn conditions(text: &str) -> Vec<Condition> {
     text.split(" && ").map(condition).collect()
 }
 
-/// Whether a ban hits, given the fields that can be seen.
+/// True if a ban hits, given the fields that can be seen.
 fn hits(ban: &[Condition], fields: &BTreeMap<String, String>) -> bool {
     ban.iter().all(|condition| match condition {
         Condition::Equal(field, text) => fields.get(field) == Some(text),
@@ -109,7 +111,7 @@ impl Bench {
         self.xid += 1;
         let attributes = ObjectAttributes {
             key: key(number),
-            xid: self.xid,
+            xid: self.xid.into(),
             origin: self.now,
             ttl: 1e6,
             body_bytes: Some(0),
@@ -125,7 +127,7 @@ impl Bench {
     }
 }
 
-/// What happened in a run, so that it is known to have meant something.
+/// Counts of events in a run, which prove that the run was meaningful.
 #[derive(Default, Debug)]
 struct Seen {
     hits: usize,
@@ -187,7 +189,7 @@ fn run(seed: u64, seen: &mut Seen) {
                 seen.stillborn += usize::from(object.is_removed());
                 objects.insert(number, known);
                 if object.is_removed() {
-                    // Nothing but a ban can have done it; the next lookup's verdict must agree.
+                    // Only a ban can have removed it; the next lookup's verdict must agree.
                     let all: BTreeMap<_, _> = objects[&number]
                         .headers
                         .iter()

@@ -1,4 +1,4 @@
-//! Parts of a response (206) beside one another under a key.
+//! Several parts of a response (206) under one key.
 
 use crate::{Bench, key, request};
 use cache::{Busy, Lookup, MissCause};
@@ -11,7 +11,7 @@ fn ask(bench: &Bench, range: &str) -> Lookup {
     let lines: &[(&str, &str)] = if range.is_empty() { &[] } else { &[("Range", range)] };
     let mut message = request("/1", lines);
     message.set_method(b"GET");
-    bench.ask(&key(1), &message, |question| question.parts = true)
+    bench.ask(&key(1), &message, |lookup_request| lookup_request.parts = true)
 }
 
 /// Publishes bytes `first` to `last` of 1,000.
@@ -64,7 +64,7 @@ fn a_part_is_a_hit_for_what_it_holds_and_helps_the_fetch_of_what_touches_it() {
 }
 
 #[test]
-fn who_may_not_have_parts_sees_none() {
+fn requests_that_must_not_get_parts_see_none() {
     let bench = Bench::new();
     put(&bench, &fetch(&bench, "bytes=0-99").1, 0, 99);
     let message = request("/1", &[("Range", "bytes=0-9")]);
@@ -83,7 +83,7 @@ fn requests_for_the_same_part_wait_for_one_another_and_others_do_not() {
 }
 
 #[test]
-fn a_part_that_has_expired_helps_nobody() {
+fn expired_part_is_not_used() {
     let mut bench = Bench::new();
     put(&bench, &fetch(&bench, "bytes=0-99").1, 0, 99);
     bench.now += 11.0;

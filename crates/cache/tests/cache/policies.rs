@@ -1,4 +1,5 @@
-//! Eviction policies other than LRU, in the cache: what they keep, and that the limit and the counters hold.
+//! Eviction policies other than LRU, in the cache: the objects they keep, and the limit and
+//! counters under them.
 
 use super::*;
 use surface::eviction::EvictionPolicy;
@@ -11,12 +12,12 @@ fn bench(limit: u64, policy: EvictionPolicy) -> Bench {
     bench
 }
 
-/// A part of the index has three or four of these: how much is asked of a policy depends on how they fit.
+/// A shard has room for three or four of these: the demands on a policy depend on how they fit.
 fn page() -> Made {
     Made { body: vec![1; 1024], ..fresh(1e6) }
 }
 
-/// Asks for an object and stores it if it is not there; returns whether it was.
+/// Looks an object up and stores it if it is missing; returns true if it was stored already.
 fn ask_or_store(bench: &mut Bench, number: u32, made: &Made) -> bool {
     match bench.look(number) {
         Lookup::Hit(_) => true,
@@ -29,8 +30,8 @@ fn ask_or_store(bench: &mut Bench, number: u32, made: &Made) -> bool {
     }
 }
 
-/// Asks for 300 hot pages round after round while others are asked for once; returns the hot ones' share of hits in the
-/// later rounds.
+/// Requests 300 hot pages round after round while other pages are requested once; returns the hit
+/// share of the hot pages in the later rounds.
 fn hot_share_during_a_traversal(bench: &mut Bench) -> f64 {
     let (mut hits, mut asked, mut once) = (0, 0, 1_000_000);
     for round in 0..16 {
@@ -50,8 +51,9 @@ fn hot_share_during_a_traversal(bench: &mut Bench) -> f64 {
 }
 
 #[test]
-fn what_is_hot_stays_while_a_bot_reads_the_site_once() {
-    // Three objects in a shard are few: SIEVE with its one queue and a window of less than an object do what they can.
+fn hot_objects_survive_one_traversal_of_the_site() {
+    // Three objects in a shard are few: the bound allows for SIEVE with its one queue and for a
+    // window of less than an object.
     for (policy, least) in KEEPING_QUEUES.into_iter().zip([0.97, 0.3, 0.3]) {
         let mut bench = bench(1 << 20, policy);
         let share = hot_share_during_a_traversal(&mut bench);
@@ -78,14 +80,14 @@ fn a_policy_can_be_changed_while_the_cache_is_full() {
         assert!(with_it < held + 80_000, "{policy:?} {held} {with_it}");
     }
     assert!(hot_share_during_a_traversal(&mut bench) > 0.97);
-    // Everything expires, and nothing but the memory of keys that left stays charged.
+    // Everything expires, and only the memory of the removal history stays charged.
     bench.now += 2e6;
     bench.cache.tick(bench.now);
     assert_eq!((bench.total(Main::NObject), bench.cache.store().usage().g_bytes), (0, 0));
 }
 
 #[test]
-fn what_is_read_or_written_is_passed_over() {
+fn objects_being_read_or_written_are_skipped() {
     for policy in KEEPING_QUEUES {
         let mut bench = bench(1 << 20, policy);
         let held: Vec<_> = (0..300).map(|number| bench.put(number, &page())).collect();
@@ -110,7 +112,7 @@ fn each_storage_follows_its_own_policy_and_evicts_its_own_objects() {
     let mut bench = Bench::with(Cache::in_memory_of(&limits, START).unwrap());
     bench.cache.set_policies(&[None, Some(EvictionPolicy::S3Fifo)]);
     bench.set(|_| {});
-    // The same traffic to both; only the second one bears the traversal.
+    // The same traffic to both; only the second one gets the traversal.
     let (mut hits, mut once) = ([0; 2], 1_000_000);
     for round in 0..16 {
         for number in 0..300 {
@@ -163,7 +165,7 @@ fn hits_from_before_a_restart_count() {
             }
         }
         assert_eq!(bench.total(Main::NLruNuked), 0);
-        // What another worker would do with these objects: they are ranked anew.
+        // The start of another worker with these objects: they are ranked anew.
         bench.set(|parameters| parameters.eviction_policy = policy.name().to_owned());
         drop(objects);
         for number in 10_000..13_200 {
@@ -178,7 +180,7 @@ fn hits_from_before_a_restart_count() {
 }
 
 #[test]
-fn what_a_policy_keeps_for_an_object_is_small() {
+fn policy_memory_per_object_is_small() {
     for (policy, bytes_max) in KEEPING_QUEUES.into_iter().zip([16.0, 16.0, 40.0]) {
         let charged = |policy| {
             let mut bench = bench(64 << 20, policy);
@@ -194,7 +196,7 @@ fn what_a_policy_keeps_for_an_object_is_small() {
 }
 
 #[test]
-fn a_small_object_has_few_bytes_beside_its_own() {
+fn small_object_has_little_overhead() {
     const OBJECTS: u32 = 30_000;
     let headers = vec![
         ("Content-Length", "100"),

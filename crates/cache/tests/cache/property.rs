@@ -1,11 +1,12 @@
 //! Index and store together, against a map: millions of operations, with kills in between.
 //!
-//! Whatever is found must be what the map has, byte for byte, be it stored by this process or by one before. In a roomy store
-//! everything that the map has must be found, too; in a tight one anything may have been evicted. A kill forgets the process's memory
-//! in the middle of whatever it does; the next one opens the same files.
+//! A found object must equal the one in the map, byte for byte, stored by this process or by an
+//! earlier one. In a roomy store everything that the map has must be found, too; in a tight one
+//! anything may have been evicted. A kill discards the process's memory in the middle of an
+//! operation; the next process opens the same files.
 //!
-//! An ordinary run takes some seconds. `COPAL_STEPS=5000000 cargo test --release -p cache --test cache property` takes as many steps
-//! in each store; `COPAL_SEED=n` begins with another seed.
+//! An ordinary run takes some seconds. `COPAL_STEPS=5000000 cargo test --release -p cache --test
+//! cache property` takes as many steps in each store; `COPAL_SEED=n` begins with another seed.
 
 use super::*;
 use cache::Purge;
@@ -21,7 +22,7 @@ const LIFE: u64 = 4_000;
 const KEYS: u32 = 150;
 const GROUPS: [&str; 6] = ["g0", "g1", "g2", "g3", "g4", "g5"];
 
-/// What the map knows of an object.
+/// The map's record of an object.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     xid: u32,
@@ -50,7 +51,7 @@ fn body_of(object: &Object) -> Vec<u8> {
     body
 }
 
-/// What outlives a kill.
+/// The files that survive a kill.
 struct Files {
     arena: File,
     journal: File,
@@ -62,7 +63,7 @@ impl Files {
         Files { arena: tempfile::tempfile().unwrap(), journal: tempfile::tempfile().unwrap(), limit_bytes }
     }
 
-    /// What a process does when it begins.
+    /// Start of a process.
     fn open(&self, now: f64) -> Cache {
         let (store, recovered) = Store::open(self.arena.try_clone().unwrap().into(), "s0", self.limit_bytes).unwrap();
         let journal = Journal::open(self.journal.try_clone().unwrap().into()).unwrap();
@@ -78,7 +79,7 @@ struct Run {
     random: SmallRng,
     known: HashMap<u32, Known>,
     pending: HashMap<u32, Pending>,
-    /// Everything that the map has must be there.
+    /// Everything that the map has must be found.
     is_strict: bool,
     hits: u64,
     kills: u64,
@@ -111,7 +112,7 @@ impl Run {
         self.bench.log.borrow_mut().clear();
     }
 
-    /// Whether the map has something fresh.
+    /// The map's record, if it is fresh.
     fn fresh(&self, number: u32) -> Option<Known> {
         self.known.get(&number).copied().filter(|known| known.fresh_until > self.bench.now)
     }
@@ -128,7 +129,7 @@ impl Run {
                 assert!(body_of(&object) == body(known.xid, known.bytes), "{number} has another body");
                 self.hits += 1;
             }
-            // At the very moment of its death.
+            // At the very moment of its expiry.
             Lookup::Grace { object, fetch: None } if object.origin() + object.ttl() == self.bench.now => {}
             Lookup::Grace { object, fetch: Some(busy) } if object.origin() + object.ttl() == self.bench.now => {
                 self.pending.insert(number, Pending { busy, banned: HashSet::new() });
@@ -156,7 +157,7 @@ impl Run {
         let (group, tag) = (self.random.random_range(0..GROUPS.len()), self.random.random_range(0..GROUPS.len()));
         let attributes = ObjectAttributes {
             key: key(number),
-            xid: self.bench.xid,
+            xid: self.bench.xid.into(),
             origin: self.bench.now,
             ttl: self.random.random_range(0.5..60.0),
             body_bytes: self.random.random_bool(0.5).then_some(bytes as u64),
@@ -177,7 +178,7 @@ impl Run {
         for piece in body.chunks(self.random.random_range(500..30_000)) {
             is_whole &= block_on(object.append(piece)).is_ok();
         }
-        // Now and then a fetch breaks off.
+        // Now and then a fetch is aborted.
         if !is_whole || self.random.random_bool(0.05) {
             object.fail();
             if streams_first {
@@ -216,7 +217,7 @@ impl Run {
         self.known.retain(|_, known| known.tag != tag);
     }
 
-    /// Gives an object a longer life, which a kill must not take back.
+    /// Gives an object a longer lifetime, which a kill must not undo.
     fn lengthen(&mut self, number: u32) {
         if self.fresh(number).is_none() {
             return;
@@ -229,7 +230,7 @@ impl Run {
         }
     }
 
-    /// The process is gone, with an object half written; the next one finds the files as they are.
+    /// Ends the process, with an object half written; the next one opens the files in that state.
     fn kill(&mut self) {
         let number = KEYS + 1;
         let Lookup::Miss { busy, .. } = self.bench.look(number) else { panic!("half of an object was found") };
@@ -274,7 +275,7 @@ fn number_of(name: &str, default: u64) -> u64 {
 }
 
 #[test]
-fn what_is_found_is_what_a_map_has_whoever_stored_it_and_whatever_was_killed() {
+fn lookups_agree_with_a_map_across_workers_and_kills() {
     let (seed, steps) = (number_of("COPAL_SEED", 1), number_of("COPAL_STEPS", STEPS));
     Run::new(seed, 64 << 20, true).run(steps);
 }

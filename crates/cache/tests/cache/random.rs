@@ -5,11 +5,11 @@ use cache::{Purge, Waiter};
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use std::collections::BTreeMap;
 
-/// What the model knows of each object: until when it is fresh.
+/// The model's record of each object: the time until which it is fresh.
 type Model = BTreeMap<u32, f64>;
 
 #[test]
-fn the_cache_agrees_with_a_simple_model_whatever_happens() {
+fn cache_agrees_with_a_simple_model_on_random_operations() {
     for seed in 0..6 {
         let mut bench = Bench::with(Cache::in_memory(16 << 20, START).unwrap());
         bench.set(|parameters| parameters.ban_lurker_age = 1.0);

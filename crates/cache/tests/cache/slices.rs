@@ -1,4 +1,4 @@
-//! Slices live and die with the head that leads to them.
+//! Slices are stored and removed with the head that leads to them.
 
 use super::lives::{Files, kill};
 use super::{Bench, START, fresh, head, key, request};
@@ -8,12 +8,12 @@ use store::{Object, ObjectAttributes, ObjectFlags};
 
 /// A head with a note, in the index under a key.
 fn put_head(bench: &mut Bench, number: u32, note: u8, ttl: f64) -> Arc<Object> {
-    let asked = bench.ask(&key(number), &request("/", &[]), |question| question.always_miss = true);
+    let asked = bench.ask(&key(number), &request("/", &[]), |lookup_request| lookup_request.always_miss = true);
     let Lookup::Miss { busy, .. } = asked else { panic!("{number}: {asked:?}") };
     bench.xid += 1;
     let attributes = ObjectAttributes {
         key: key(number),
-        xid: bench.xid,
+        xid: bench.xid.into(),
         origin: bench.now,
         ttl,
         flags: ObjectFlags::TOO_LARGE,
@@ -64,7 +64,7 @@ fn one_fetches_a_slice_and_the_others_wait() {
     let SliceLookup::Wait(waiter) = slice(&bench, 100) else { panic!("a second fetch") };
     drop(busy);
     super::block_on(waiter.wait());
-    // The fetch has failed, so one of those who waited takes its place.
+    // The fetch has failed, so one of the waiting requests replaces it.
     assert!(matches!(slice(&bench, 100), SliceLookup::Miss(_)));
     drop(waiter);
     put_slice(&mut bench, 100, 1, 60.0);
@@ -133,7 +133,7 @@ fn a_head_that_was_validated_keeps_the_slices_of_the_one_before() {
 }
 
 #[test]
-fn a_marker_of_what_was_too_large_is_no_head() {
+fn marker_of_a_too_large_response_is_not_a_slice_head() {
     let marker = ObjectFlags::TOO_LARGE | ObjectFlags::HIT_FOR_MISS;
     assert!(ObjectFlags::TOO_LARGE.is_sliced() && !marker.is_sliced() && !ObjectFlags::NONE.is_sliced());
 }
@@ -148,7 +148,7 @@ fn slices_whose_head_has_gone_are_not_taken_over_from_an_earlier_process() {
             put_slice(&mut bench, u32::from(note) * 100 + slice, note, 100.0);
         }
     }
-    // Somebody reads it still, so its slices wait.
+    // It still has a reader, so its slices stay.
     let read = bench.hit(2);
     bench.cache.purge(&key(2), Purge::Hard, bench.now);
     bench.cache.tick(bench.now);

@@ -1,4 +1,4 @@
-//! Purges by tag: what they reach, what they cost, and that removed objects stay removed.
+//! Purges by tag: the objects that they hit, their cost, and that removed objects stay removed.
 
 use super::lives::{Files, kill};
 use super::*;
@@ -178,7 +178,7 @@ fn a_streaming_object_leaves_the_index_and_its_reader_goes_on() {
 }
 
 #[test]
-fn what_was_purged_by_tag_never_comes_back_and_tags_do() {
+fn objects_purged_by_tag_never_return_and_tags_are_recovered() {
     let files = Files::new();
     let (mut bench, _) = files.worker(START);
     for number in 0..8u32 {
@@ -216,7 +216,7 @@ impl Bench {
         groups.iter().for_each(|group| head.extend_from_slice(&note(*group)));
         let attributes = ObjectAttributes {
             key: key(number),
-            xid: number,
+            xid: number.into(),
             origin: self.now,
             ttl: 100.0,
             body_bytes: Some(0),

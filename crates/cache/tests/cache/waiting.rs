@@ -53,7 +53,7 @@ fn a_failed_fetch_lets_one_of_the_waiting_fetch_and_the_rest_wait_on() {
 }
 
 #[test]
-fn a_cancelled_waiter_stops_nobody() {
+fn cancelled_waiter_stops_no_other() {
     let mut bench = Bench::new();
     bench.set(|parameters| parameters.rush_exponent = 2);
     let busy = bench.miss(1);
@@ -86,13 +86,13 @@ fn a_waiter_in_another_thread_is_woken() {
 }
 
 #[test]
-fn who_ignores_busy_or_varies_otherwise_does_not_wait() {
+fn requests_that_ignore_busy_or_another_variant_do_not_wait() {
     let mut bench = Bench::new();
     bench.put(1, &Made { vary: vary("Foo", "a"), ..fresh(10.0) });
     let ask = |bench: &Bench, value: &str, ignore_busy| {
-        bench.ask(&key(1), &request("/", &[("Foo", value)]), |question| question.ignore_busy = ignore_busy)
+        bench.ask(&key(1), &request("/", &[("Foo", value)]), |lookup_request| lookup_request.ignore_busy = ignore_busy)
     };
-    // The variant that is stored shows what the next one will vary on.
+    // The stored variant shows which headers the next one will vary on.
     let Lookup::Miss { busy: b, .. } = ask(&bench, "b", false) else { panic!("nobody fetches b") };
     let Lookup::Miss { busy: c, .. } = ask(&bench, "c", false) else { panic!("c need not wait for b") };
     assert!(matches!(ask(&bench, "b", false), Lookup::Wait(_)));
@@ -104,7 +104,7 @@ fn who_ignores_busy_or_varies_otherwise_does_not_wait() {
 }
 
 #[test]
-fn in_many_threads_there_is_one_fetch_at_a_time_and_everybody_is_served() {
+fn in_many_threads_there_is_one_fetch_at_a_time_and_every_request_is_served() {
     let (bench, fetches) = (Bench::new(), std::sync::atomic::AtomicUsize::new(0));
     let (cache, under_way) = (&bench.cache, std::sync::atomic::AtomicUsize::new(0));
     std::thread::scope(|scope| {

@@ -1,9 +1,10 @@
-//! The demo's web server: a small blog that is as slow as such blogs are.
+//! The demo's web server: a small blog with the usual delays.
 //!
-//! A page takes about 200 ms and eight can be made at once; images are quick. Every page sets a visitor cookie,
-//! `/account` responds with the name in the `login` cookie, `/desk` is a page with such a name in its corner, `/flaky` fails one time
-//! in four. Who can put pages together (`Surrogate-Capability`) gets the desk without the corner, which is `/corner` then. It
-//! counts its requests.
+//! A page takes about 200 ms and eight can be made at once; images are quick. Every page sets a
+//! visitor cookie, `/account` responds with the name in the `login` cookie, `/desk` is a page with
+//! such a name in its corner, `/flaky` fails one time in four. A client that can assemble pages
+//! (`Surrogate-Capability`) gets the desk without the corner, which is `/corner` then. It counts
+//! its requests.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,11 +16,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-/// How long a page takes.
+/// Time to make a page.
 const PAGE_TIME: Duration = Duration::from_millis(200);
-/// How long an image takes.
+/// Time to make an image.
 const IMAGE_TIME: Duration = Duration::from_millis(5);
-/// How long the corner of a page takes.
+/// Time to make the corner of a page.
 const CORNER_TIME: Duration = Duration::from_millis(20);
 /// Pages made at once.
 const PAGES_AT_ONCE: usize = 8;
@@ -32,7 +33,7 @@ const HEAD_BYTES_MAX: usize = 32 << 10;
 
 /// The running blog.
 pub struct Origin {
-    /// Where it listens.
+    /// Its listening address.
     pub address: SocketAddr,
     /// Requests it has answered.
     pub requests: Arc<AtomicU64>,
@@ -41,7 +42,7 @@ pub struct Origin {
 /// Starts the blog on a thread of its own, on a port chosen by the system.
 ///
 /// # Errors
-/// When no port is available.
+/// No port is available.
 pub fn start() -> io::Result<Origin> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
     listener.set_nonblocking(true)?;

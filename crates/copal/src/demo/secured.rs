@@ -1,6 +1,7 @@
-//! The demo's TLS: a certificate made on the spot, and a visitor who asks over HTTP/2.
+//! The demo's TLS: a certificate made on the spot, and a visitor that uses HTTP/2.
 //!
-//! Nobody trusts that certificate but the visitor here. Its key lies in the demo's folder, for the demo's owner only, and goes with it.
+//! Only the visitor here trusts that certificate. Its key is in the demo's folder, readable for the
+//! demo's owner only, and is removed with it.
 
 use http::{Request, Version};
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -15,35 +16,35 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// File of the certificate in the demo's folder, for clients that are told to trust it.
+/// File of the certificate in the demo's folder, for clients that are configured to trust it.
 pub const CERTIFICATE: &str = "demo.crt";
-/// How long the visitor waits for an answer.
+/// Time limit of the visitor for an answer.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// What the daemon is given, and the visitor trusts.
+/// TLS files of the daemon, and the certificate that the visitor trusts.
 pub struct Secured {
-    /// Where it is to listen.
+    /// Its listening address.
     pub address: SocketAddr,
     /// The `-A` file.
     pub file: PathBuf,
-    /// Whether HTTP/3 is to be spoken.
+    /// True if HTTP/3 is enabled.
     pub has_http3: bool,
     certificate: CertificateDer<'static>,
 }
 
-/// An answer, as far as the demo looks at it.
+/// The parts of an answer that the demo uses.
 pub struct Answer {
     /// Its status.
     pub status: u16,
-    /// Whether it says that HTTP/3 is spoken here.
+    /// True if the response advertises HTTP/3.
     pub names_http3: bool,
 }
 
 impl Secured {
-    /// Makes a certificate for localhost, and writes all that the daemon needs into the folder.
+    /// Makes a certificate for localhost, and writes the daemon's files into the folder.
     ///
     /// # Errors
-    /// What could not be made or written, for the terminal.
+    /// The file that could not be made or written, for the terminal.
     pub fn make(folder: &Path, address: SocketAddr) -> Result<Secured, String> {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned(), address.ip().to_string()])
             .map_err(|error| format!("no certificate could be made: {error}"))?;
@@ -51,7 +52,7 @@ impl Secured {
         let (certificate_file, key_file, file) = (path(CERTIFICATE), path("demo.key"), path("tls.conf"));
         write(&certificate_file, 0o644, &made.cert.pem())?;
         write(&key_file, 0o600, &made.signing_key.serialize_pem())?;
-        // There may be no UDP where this runs, and TCP alone will do.
+        // UDP may be unavailable here, and TCP alone is enough.
         let has_http3 = UdpSocket::bind(address).is_ok();
         let text = format!(
             "frontend = {{\n    host = \"{}\"\n    port = \"{}\"\n    h3 = {}\n}}\npem-file = {{\n    cert = \"{}\"\n    private-key = \"{}\"\n}}\n",
@@ -70,10 +71,10 @@ impl Secured {
         if self.has_http3 { "HTTP/1.1, HTTP/2 and HTTP/3" } else { "HTTP/1.1 and HTTP/2; there is no UDP for HTTP/3" }
     }
 
-    /// Asks for a page over HTTP/2, which is agreed on in the handshake.
+    /// Requests a page over HTTP/2, which is negotiated in the handshake.
     ///
     /// # Errors
-    /// What went wrong on the way to the answer, for the terminal.
+    /// The error on the way to the answer, for the terminal.
     pub async fn ask(&self, path: &str) -> Result<Answer, String> {
         let asked = tokio::time::timeout(ANSWER, self.ask_patiently(path)).await;
         asked.map_err(|_| format!("https://{}{path}: no answer after {} s", self.address, ANSWER.as_secs()))?
@@ -112,7 +113,7 @@ impl Secured {
     }
 }
 
-/// Writes a file that was not there, readable as `mode` says from the beginning.
+/// Writes a new file, with the permissions `mode` from the beginning.
 fn write(path: &Path, mode: u32, text: &str) -> Result<(), String> {
     let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
     file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| format!("{}: {error}", path.display()))

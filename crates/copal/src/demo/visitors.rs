@@ -1,7 +1,8 @@
 //! The demo's visitors: a fixed number of connections that request pages of the blog as readers do.
 //!
-//! Most read the front page, posts and images; some are logged in and must see their own name in every response, which
-//! is checked. The same visitors go to the blog directly and through Copal, so that the two can be compared.
+//! Most read the front page, posts and images; some are logged in and must see their own name in
+//! every response, which is checked. The same visitors go to the blog directly and through Copal,
+//! so that the two can be compared.
 
 use super::origin::{IMAGES, POSTS};
 use std::cell::RefCell;
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// What the visitors saw.
+/// Results of the visitors.
 #[derive(Default, Debug)]
 pub struct Seen {
     /// Latency of every answer.
@@ -26,14 +27,14 @@ pub struct Seen {
     pub corners: u64,
     /// … that came from the cache except for that corner.
     pub corners_around_hits: u64,
-    /// Personal answers that came from the cache or were made for somebody else: must be 0.
+    /// Personal answers that came from the cache or were made for another visitor: must be 0.
     pub leaked: u64,
     /// Connections that broke.
     pub broken: u64,
 }
 
 impl Seen {
-    /// The latency below which this share (0 to 1) of all responses lies.
+    /// The latency that this share (0 to 1) of all responses does not exceed.
     pub fn latency(&mut self, part: f64) -> Duration {
         self.latencies.sort_unstable();
         let at = (self.latencies.len() as f64 * part) as usize;
@@ -41,7 +42,8 @@ impl Seen {
     }
 }
 
-/// Runs `count` visitors for a time; `tick` is called ten times a second with the share of the time that has passed.
+/// Runs `count` visitors for a time; `tick` is called ten times a second with the share of the time
+/// that has passed.
 pub async fn visit(address: SocketAddr, count: u64, time: Duration, mut tick: impl FnMut(f64) + 'static) -> Seen {
     let seen = Rc::new(RefCell::new(Seen::default()));
     let start = Instant::now();
@@ -64,7 +66,7 @@ pub async fn visit(address: SocketAddr, count: u64, time: Duration, mut tick: im
             tick((start.elapsed().as_secs_f64() / time.as_secs_f64()).min(1.0));
         }
     });
-    // A slow response may still be under way at the end; nobody waits for it.
+    // A slow response may still be under way at the end; the demo does not wait for it.
     let _ = tokio::time::timeout(time + Duration::from_secs(3), all).await;
     Rc::try_unwrap(seen).map(RefCell::into_inner).unwrap_or_else(|shared| std::mem::take(&mut *shared.borrow_mut()))
 }
@@ -165,7 +167,7 @@ async fn take(stream: &mut TcpStream, received: &mut Vec<u8>, count: usize) -> s
     Ok(received.drain(..count).collect())
 }
 
-/// A chunked body: that of a page that is put together.
+/// A chunked body: that of an assembled page.
 async fn take_chunks(stream: &mut TcpStream, received: &mut Vec<u8>) -> std::io::Result<Vec<u8>> {
     let mut body = Vec::new();
     loop {

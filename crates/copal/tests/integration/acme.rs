@@ -1,34 +1,19 @@
-//! Certificates from an authority: Pebble (Let's Encrypt's for tests), or one of our own that misbehaves.
+//! Certificates from an authority: Pebble (Let's Encrypt's for tests), or a fake one that
+//! misbehaves.
 
-use crate::daemon::{Daemon, PATIENCE, Process, free_port};
+use crate::daemon::{Daemon, HANG, Process, eventually, free_port};
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 mod client;
 mod failures;
 mod orders;
 
-/// How long to wait for an order: authorities are asked less and less often whether they are done.
-const ORDER_PATIENCE: Duration = Duration::from_secs(60);
-
-/// Waits until a condition holds, for as long as an order may take.
-fn in_time<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + ORDER_PATIENCE;
-    loop {
-        if let Some(value) = condition() {
-            return value;
-        }
-        assert!(Instant::now() < deadline, "did not come about: {what}");
-        std::thread::park_timeout(Duration::from_millis(20));
-    }
-}
-
-/// The certificate of an authority's own server, with its key and who issued it, in a folder.
+/// The certificate of an authority's own server, with its key and its issuer, in a folder.
 struct Identity {
     chain: Vec<u8>,
     key: Vec<u8>,
@@ -75,7 +60,7 @@ fn start(options: &[String], more: &[&str]) -> Daemon {
     Daemon::start(&all)
 }
 
-/// What `acme.list -j` says of the only certificate.
+/// Entry of the only certificate in `acme.list -j`.
 fn listed(daemon: &Daemon) -> serde_json::Value {
     let (_, text) = daemon.cli(&["acme.list", "-j"]);
     let all: serde_json::Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
@@ -84,7 +69,7 @@ fn listed(daemon: &Daemon) -> serde_json::Value {
 
 /// Waits until there is a certificate, other than the one with that serial number. Returns its own.
 fn certificate_of(daemon: &Daemon, other_than: &str) -> String {
-    in_time("a certificate", || {
+    eventually("a certificate", || {
         let row = listed(daemon);
         let serial = row["serial"].as_str()?.to_owned();
         (row["state"] == "valid" && serial != other_than).then_some(serial)
@@ -93,7 +78,7 @@ fn certificate_of(daemon: &Daemon, other_than: &str) -> String {
 
 /// Waits until an order has failed. Returns the row.
 fn failure_of(daemon: &Daemon, failures: u64) -> serde_json::Value {
-    in_time("a failure", || {
+    eventually("a failure", || {
         let row = listed(daemon);
         (row["failures"].as_u64()? >= failures && row["state"] != "ordering").then_some(row)
     })

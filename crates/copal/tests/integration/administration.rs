@@ -1,4 +1,5 @@
-//! varnishadm at a terminal, driven through tmux as a person would; and its exit status and messages in scripts.
+//! varnishadm at a terminal, driven through tmux as a person would; and its exit status and
+//! messages in scripts.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -91,7 +92,8 @@ fn a_conversation_has_completion_history_colours_and_here_documents() {
     let terminal = Terminal::start(tmux, &command);
     terminal.shows("Type 'quit' to close CLI session.");
     terminal.prompts();
-    // Commands are completed, their arguments are hinted at, and arguments are names that the server has.
+    // Commands are completed, hints show their arguments, and arguments are completed to names of
+    // the server.
     terminal.keys(&["vcl.sh", "Tab"]);
     terminal.shows("vcl.show [-v] [<configname>]");
     terminal.keys(&["b", "Tab"]);
@@ -101,6 +103,8 @@ fn a_conversation_has_completion_history_colours_and_here_documents() {
     terminal.prompts();
     // A parameter is set and read.
     terminal.keys(&["param.set default_gr", "Tab", "77", "Enter"]);
+    // The prompt of before may still be the last line.
+    terminal.shows("param.set default_grace 77\n200");
     terminal.prompts();
     terminal.keys(&["param.show default_gr", "Tab", "Enter"]);
     terminal.shows("Value is: 77.000 [seconds]");
@@ -170,7 +174,7 @@ fn status_and_lines(output: &Output) -> (i32, usize, String) {
 }
 
 #[test]
-fn scripts_learn_from_the_status_and_one_line_what_went_wrong() {
+fn errors_are_reported_by_exit_status_and_one_line() {
     let daemon = Daemon::with_vcl(VCL, 1, &[]);
     let run = daemon.run();
     let secret = format!("{run}/_.secret");
@@ -191,7 +195,11 @@ fn scripts_learn_from_the_status_and_one_line_what_went_wrong() {
     for (arguments, status, message) in [
         (&["-n", &run, "status"][..], 0, ""),
         (&["-n", &run, "nonsense"], 1, "Command failed with error code 101"),
-        (&["-n", "/nonexistent", "-t", "0", "status"], 2, "Could not get hold of varnishd, is it running?"),
+        (
+            &["-n", "/nonexistent", "-t", "0", "status"],
+            2,
+            "No server runs in /nonexistent. To start one: copal daemon -n /nonexistent -a :6080 -b 127.0.0.1:8080",
+        ),
         (&["-T", "127.0.0.1:1", "-S", &secret, "status"], 2, "Connection failed (127.0.0.1:1): Connection refused"),
         (&["-T", &address, "status"], 2, "Authentication required: which file is the secret? (-S)"),
         (
@@ -201,7 +209,7 @@ fn scripts_learn_from_the_status_and_one_line_what_went_wrong() {
         ),
         (&["-T", &address, "-S", wrong, "status"], 2, &format!("Rejected 500: the secret in \"{wrong}\" is wrong")),
         (&["-T", &silent_address, "-t", "0.2", "status"], 2, "Read error CLI socket: no answer in time"),
-        (&["-n", &run, "-T", &address, "status"], 1, "varnishadm: -n is mutually exclusive with -S and -T"),
+        (&["-n", &run, "-T", &address, "status"], 1, "copal adm: -n is mutually exclusive with -S and -T"),
     ] {
         let output = adm(arguments, "");
         let (found, lines, error) = status_and_lines(&output);
@@ -219,7 +227,7 @@ fn scripts_learn_from_the_status_and_one_line_what_went_wrong() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "Command failed with error code 101\n");
     let output = adm(&["-n", &run, "--strict"], "status\n-nonsense\nping\n");
     assert_eq!(status_and_lines(&output).0, 0);
-    // A limit below the length of the banner truncates the output, but keeps nobody out.
+    // A limit below the length of the banner truncates the output, but keeps no client out.
     assert_eq!(status_and_lines(&adm(&["-n", &run, "param.set", "cli_limit", "128"], "")).0, 0);
     let output = adm(&["-n", &run, "help"], "");
     assert_eq!(status_and_lines(&output).0, 0);
@@ -229,7 +237,7 @@ fn scripts_learn_from_the_status_and_one_line_what_went_wrong() {
 }
 
 #[test]
-fn without_a_command_the_server_must_answer_all_the_same() {
+fn without_a_command_the_server_must_still_answer() {
     let daemon = Daemon::with_vcl(VCL, 1, &[]);
     assert_eq!(status_and_lines(&adm(&["-n", &daemon.run()], "")), (0, 0, String::new()));
     // One server sends a greeting and then wrong answers, the other a greeting and then nothing.
@@ -256,7 +264,7 @@ fn without_a_command_the_server_must_answer_all_the_same() {
 }
 
 #[test]
-fn a_reply_is_waited_for_as_long_as_was_said() {
+fn reply_is_awaited_for_the_given_timeout() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let server = std::thread::spawn(move || {

@@ -1,5 +1,5 @@
-//! Which rights each part runs with: VCL is read as the jail's user, and a compromised worker can do no more than a
-//! worker may. Most of this needs root, and says so if it is not.
+//! Rights of each part: VCL is read as the jail's user, and a compromised worker can do no more
+//! than a worker may. Most of this needs root, and is skipped with a note otherwise.
 
 use crate::daemon::{Daemon, Origin, Process, copal, eventually, ok};
 use nix::sys::signal::kill;
@@ -24,7 +24,7 @@ fn is_root() -> bool {
     is_root
 }
 
-/// A folder that everybody may enter.
+/// A folder that all users may enter.
 fn open_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
@@ -68,7 +68,7 @@ fn vcl_is_read_with_the_rights_of_the_jails_user() {
         let including = write(place("including.vcl"), 0o644, &format!("{VCL}include \"{}\";\n", file.display()));
         denied(load(&including), &file);
     }
-    // A link is followed only as far as its reader may go.
+    // A link is followed only with the rights of its reader.
     let pattern =
         write(place("pattern.vcl"), 0o644, &format!("{VCL}include +glob \"{}/clos*/*.vcl\";\n", place("").display()));
     let (done, said) = load(&pattern);
@@ -76,7 +76,8 @@ fn vcl_is_read_with_the_rights_of_the_jails_user() {
     let links =
         write(place("links.vcl"), 0o644, &format!("{VCL}include +glob \"{}/lin*.vcl\";\n", place("").display()));
     denied(load(&links), &links);
-    // Sockets are checked with the same rights: one that is not visible gives a warning, as in Varnish.
+    // Sockets are checked with the same rights: one that is not visible gives a warning, as in
+    // Varnish.
     for name in ["closed/socket", "closed/a.vcl", "closed/nothing"] {
         let text = format!("vcl 4.1; backend default {{ .path = \"{}\"; }}", place(name).display());
         let file = write(place("socket.vcl"), 0o644, &text);
@@ -126,17 +127,17 @@ const WORKER: &str = "COPAL_TEST_WORKER";
 const IDS: &str = "COPAL_TEST_IDS";
 const CLI: &str = "COPAL_TEST_CLI";
 
-/// Tries everything, in a separate process that gives up its rights as a worker does.
+/// Tries everything, in a separate process that drops its rights as a worker does.
 #[test]
 #[ignore = "run by the test below, in a process of its own"]
 fn inside_a_worker_that_was_taken_over() {
     let told = |name: &str| std::env::var(name).unwrap();
     let (run, manager, worker) = (PathBuf::from(told(RUN)), told(MANAGER), told(WORKER));
     let ids: Vec<u32> = told(IDS).split(' ').map(|id| id.parse().unwrap()).collect();
-    let fence = worker::fence::confine(&run, Some((ids[0], ids[1])), true).unwrap();
+    let sandbox = sandbox::confine(&run, Some((ids[0], ids[1])), true, sandbox::Access::Serve).unwrap();
     let refused = |what: &str, result: std::io::Result<()>| {
         let kind = result.map_err(|error| error.kind());
-        assert_eq!(kind, Err(ErrorKind::PermissionDenied), "{what}; {fence:?}");
+        assert_eq!(kind, Err(ErrorKind::PermissionDenied), "{what}; {sandbox:?}");
     };
 
     // The secret, and the other contents of the work directory.
@@ -169,7 +170,7 @@ fn inside_a_worker_that_was_taken_over() {
     let of_manager = Pid::from_raw(manager.parse().unwrap());
     refused("a signal", kill(of_manager, None).map_err(Into::into));
 
-    // The CLI: its socket is inaccessible, its port asks for the secret.
+    // The CLI: its socket is inaccessible, its port requires the secret.
     refused("the socket of the CLI", UnixStream::connect(run.with_file_name("cli")).map(drop));
     let mut cli = TcpStream::connect(told(CLI)).unwrap();
     let mut greeting = [0; 3];
@@ -181,9 +182,9 @@ fn inside_a_worker_that_was_taken_over() {
     refused("another program", Command::new("/bin/true").status().map(drop));
     refused("a process that outlives it", nix::unistd::daemon(true, true).map_err(Into::into));
     std::thread::spawn(|| {}).join().unwrap();
-    // Its directory is flat.
+    // Its directory contains no others.
     refused("a directory", fs::create_dir(run.join("_.vsm_child/d")));
-    if fence.has_landlock {
+    if sandbox.has_landlock {
         refused("a link", symlink("/", run.join("_.vsm_child/l")));
         refused("a socket", UnixListener::bind(run.join("_.vsm_child/s")).map(drop));
     }
@@ -209,7 +210,7 @@ fn worker_that_was_taken_over_reaches_neither_the_secret_nor_the_manager() {
     let daemon = Daemon::with_vcl(&vcl, origin.port, &further);
     let manager = daemon.process.pid();
     let worker: i32 = eventually("a worker runs", || {
-        // Whichever thread started it.
+        // Threads of any origin.
         let threads = fs::read_dir(format!("/proc/{manager}/task")).unwrap().flatten();
         threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok()?.trim().parse().ok()).next()
     });
@@ -219,7 +220,7 @@ fn worker_that_was_taken_over_reaches_neither_the_secret_nor_the_manager() {
 
     let secret = fs::metadata(run.join("_.secret")).unwrap();
     assert_eq!((secret.uid(), secret.gid(), secret.mode() & 0o777), (0, 0, 0o640));
-    // What it holds open: memory shared with us, its log, and the sockets that it was given.
+    // Its open descriptors: memory shared with us, its log, and the sockets that it was given.
     for entry in fs::read_dir(format!("/proc/{worker}/fd")).unwrap() {
         let entry = entry.unwrap().path();
         let Ok(target) = fs::read_link(&entry) else { continue };
@@ -261,7 +262,7 @@ fn worker_that_was_taken_over_reaches_neither_the_secret_nor_the_manager() {
 }
 
 #[test]
-fn what_a_worker_leaves_behind_does_not_keep_the_next_one_from_serving() {
+fn leftovers_of_a_worker_do_not_prevent_the_next_from_serving() {
     let origin = Origin::start(page);
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -n 256; exec \"$@\"", "sh"]).arg(copal()).arg("daemon");

@@ -1,23 +1,27 @@
-//! A Copal for one test: started on ports chosen by the system, stopped by process id, its folder deleted afterwards.
+//! A Copal for one test: started on ports chosen by the system, stopped by process id, its folder
+//! deleted afterwards.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
+use surface::limits::TEST_HANG_SECONDS;
 
-/// How long to wait for anything.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+/// Time limit of every wait.
+pub const HANG: Duration = Duration::from_secs(TEST_HANG_SECONDS);
 
 /// The program under test.
 pub fn copal() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_copal"))
 }
 
-/// Path of an installed program; prints what is skipped when it is missing.
+/// Path of an installed program; prints a skip note if it is missing.
 pub fn needs(name: &str) -> Option<PathBuf> {
     let folders = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin:/usr/local/sbin";
     let found = folders.split(':').map(|folder| Path::new(folder).join(name)).find(|path| path.exists());
@@ -27,13 +31,30 @@ pub fn needs(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// A port that nothing listens on, now and later: the system hands it to nobody.
+/// Versions of the stock programs, each with its word for `-o vsl` and the path of this program;
+/// prints a note for each that is missing. `.ci/varnish-7.7` fetches the later one.
+pub fn needs_each(name: &str) -> Vec<(&'static str, PathBuf)> {
+    let folder = std::env::var_os("COPAL_VARNISH_77").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/outside/varnish-7.7/bin"),
+        PathBuf::from,
+    );
+    let later = Some(folder.join(name)).filter(|path| path.exists());
+    if later.is_none() {
+        println!("skipped: needs {name} of 7.7");
+    }
+    [("vsl=7.1", needs(name)), ("vsl=7.3", later)]
+        .into_iter()
+        .filter_map(|(layout, path)| Some((layout, path?)))
+        .collect()
+}
+
+/// A port without a listener, now and later: the system assigns it to no program.
 pub const CLOSED_PORT: u16 = 1;
 
-/// A port that nobody else gets: below those that the system hands out, and given to one test only.
+/// A port for this test alone: below those that the system assigns, and given to one test only.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Runs of tests side by side begin at different places.
+    // Concurrent test runs begin at different ports.
     let offset = (std::process::id() * 61 % u32::from(FREE_PORTS)) as u16;
     (0..FREE_PORTS)
         .map(|_| FIRST_FREE_PORT + offset.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % FREE_PORTS)
@@ -44,15 +65,64 @@ pub fn free_port() -> u16 {
 const FIRST_FREE_PORT: u16 = 20_000;
 const FREE_PORTS: u16 = 12_000;
 
-/// Waits until a condition holds; panics with `what` when it does not happen.
-pub fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+/// Waits until a condition holds; panics with `what` if it does not happen.
+pub fn eventually<T>(what: &str, condition: impl FnMut() -> Option<T>) -> T {
+    eventually_or(condition, || format!("did not come about: {what}"))
+}
+
+/// Like [`eventually`], with a message that is made at the end.
+fn eventually_or<T>(mut condition: impl FnMut() -> Option<T>, message: impl Fn() -> String) -> T {
+    let deadline = Instant::now() + HANG;
     loop {
         if let Some(value) = condition() {
             return value;
         }
-        assert!(Instant::now() < deadline, "did not come about: {what}");
+        assert!(Instant::now() < deadline, "{}", message());
         std::thread::park_timeout(Duration::from_millis(10));
+    }
+}
+
+/// The messages that a daemon sends to systemd. A thread reads them from the start: the socket's
+/// queue holds ten, and the daemon waits where it is full.
+pub struct Notifications {
+    messages: Receiver<String>,
+    path: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Notifications {
+    pub fn new() -> Notifications {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notify");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        let (sender, messages) = channel();
+        std::thread::spawn(move || {
+            let mut room = [0; 4096];
+            while let Ok(count) = socket.recv(&mut room) {
+                if sender.send(String::from_utf8_lossy(&room[..count]).into_owned()).is_err() {
+                    return;
+                }
+            }
+        });
+        Notifications { messages, path, _folder: folder }
+    }
+
+    /// Adds the environment of a unit with `WatchdogSec=`.
+    pub fn set(&self, command: &mut Command, watchdog_microseconds: u32) {
+        command.env("NOTIFY_SOCKET", &self.path).env("WATCHDOG_USEC", watchdog_microseconds.to_string());
+    }
+
+    /// Waits for a message that contains this line, and returns it.
+    pub fn wait_for(&self, line: &str) -> String {
+        let mut others = Vec::new();
+        loop {
+            let message = self.messages.recv_timeout(HANG);
+            let message = message.unwrap_or_else(|error| panic!("{line}: {error}; received: {others:?}"));
+            if message.lines().any(|one| one == line) {
+                return message;
+            }
+            others.push(message);
+        }
     }
 }
 
@@ -81,6 +151,9 @@ impl Drop for Process {
     }
 }
 
+/// Output of a daemon whose worker serves.
+const SERVES: &str = "Child launched OK";
+
 /// A running Copal.
 pub struct Daemon {
     pub process: Process,
@@ -89,7 +162,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts with `-F`, its own port and these additional arguments; waits until it accepts connections.
+    /// Starts with `-F`, its own port and these additional arguments; waits until a worker serves.
     pub fn start(arguments: &[&str]) -> Daemon {
         Daemon::start_with(arguments, |_| {})
     }
@@ -98,30 +171,45 @@ impl Daemon {
     pub fn start_with(arguments: &[&str], change: impl FnOnce(&mut Command)) -> Daemon {
         let mut command = Command::new(copal());
         command.arg0("varnishd");
-        Daemon::start_program(command, arguments, change)
+        Daemon::start_program(command, arguments, SERVES, change, || {})
     }
 
     /// Like [`Daemon::start`], using a command to which the daemon's command line is appended.
     pub fn start_by(command: Command, arguments: &[&str]) -> Daemon {
-        Daemon::start_program(command, arguments, |_| {})
+        Daemon::start_program(command, arguments, SERVES, |_| {}, || {})
+    }
+
+    /// Like [`Daemon::start_by`], and calls `meanwhile` repeatedly until a worker serves.
+    pub fn start_while(command: Command, arguments: &[&str], meanwhile: impl FnMut()) -> Daemon {
+        Daemon::start_program(command, arguments, SERVES, |_| {}, meanwhile)
     }
 
     /// Like [`Daemon::start`], but with a stock varnishd.
     pub fn start_stock(varnishd: &Path, arguments: &[&str]) -> Daemon {
-        Daemon::start_program(Command::new(varnishd), arguments, |_| {})
+        Daemon::start_program(Command::new(varnishd), arguments, "said Child starts", |_| {}, || {})
     }
 
-    fn start_program(command: Command, arguments: &[&str], change: impl FnOnce(&mut Command)) -> Daemon {
-        let folder = tempfile::tempdir().unwrap();
-        let port = free_port();
-        let mut daemon = Daemon::launch(folder, port, command, arguments, change);
-        let address = SocketAddr::from(([127, 0, 0, 1], port));
-        eventually("the daemon accepts", || {
-            if let Some(status) = daemon.process.0.try_wait().unwrap() {
-                panic!("the daemon ended with {status}: {}", daemon.said());
+    /// The sockets are open before a worker runs. An action of a test on the worker in between,
+    /// such as killing it, would affect the start, so this waits for `sign` in the output.
+    fn start_program(
+        command: Command,
+        arguments: &[&str],
+        sign: &str,
+        change: impl FnOnce(&mut Command),
+        mut meanwhile: impl FnMut(),
+    ) -> Daemon {
+        let mut daemon = Daemon::launch(tempfile::tempdir().unwrap(), free_port(), command, arguments, change);
+        let log = daemon.folder.path().join("log");
+        let said = || std::fs::read_to_string(&log).unwrap_or_default();
+        let process = &mut daemon.process.0;
+        let is_serving = || {
+            meanwhile();
+            if let Some(status) = process.try_wait().unwrap() {
+                panic!("the daemon ended with {status}: {}", said());
             }
-            TcpStream::connect(address).ok()
-        });
+            said().contains(sign).then_some(())
+        };
+        eventually_or(is_serving, || format!("the daemon does not start: {}", said()));
         daemon
     }
 
@@ -182,9 +270,10 @@ impl Daemon {
         Command::new(copal()).arg(applet).args(["-n", &self.run()]).args(arguments).output().unwrap()
     }
 
-    /// Runs one CLI command with our varnishadm; returns its text, whatever the status.
+    /// Runs one CLI command with our varnishadm; returns its text for any status.
     pub fn cli(&self, words: &[&str]) -> (bool, String) {
-        let output = self.applet("adm", words);
+        let limit = TEST_HANG_SECONDS.to_string();
+        let output = self.applet("adm", &[&["-t", &limit], words].concat());
         let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
         (output.status.success(), text)
     }
@@ -199,17 +288,22 @@ impl Daemon {
             .unwrap_or_else(|| panic!("{name}: {text}"))
     }
 
-    /// Waits until a counter, which is published from time to time, has reached `least`; returns what it has then.
+    /// Waits until a counter, which is published from time to time, has reached `least`; returns
+    /// its value then.
     pub fn counter_reaching(&self, name: &str, least: u64) -> u64 {
         eventually(&format!("{name} is at least {least}"), || Some(self.counter(name)).filter(|value| *value >= least))
     }
 
-    /// The worker's process id.
+    /// The process id of the worker that serves. Waits for one that is starting.
     pub fn worker(&self) -> i32 {
-        eventually("a worker runs", || {
+        let serving = || {
+            if !self.cli(&["status"]).1.contains("Child in state running") {
+                return None;
+            }
             let (_, text) = self.cli(&["pid"]);
             text.lines().find_map(|line| line.strip_prefix("Worker:")).and_then(|pid| pid.trim().parse().ok())
-        })
+        };
+        eventually_or(serving, || format!("no worker serves: {}", self.said()))
     }
 
     /// A GET on a connection of its own.
@@ -226,10 +320,10 @@ impl Daemon {
 /// Sends bytes to a port on loopback and reads until the other side closes.
 pub fn exchange(port: u16, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(HANG)).unwrap();
     stream.write_all(bytes).unwrap();
     let mut received = Vec::new();
-    // A reset after the response is as good an end as any.
+    // A reset after the response counts as an end, too.
     let _ = stream.read_to_end(&mut received);
     received
 }
@@ -289,7 +383,7 @@ fn dechunk(mut rest: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Where a VCL waits with `vtc.barrier_sync()`: for a worker that hangs.
+/// Barrier at which a VCL waits with `vtc.barrier_sync()`: for a worker that hangs.
 pub struct Barrier(std::os::unix::net::UnixListener);
 
 impl Barrier {
@@ -299,13 +393,14 @@ impl Barrier {
         Barrier(listener)
     }
 
-    /// Waits until a worker waits here; it does so until what is returned is dropped.
+    /// Waits until a worker waits here; it does so until the returned stream is dropped.
     pub fn held(&self) -> std::os::unix::net::UnixStream {
         eventually("the worker waits", || self.0.accept().ok()).0
     }
 }
 
-/// An origin inside the test: a function from the request head to the bytes of the response; counts its requests.
+/// An origin inside the test: a function from the request head to the bytes of the response; counts
+/// its requests.
 pub struct Origin {
     pub port: u16,
     pub requests: std::sync::Arc<std::sync::Mutex<Vec<String>>>,

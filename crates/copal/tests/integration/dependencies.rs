@@ -1,4 +1,5 @@
-//! What the manifests require, checked against the sources and against docs/dependencies.md.
+//! Dependencies in the manifests, checked against the sources and against
+//! docs/internals/dependencies.md.
 
 use crate::layers::root;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +15,8 @@ const UNNAMED: &[(&str, &str, &str)] = &[];
 /// A crate of the workspace.
 struct Member {
     name: String,
-    /// Sections of the manifest by the name in their brackets: their dependencies, and how they are specified.
+    /// Sections of the manifest by the name in their brackets: their dependencies, and how they are
+    /// specified.
     sections: BTreeMap<String, BTreeMap<String, String>>,
     /// The sources without their tests.
     shipped: String,
@@ -68,7 +70,8 @@ fn members() -> Vec<Member> {
     crates.iter().chain([&root().join("xtask")]).map(|folder| Member::read(folder)).collect()
 }
 
-/// The sections of a manifest and their keys: `serde.workspace = true` gives `serde` with `workspace = true`.
+/// The sections of a manifest and their keys: `serde.workspace = true` gives `serde` with
+/// `workspace = true`.
 fn sections(manifest: &str) -> BTreeMap<String, BTreeMap<String, String>> {
     let mut sections: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     let mut section = String::new();
@@ -82,7 +85,7 @@ fn sections(manifest: &str) -> BTreeMap<String, BTreeMap<String, String>> {
     sections
 }
 
-/// Whether a source has a path that begins with the library of a package.
+/// True if a source has a path that begins with the library of a package.
 fn names(source: &str, package: &str) -> bool {
     let other = LIBRARIES.iter().find(|(name, _)| *name == package);
     let library = other.map_or_else(|| package.replace('-', "_"), |(_, library)| (*library).to_owned());
@@ -125,9 +128,10 @@ fn every_dependency_of_the_workspace_has_a_user() {
     }
 }
 
-/// The first table of the page: by name, who may use it. `tests`: those who use it only in tests.
+/// The first table of the page: by name, the crates that may use it. `tests`: those that use it
+/// only in tests.
 fn owners_of_the_page() -> BTreeMap<String, BTreeSet<String>> {
-    let page = fs::read_to_string(root().join("docs/dependencies.md")).unwrap();
+    let page = fs::read_to_string(root().join("docs/internals/dependencies.md")).unwrap();
     let mut owners = BTreeMap::new();
     for row in
         page.lines().skip_while(|line| !line.starts_with("| ---")).skip(1).take_while(|line| line.starts_with('|'))
@@ -161,11 +165,15 @@ fn every_dependency_has_the_owners_that_its_line_names() {
     }
     let page = owners_of_the_page();
     for (name, owners) in &found {
-        let said =
-            page.get(name).unwrap_or_else(|| panic!("docs/dependencies.md has no line for `{name}`: {owners:?}"));
-        assert_eq!(said, owners, "docs/dependencies.md, `{name}`");
+        let said = page
+            .get(name)
+            .unwrap_or_else(|| panic!("docs/internals/dependencies.md has no line for `{name}`: {owners:?}"));
+        assert_eq!(said, owners, "docs/internals/dependencies.md, `{name}`");
     }
     for name in page.keys() {
-        assert!(found.contains_key(name), "docs/dependencies.md has a line for `{name}`, which no crate asks for");
+        assert!(
+            found.contains_key(name),
+            "docs/internals/dependencies.md has a line for `{name}`, which no crate asks for"
+        );
     }
 }

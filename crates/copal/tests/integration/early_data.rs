@@ -1,7 +1,8 @@
-//! Early data through the whole program: from rustls, which lets a test hold the end of the handshake back, from OpenSSL, and over
-//! HTTP/3 from quinn. What becomes of requests in detail is tested in memory (`crates/engine/tests/early.rs`).
+//! Early data through the whole program: from rustls, which lets a test hold the end of the
+//! handshake back, from OpenSSL, and over HTTP/3 from quinn. The handling of requests in detail is
+//! tested in memory (`crates/engine/tests/early.rs`).
 
-use crate::daemon::{Daemon, Origin, PATIENCE, eventually, free_port, needs, ok};
+use crate::daemon::{Daemon, HANG, Origin, eventually, free_port, needs, ok};
 use bytes::Buf as _;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
@@ -15,7 +16,7 @@ const VCL: &str = "vcl 4.1; import tls;
     sub vcl_recv { return (pass); }
     sub vcl_deliver { set resp.http.Who = tls.client_cert_subject(); }";
 
-/// A daemon whose listener accepts early data, and what its clients need.
+/// A daemon whose listener accepts early data, and the parameters of its clients.
 struct Site {
     daemon: Daemon,
     origin: Origin,
@@ -27,9 +28,10 @@ struct Site {
 }
 
 impl Site {
-    /// `more` is for the frontend.
+    /// `more` are further settings of the frontend.
     fn start(more: &str) -> Site {
-        // The origin says whether it was told; what begins with /late it refuses then.
+        // The origin reports if it received Early-Data; it then refuses paths that begin with
+        // /late.
         let origin = Origin::start(|request| {
             let early = request.lines().find_map(|line| line.strip_prefix("Early-Data: ")).unwrap_or("-");
             if early == "1" && request.contains(" /late") {
@@ -81,14 +83,14 @@ impl Site {
         eventually(counter, || (self.daemon.counter(counter) == count).then_some(()));
     }
 
-    /// What `varnishstat` says of a counter.
+    /// Value of a counter in `varnishstat`.
     fn shown(&self, counter: &str) -> String {
         let output = self.daemon.applet("varnishstat", &["-1", "-f", counter]);
         String::from_utf8(output.stdout).unwrap().split_whitespace().nth(1).unwrap_or_default().to_owned()
     }
 }
 
-/// A connection of a client that says nothing by itself.
+/// A client's connection that sends nothing by itself.
 struct Connection {
     tls: ClientConnection,
     stream: TcpStream,
@@ -98,7 +100,7 @@ impl Connection {
     fn new(site: &Site, config: &Arc<ClientConfig>) -> Connection {
         let tls = ClientConnection::new(Arc::clone(config), "localhost".try_into().unwrap()).unwrap();
         let stream = TcpStream::connect(site.address()).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(HANG)).unwrap();
         Connection { tls, stream }
     }
 
@@ -119,20 +121,20 @@ impl Connection {
         flight
     }
 
-    /// Sends what is to be said, the end of the handshake too.
+    /// Sends the pending output, the end of the handshake too.
     fn speak(&mut self) {
         let flight = self.flight();
         self.stream.write_all(&flight).unwrap();
     }
 
-    /// Reads what came; false at the end.
+    /// Reads received bytes; false at the end.
     fn hear(&mut self) -> bool {
         let count = self.tls.read_tls(&mut self.stream).unwrap();
         self.tls.process_new_packets().unwrap();
         count > 0
     }
 
-    /// Reads until a response of two or more lines has come whole, and says nothing meanwhile.
+    /// Reads until a response of two or more lines is complete, and sends nothing meanwhile.
     fn response(&mut self) -> String {
         let mut response = Vec::new();
         loop {
@@ -156,7 +158,7 @@ impl Connection {
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// Shakes hands in full, and gets sessions with it.
+/// Performs a full handshake, and gets sessions with it.
 fn meet(site: &Site, config: &Arc<ClientConfig>) {
     let mut connection = Connection::new(site, config);
     connection.tls.writer().write_all(GET.as_bytes()).unwrap();
@@ -176,16 +178,16 @@ fn requests_that_only_ask_are_answered_before_the_handshake_is_complete() {
     let (mut connection, flight) = Connection::early(&site, &config, GET);
     let response = connection.response();
     assert!(response.starts_with("HTTP/1.1 200 OK\r\n") && response.ends_with("early=1"), "{response}");
-    // Somebody who has recorded it plays it again: that is a handshake which nobody can complete.
+    // An attacker replays the recording: the attacker cannot complete that handshake.
     let asked = site.origin.count();
     let mut replay = TcpStream::connect(site.address()).unwrap();
-    replay.set_read_timeout(Some(PATIENCE)).unwrap();
+    replay.set_read_timeout(Some(HANG)).unwrap();
     replay.write_all(&flight).unwrap();
     assert!(replay.read(&mut [0; 100]).unwrap() > 0, "the answer of a server that shakes hands in full");
     drop(replay);
     site.counted("MAIN.tls_failed", 1);
     assert_eq!(site.origin.count(), asked);
-    // After the handshake the same connection is like any other.
+    // After the handshake the same connection is an ordinary one.
     connection.speak();
     connection.tls.writer().write_all(GET.as_bytes()).unwrap();
     connection.speak();
@@ -255,7 +257,7 @@ fn openssl_sends_early_data_and_is_answered() {
 }
 
 #[test]
-fn http3_knows_the_certificate_of_a_client_and_serves_its_early_data() {
+fn http3_has_the_client_certificate_and_serves_early_data() {
     let site = Site::start("h3 = on client-verify = required client-verify-ca = \"@/a.pem\"");
     let config = quinn::crypto::rustls::QuicClientConfig::try_from(site.client(&[b"h3"])).unwrap();
     let config = quinn::ClientConfig::new(Arc::new(config));
@@ -290,7 +292,7 @@ fn http3_knows_the_certificate_of_a_client_and_serves_its_early_data() {
         assert_eq!(early, 1, "in {rounds} rounds");
         rounds
     };
-    let rounds = runtime.block_on(async { tokio::time::timeout(PATIENCE, story).await.unwrap() });
+    let rounds = runtime.block_on(async { tokio::time::timeout(HANG, story).await.unwrap() });
     site.counted("MAIN.h3_handshakes", rounds);
     assert_eq!(site.shown("MAIN.h3_sess"), rounds.to_string());
 }

@@ -1,12 +1,13 @@
-//! Bodies in brotli and Zstandard as real clients get them: curl asks, and curl, node and zstd unpack. What is missing on this
-//! machine is said. The rules one by one: `crates/engine/tests/codings.rs`.
+//! Bodies in brotli and Zstandard with real clients: curl requests them, and curl, node and zstd
+//! decode them. Missing programs are reported. The rules one by one:
+//! `crates/engine/tests/codings.rs`.
 
 use crate::daemon::{Answer, Daemon, Origin, eventually, needs, ok};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A page long enough to be worth a copy, whose brotli is long enough to be worth one in gzip.
+/// A page long enough to be worth a copy, whose brotli form is long enough to be worth one in gzip.
 fn page() -> String {
     let mut state = 7_u32;
     let mut words = String::from("<html>\n");
@@ -53,7 +54,7 @@ impl Filter {
         let mut child = command.args(&self.arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut pipe = child.stdin.take().unwrap();
         let input = input.to_vec();
-        // At once with reading: neither pipe holds all of it.
+        // Concurrently with reading: neither pipe holds all of it.
         let writer = std::thread::spawn(move || pipe.write_all(&input));
         let output = child.wait_with_output().unwrap();
         writer.join().unwrap().unwrap();
@@ -74,7 +75,7 @@ impl Curl {
         Curl { program, daemon, folder: tempfile::tempdir().unwrap() }
     }
 
-    /// Asks for a path; the body is as curl gives it, unpacked with `--compressed`.
+    /// Requests a path; the body is curl's output, decoded with `--compressed`.
     fn ask(&self, path: &str, arguments: &[&str]) -> Answer {
         let head = self.folder.path().join("head");
         let output = Command::new(&self.program)
@@ -97,7 +98,7 @@ impl Curl {
         self.ask(path, &[&["-H", accept.as_str()], arguments].concat())
     }
 
-    /// Whether this curl can unpack a coding itself.
+    /// True if this curl can decode a coding itself.
     fn knows(&self, encoding: &str) -> bool {
         let feature = match encoding {
             "br" => "brotli",
@@ -108,7 +109,7 @@ impl Curl {
         String::from_utf8_lossy(&output.stdout).split_whitespace().any(|word| word == feature)
     }
 
-    /// What every client of a body in this coding must see: it unpacks to the page, with curl itself and with `filter`.
+    /// Checks that a body in this coding decodes to the page, with curl itself and with `filter`.
     fn unpacks_to(&self, path: &str, encoding: &str, filter: &Filter, page: &str) -> Answer {
         let packed = self.accepting(path, encoding, &[]);
         assert_eq!((packed.status, packed.header("content-encoding")), (200, Some(encoding)), "{}", packed.head);
@@ -124,7 +125,7 @@ impl Curl {
         packed
     }
 
-    /// HEAD and a condition are answered like the GET was.
+    /// HEAD and a conditional request get the same headers as the GET.
     fn agrees(&self, path: &str, encoding: &str, get: &Answer) {
         let head = self.accepting(path, encoding, &["-I"]);
         for name in ["content-encoding", "content-length", "etag", "vary", "content-type"] {
@@ -139,7 +140,7 @@ impl Curl {
     }
 }
 
-/// The head that curl has written; it has taken the chunks off the body.
+/// The head that curl has written; it has removed the chunked coding of the body.
 fn without_chunks(head: &Path) -> Vec<u8> {
     let text = std::fs::read_to_string(head).unwrap();
     text.replace("Transfer-Encoding: chunked\r\n", "").into_bytes()
@@ -154,7 +155,7 @@ fn page_that_is_asked_for_often_comes_to_curl_in_the_coding_that_it_accepts() {
     for encoding in ["br", "zstd", "gzip"] {
         let Some(filter) = Filter::unpacks(encoding) else { continue };
         let path = format!("/{encoding}");
-        // A miss and two hits; the third hit has the copy made, which later ones get.
+        // A miss and two hits; the third hit starts the copy, which later ones get.
         for _ in 0..3 {
             let plain = curl.accepting(&path, encoding, &["--compressed"]);
             assert_eq!((plain.header("content-encoding"), plain.header("etag")), (None, Some("\"page\"")));
@@ -169,7 +170,7 @@ fn page_that_is_asked_for_often_comes_to_curl_in_the_coding_that_it_accepts() {
         let copy = curl.unpacks_to(&path, encoding, &filter, &page());
         assert_eq!((copy.header("etag"), copy.header("accept-ranges")), (Some("W/\"page\""), None));
         curl.agrees(&path, encoding, &copy);
-        // Everybody else, and whoever asks for a part, gets the page.
+        // All other clients, and those that request a range, get the page.
         let plain = curl.ask(&path, &[]);
         assert!(plain.text() == page() && plain.header("content-encoding").is_none(), "{}", plain.head);
         assert_eq!((plain.header("etag"), plain.header("vary")), (Some("\"page\""), Some("Accept-Encoding")));
@@ -186,7 +187,7 @@ fn page_that_is_asked_for_often_comes_to_curl_in_the_coding_that_it_accepts() {
 }
 
 #[test]
-fn body_that_came_packed_is_passed_on_as_it_is_and_unpacked_for_those_who_cannot() {
+fn compressed_body_is_passed_on_and_decompressed_for_clients_without_support() {
     let Some(curl) = needs("curl") else { return };
     for encoding in ["br", "zstd"] {
         let (Some(packs), Some(unpacks)) = (Filter::packs(encoding), Filter::unpacks(encoding)) else { continue };
@@ -212,7 +213,7 @@ fn body_that_came_packed_is_passed_on_as_it_is_and_unpacked_for_those_who_cannot
         assert_eq!((part.status, part.text() == page()), (200, true), "{}", part.head);
         let head = curl.ask("/", &["-I"]);
         assert_eq!((head.header("content-encoding"), head.header("etag")), (None, Some("W/\"page\"")));
-        // Who only knows gzip gets a copy in that.
+        // A client that accepts only gzip gets a copy in that.
         eventually("there is a copy in gzip", || {
             let answer = curl.accepting("/", "gzip", &["--compressed"]);
             assert!(answer.text() == page(), "before there is one, and from then on: {}", answer.head);
@@ -253,7 +254,7 @@ fn page_that_nginx_has_gzipped_gets_a_copy_in_brotli() {
 }
 
 #[test]
-fn nobody_gets_brotli_or_zstandard_unless_the_operator_says_so() {
+fn brotli_and_zstandard_are_sent_only_if_enabled() {
     let Some(curl) = needs("curl") else { return };
     let origin = Origin::start(|_| ok(HEAD, &page()));
     let curl = Curl::new(curl, Daemon::in_front_of(origin.port, &["-p", "compress_after=0"]));

@@ -5,16 +5,17 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::process::Command;
 
-/// Pages that are asked for in every round.
+/// Number of pages that are requested in every round.
 const HOT: usize = 100;
-/// Pages in each round that are asked for once.
+/// Number of pages in each round that are requested once.
 const ONCE: usize = 400;
 
 fn page(_: &str) -> Vec<u8> {
     ok("Cache-Control: max-age=3600\r\n", &"x".repeat(4000))
 }
 
-/// A round of hot pages among others, beginning with that number; returns how many of the hot ones were hits.
+/// A round of hot pages among others, beginning with that number; returns the number of hits among
+/// the hot ones.
 fn round(daemon: &Daemon, number: usize) -> usize {
     (0..HOT)
         .filter(|hot| {
@@ -46,7 +47,7 @@ fn copal_daemon_keeps_what_is_hot_through_a_traversal_and_a_killed_worker() {
     assert_ne!(daemon.worker(), worker);
     assert!(after.iter().all(|hits| *hits >= 85), "{after:?}");
 
-    // The log of all that, as any server would have written it.
+    // The log of all requests, as any server would have written it.
     let replayed = eventually("all requests are in the log", || {
         let log = daemon.folder.path().join("access.log");
         std::fs::write(&log, daemon.applet("ncsa", &["-d"]).stdout).unwrap();
@@ -56,7 +57,7 @@ fn copal_daemon_keeps_what_is_hot_through_a_traversal_and_a_killed_worker() {
         (found["requests"].as_u64() == Some(2 * (HOT + ONCE) as u64)).then_some(found)
     });
     assert_eq!((replayed["bad_lines"].as_u64(), replayed["urls"].as_u64()), (Some(0), Some((HOT + 2 * ONCE) as u64)));
-    // Where everything fits, the second request for each hot page is a hit.
+    // If everything fits, the second request for each hot page is a hit.
     for policy in ["lru", "s3fifo", "sieve", "tinylfu"] {
         let ratio = replayed["sizes"][1]["policies"][policy]["hit_ratio"].as_f64().unwrap();
         assert!((ratio - HOT as f64 / (2 * (HOT + ONCE)) as f64).abs() < 1e-9, "{policy} {replayed}");
@@ -69,7 +70,7 @@ fn a_policy_is_chosen_by_storage_and_by_parameter() {
     let daemon = Daemon::in_front_of(origin.port, &["-s", "malloc,3m,policy=s3fifo"]);
     let shown = daemon.cli(&["param.show", "eviction_policy"]).1;
     assert!(shown.contains("Value is: lru (default)"), "{shown}");
-    // The storage has its own.
+    // The storage has a policy of its own.
     let hits: Vec<usize> = (0..5).map(|number| round(&daemon, number)).collect();
     assert!(hits[4] >= 90, "{hits:?}");
     for policy in ["sieve", "tinylfu", "s3fifo", "lru"] {
@@ -78,4 +79,25 @@ fn a_policy_is_chosen_by_storage_and_by_parameter() {
     let (is_set, text) = daemon.cli(&["param.set", "eviction_policy", "fifo"]);
     assert!(!is_set && text.contains("use one of: lru, s3fifo, sieve, tinylfu"), "{text}");
     assert!(round(&daemon, 5) >= 90, "a storage with a policy of its own does not follow the parameter");
+}
+
+#[test]
+fn a_flood_of_uncacheable_urls_evicts_no_page() {
+    let origin = Origin::start(|head| match head.contains("/private/") {
+        true => ok("Set-Cookie: a=b\r\n", "hello"),
+        false => page(head),
+    });
+    for transient in [&[][..], &["-s", "Transient=malloc,1m"]] {
+        let arguments = [&["-s", "malloc,3m"], transient].concat();
+        let daemon = Daemon::in_front_of(origin.port, &arguments);
+        (0..900).for_each(|number| _ = daemon.get(&format!("/page/{number}")));
+        daemon.counter_reaching("MAIN.n_lru_nuked", 100);
+        let stored: Vec<_> = (800..900).filter(|number| daemon.get(&format!("/page/{number}")).is_hit()).collect();
+        assert!(stored.len() > 90, "{stored:?}");
+        for number in 0..3000 {
+            assert_eq!(daemon.get(&format!("/private/{number}")).status, 200);
+        }
+        let lost: Vec<_> = stored.iter().filter(|number| !daemon.get(&format!("/page/{number}")).is_hit()).collect();
+        assert!(lost.is_empty(), "{transient:?}: {lost:?}");
+    }
 }

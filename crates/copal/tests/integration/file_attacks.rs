@@ -1,20 +1,21 @@
-//! What an operator, a disk or a stranger may do to a storage in a file: each is told in one line, and nothing is lost by it.
+//! Faults of a storage in a file that are caused by an operator, a disk or an attacker: each is
+//! reported in one line, and nothing is lost by it.
 
-use crate::daemon::{Daemon, Origin, copal, eventually, needs, ok};
+use crate::daemon::{Daemon, HANG, Origin, copal, eventually, needs, ok};
 use crate::file_storage::{Disk, end, is_hit, kill_everything, message, origin, settle};
 use nix::sys::signal::Signal;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::symlink;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 fn refused(path: &std::path::Path, size: &str) -> String {
     message(&["-s", &format!("file,{},{size}", path.display())])
 }
 
 #[test]
-fn what_is_no_file_is_refused_without_being_touched() {
+fn storage_paths_that_are_not_files_are_refused_untouched() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     nix::unistd::mkfifo(&at("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
@@ -71,7 +72,7 @@ fn a_directory_that_vanishes_costs_a_running_daemon_nothing() {
     settle(&daemon);
     kill_everything(daemon);
     assert!(message(&["-s", &disk.argument()]).contains("could not be created: No such file or directory"));
-    // Where they are now they are whole.
+    // At the new path they are whole.
     let elsewhere = format!("file,{},64m", moved.path().join("bodies").display());
     let next = Daemon::in_front_of(origin.port, &["-s", &elsewhere]);
     assert!(is_hit(&next, "/a/100000") && is_hit(&next, "/b/100000"), "{}", next.said());
@@ -79,7 +80,8 @@ fn a_directory_that_vanishes_costs_a_running_daemon_nothing() {
     std::fs::create_dir(disk.path().parent().unwrap()).unwrap();
 }
 
-/// Runs a daemon over file systems of its own: `script` mounts, and runs `"$@"`. `None` without the right to mount.
+/// Runs a daemon over file systems of its own: `script` mounts, and runs `"$@"`. `None` without the
+/// right to mount.
 fn in_namespace(script: &str, arguments: &[&str]) -> Option<std::process::Output> {
     let mut command = Command::new(needs("unshare")?);
     command.args(["-m", "sh", "-c", script, "sh"]).arg(copal()).args(arguments);
@@ -93,7 +95,7 @@ fn in_namespace(script: &str, arguments: &[&str]) -> Option<std::process::Output
 }
 
 #[test]
-fn a_read_only_file_system_is_said() {
+fn read_only_file_system_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let run = tempfile::tempdir().unwrap();
     let at = folder.path().display();
@@ -121,7 +123,7 @@ fn a_disk_that_is_full_refuses_bans_aloud_and_loses_none() {
         sub vcl_recv { if (req.method == \"BAN\") {
             if (std.ban(\"req.url == \" + req.url)) { return (synth(200)); } else { return (synth(500, std.ban_error())); } } }";
     std::fs::write(&vcl, text.replace("@PORT@", &origin.port.to_string())).unwrap();
-    // Beside the file of 6 MiB there is hardly room for bans; the work directory is elsewhere.
+    // Next to the file of 6 MiB there is hardly room for bans; the work directory is elsewhere.
     let disk = tempfile::tempdir().unwrap();
     let mount = format!("mount -t tmpfs -o size=6200k copal {} && exec \"$@\"", disk.path().display());
     let mut command = Command::new(unshare);
@@ -147,7 +149,7 @@ fn a_disk_that_is_full_refuses_bans_aloud_and_loses_none() {
     assert!(refused.head.contains("No space left"), "{}", refused.head);
     let (is_done, text) = daemon.cli(&["ban", &format!("req.url == {long}cli")]);
     assert!(!is_done && text.contains("No space left on device"), "{text}");
-    // Answers go on, also from the file.
+    // Responses continue, also from the file.
     assert!(is_hit(&daemon, "/kept/3000") && !is_hit(&daemon, "/new/3000") && is_hit(&daemon, "/new/3000"));
     let worker = daemon.worker();
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(worker), Signal::SIGKILL).unwrap();
@@ -155,13 +157,13 @@ fn a_disk_that_is_full_refuses_bans_aloud_and_loses_none() {
     assert!(is_hit(&daemon, "/kept/3000") && !is_hit(&daemon, "/banned/3000"), "{}", daemon.said());
 }
 
-/// A connection that stays.
+/// A persistent connection.
 struct Line(BufReader<TcpStream>);
 
 impl Line {
     fn open(port: u16) -> Line {
         let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(HANG)).unwrap();
         Line(BufReader::new(stream))
     }
 

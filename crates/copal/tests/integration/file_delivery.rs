@@ -1,7 +1,8 @@
-//! Bodies in a file, delivered to real clients over HTTP/1, HTTP/2 and HTTP/3: ranges, conditions, slow readers, bodies that are damaged
-//! or cut short on the disk, and bodies that are still coming.
+//! Bodies in a file, delivered to real clients over HTTP/1, HTTP/2 and HTTP/3: ranges, conditions,
+//! slow readers, bodies that are damaged or truncated on the disk, and bodies that are still being
+//! received.
 
-use crate::daemon::{Daemon, Origin, PATIENCE, eventually, exchange, needs};
+use crate::daemon::{Daemon, HANG, Origin, eventually, exchange, needs};
 use crate::file_storage::{Disk, length_of, origin, text_of};
 use crate::http3::{Site, run};
 use std::io::{Read as _, Write as _};
@@ -11,7 +12,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
-/// What came, and whether that is all.
+/// Received bytes, and true if the body is complete.
 #[derive(Debug, PartialEq)]
 struct Received {
     status: u16,
@@ -22,9 +23,9 @@ struct Received {
 /// A client.
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    /// HTTP/1 in clear.
+    /// HTTP/1 without TLS.
     Plain,
-    /// curl with this word over TLS.
+    /// curl with this option over TLS.
     Curl(&'static str),
     /// nghttp over TLS.
     Nghttp,
@@ -65,7 +66,7 @@ fn fetch(site: &Site, way: Way, path: &str, fields: &[(&str, &str)]) -> Option<R
             command.args(["-y", "-t", "60"]);
             fields.iter().for_each(|(name, value)| _ = command.args(["-H", &format!("{name}: {value}")]));
             let body = command.arg(&url).output().unwrap().stdout;
-            // It prints bodies alone; how it went is told by the frames.
+            // It prints bodies alone; the frames show the result.
             let frames = command.args(["-n", "-v"]).output().unwrap().stdout;
             let frames = String::from_utf8_lossy(&frames).into_owned();
             let status = frames.split(":status: ").nth(1).and_then(|rest| rest.get(..3)?.parse().ok()).unwrap_or(0);
@@ -99,7 +100,7 @@ fn start(origin: &Origin, disk: &Disk) -> Site {
     site
 }
 
-/// Has a body in the file.
+/// Stores a body in the file.
 fn file(site: &Site, path: &str) {
     let before = site.daemon.counter("SMF.s0.stored_bytes");
     assert_eq!(site.daemon.get(path).text(), text_of(path, length_of(path)));
@@ -131,7 +132,7 @@ fn ranges_and_conditions_are_served_from_a_file_to_every_client() {
     assert_eq!(site.daemon.counter("SMF.s0.read_errors"), 0);
 }
 
-/// Whatever harms a body: nobody gets a wrong byte, and it is fetched anew.
+/// Checks that a damaged body is never delivered wrong, and is fetched anew.
 fn harmed(harm: impl Fn(&Disk, &str)) {
     let (origin, disk) = (origin(), Disk::new());
     let site = start(&origin, &disk);
@@ -146,7 +147,7 @@ fn harmed(harm: impl Fn(&Disk, &str)) {
             let Some(received) = fetch(&site, way, &path, fields) else { continue };
             let is_prefix = wanted.starts_with(&received.body);
             assert!(is_prefix, "{way:?} {fields:?}: {} bytes, some wrong", received.body.len());
-            // nghttp asks twice: the second time it is fetched anew.
+            // nghttp requests it twice: the second time it is fetched anew.
             let is_short = received.body.len() < wanted.len();
             assert!(
                 is_short && (!received.is_whole || matches!(way, Way::Nghttp)) || origin.count() > asked,
@@ -161,7 +162,7 @@ fn harmed(harm: impl Fn(&Disk, &str)) {
     }
 }
 
-/// Where a line of a body lies in the file.
+/// Offset of a line of a body in the file.
 fn find(disk: &Disk, path: &str, line: usize) -> u64 {
     let text = format!("line {line} of {path}\n");
     let bytes = std::fs::read(disk.path()).unwrap();
@@ -197,12 +198,12 @@ fn a_slow_reader_gets_right_bytes_until_there_are_none() {
     daemon.counter_reaching("SMF.s0.stored_bytes", LENGTH as u64);
     for is_damaged in [false, true] {
         let mut stream = TcpStream::connect(("127.0.0.1", daemon.port)).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(HANG)).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n").unwrap();
         let mut received = vec![0; 100_000];
         stream.read_exact(&mut received).unwrap();
         if is_damaged {
-            // More than all buffers between here and there is still to come.
+            // More than all buffers on the way is still to come.
             let bytes = std::fs::read(disk.path()).unwrap();
             let last = &whole[LENGTH - 100..];
             let at = bytes.windows(100).position(|window| window == last).unwrap();
@@ -217,7 +218,7 @@ fn a_slow_reader_gets_right_bytes_until_there_are_none() {
     assert!(!answer.is_hit() && answer.body == whole);
 }
 
-/// An origin that sends a half, and the rest when it is told.
+/// An origin that sends a half, and the rest on request.
 fn halting(path: &'static str) -> (u16, Arc<AtomicBool>, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -252,13 +253,13 @@ fn a_body_that_is_still_coming_is_fetched_once_whatever_is_asked_of_it() {
         let daemon = Daemon::in_front_of(port, &["-s", &storage]);
         let ask = |fields: &str| {
             let mut stream = TcpStream::connect(("127.0.0.1", daemon.port)).unwrap();
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream.set_read_timeout(Some(HANG)).unwrap();
             write!(stream, "GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{fields}\r\n").unwrap();
             stream
         };
         let first = ask("");
         eventually("it is asked for", || (asked.load(SeqCst) == 1).then_some(()));
-        // What is there is served before the rest has come.
+        // The stored part is served before the rest has arrived.
         for (fields, status, body) in [
             ("Range: bytes=10-99\r\n", "206", &whole[10..100]),
             ("Range: bytes=200000-299999\r\n", "206", &whole[200_000..300_000]),
@@ -270,7 +271,7 @@ fn a_body_that_is_still_coming_is_fetched_once_whatever_is_asked_of_it() {
             assert_eq!(String::from_utf8_lossy(&received[9..12]), status, "{is_file} {fields}");
             assert!(&received[end + 4..] == body, "{is_file} {fields}: {} bytes", received.len());
         }
-        // What is not there is waited for.
+        // A request for the missing part waits for it.
         let waiting = [ask("Range: bytes=-1000\r\n"), ask("Range: bytes=400000-500000\r\n"), ask("")];
         go_on.store(true, SeqCst);
         let parts = [&whole[899_000..], &whole[400_000..=500_000], &whole[..]];

@@ -1,4 +1,4 @@
-//! `-s file`: bodies on a disk, which outlive the whole daemon, and the bans beside them.
+//! `-s file`: bodies on a disk, which outlive the whole daemon, together with the bans.
 
 use crate::daemon::{Daemon, Origin, copal, eventually, needs, ok};
 use nix::sys::signal::Signal;
@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 /// Lengths of bodies, of all kinds: none, within a piece, exactly one, several.
 const LENGTHS: &[usize] = &[0, 1, 100, 4096, 65_535, 65_536, 65_537, 300_000, 1 << 20];
 
-/// A text of that length that no other path has.
+/// A text of that length that is unique to the path.
 pub fn text_of(path: &str, length: usize) -> String {
     let mut text = String::with_capacity(length + 40);
     for line in 0.. {
@@ -34,7 +34,7 @@ pub fn origin() -> Origin {
     })
 }
 
-/// Whether it is a hit; its content is right in any case.
+/// True if it is a hit; its content is correct in any case.
 pub fn is_hit(daemon: &Daemon, path: &str) -> bool {
     let answer = daemon.get(path);
     assert_eq!(answer.status, 200, "{path}: {}", answer.head);
@@ -85,13 +85,13 @@ pub fn end(mut daemon: Daemon, signal: Signal) -> String {
     daemon.said()
 }
 
-/// Waits until a loss of power would take nothing that was stored before.
+/// Waits until a loss of power would lose nothing that was stored before.
 pub fn settle(daemon: &Daemon) {
     let (is_done, text) = daemon.cli(&["tag.purge", "nothing-has-this-tag"]);
     assert!(is_done, "{text}");
 }
 
-/// Kills the manager and its worker as a loss of power would.
+/// Kills the manager and its worker, to simulate a loss of power.
 pub fn kill_everything(mut daemon: Daemon) {
     let worker = daemon.worker();
     daemon.process.signal(Signal::SIGKILL);
@@ -100,7 +100,7 @@ pub fn kill_everything(mut daemon: Daemon) {
 }
 
 #[test]
-fn what_is_in_a_file_outlives_the_whole_daemon() {
+fn objects_in_a_file_survive_the_daemon() {
     let (origin, disk) = (origin(), Disk::new());
     let first = disk.start(&origin);
     let all = paths("kept");
@@ -114,7 +114,7 @@ fn what_is_in_a_file_outlives_the_whole_daemon() {
     assert_eq!(hits(&second, &all), all.len(), "{}", second.said());
     assert_eq!(origin.count(), asked);
     assert!(second.said().contains(&format!("Storage: {} objects kept", all.len())), "{}", second.said());
-    // And again, with what came later.
+    // And again, with the later objects.
     assert!(!is_hit(&second, "/later"));
     end(second, Signal::SIGTERM);
     let third = disk.start(&origin);
@@ -124,7 +124,7 @@ fn what_is_in_a_file_outlives_the_whole_daemon() {
 }
 
 #[test]
-fn a_kill_of_everything_costs_only_what_no_disk_had() {
+fn kill_of_all_processes_costs_only_unwritten_objects() {
     let (origin, disk) = (origin(), Disk::new());
     let all = paths("killed");
     let first = disk.start(&origin);
@@ -136,7 +136,7 @@ fn a_kill_of_everything_costs_only_what_no_disk_had() {
     let second = disk.start(&origin);
     assert_eq!(hits(&second, &all), all.len(), "{}", second.said());
     kill_everything(second);
-    // In the middle of things: whatever is there is right.
+    // At arbitrary times: every stored object is correct.
     for round in 0..3 {
         let daemon = disk.start(&origin);
         assert_eq!(hits(&daemon, &all), all.len(), "{}", daemon.said());
@@ -147,7 +147,7 @@ fn a_kill_of_everything_costs_only_what_no_disk_had() {
 }
 
 #[test]
-fn what_has_no_body_outlives_the_daemon_too() {
+fn objects_without_a_body_survive_the_daemon() {
     let origin = Origin::start(|head| {
         let path = head.split(' ').nth(1).unwrap_or("/");
         let kind = match path {
@@ -193,7 +193,7 @@ fn a_killed_worker_costs_nothing() {
 }
 
 #[test]
-fn what_was_banned_stays_banned_through_a_kill_of_everything() {
+fn bans_survive_a_kill_of_all_processes() {
     let (origin, disk) = (origin(), Disk::new());
     let vcl = r#"vcl 4.1; backend default { .host = "127.0.0.1"; .port = "@PORT@"; } import std;
         sub vcl_recv { if (req.method == "BAN") { std.ban("req.url == " + req.url); return (synth(200)); } }"#;
@@ -294,7 +294,7 @@ fn wrong_files_get_the_messages_of_varnish() {
 }
 
 #[test]
-fn a_disk_without_room_is_said_at_the_start() {
+fn full_disk_is_reported_at_the_start() {
     let Some(unshare) = needs("unshare") else { return };
     let folder = tempfile::tempdir().unwrap();
     let mount = format!("mount -t tmpfs -o size=8m copal {0} && exec \"$@\"", folder.path().display());

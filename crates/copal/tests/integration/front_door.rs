@@ -1,9 +1,11 @@
-//! The front door as users have it: one daemon, HTTP/1, HTTP/2 and HTTP/3, and clients of other makes. A client that is missing on this
-//! machine is named. Next files: `front_door/clients.rs`, `front_door/conformance.rs`, `front_door/odd.rs`, `front_door/slow.rs`.
+//! Clients of many makes at one daemon: HTTP/1, HTTP/2 and HTTP/3. Missing clients are reported.
+//! Next files: `front_door/clients.rs`, `front_door/conformance.rs`, `front_door/odd.rs`,
+//! `front_door/slow.rs`.
 
 use crate::daemon::{Daemon, free_port, needs};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use surface::limits::TEST_HANG_SECONDS;
 
 mod clients;
 mod conformance;
@@ -18,17 +20,17 @@ mod staple;
 /// The names of the two certificates.
 const NAMES: [&str; 2] = ["a.example", "b.example"];
 
-/// A daemon with a port in clear, and one that speaks TLS and QUIC and has two certificates.
+/// A daemon with a plain port, and one for TLS and QUIC with two certificates.
 struct Door {
     daemon: Daemon,
-    /// Of TCP and UDP.
+    /// Port of TCP and UDP.
     port: u16,
     authority: Authority,
     folder: tempfile::TempDir,
 }
 
 impl Door {
-    /// In front of an origin; whatever Host a client sends, it asks for the same objects.
+    /// In front of an origin; the Host of a client does not change the key of an object.
     fn open(origin: u16, arguments: &[&str]) -> Door {
         let vcl = "vcl 4.1; backend default { .host = \"127.0.0.1\"; .port = \"@PORT@\"; }
                    sub vcl_recv {
@@ -46,7 +48,7 @@ impl Door {
         })
     }
 
-    /// With a listener that speaks this; `start` gets the folder and the argument of `-a`.
+    /// With a listener for these protocols; `start` gets the folder and the argument of `-a`.
     fn start(speaks: &str, start: impl FnOnce(&Path, &str) -> Daemon) -> Door {
         let folder = tempfile::tempdir().unwrap();
         let authority = Authority::new(folder.path());
@@ -68,18 +70,18 @@ impl Door {
         assert!(is_good, "{words:?}: {text}");
     }
 
-    /// Where a path is, over TLS.
+    /// URL of a path over TLS.
     fn url(&self, path: &str) -> String {
         format!("https://{}:{}{path}", NAMES[0], self.port)
     }
 
-    /// Where a path is, in clear.
+    /// URL of a path without TLS.
     fn clear_url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.daemon.port)
     }
 }
 
-/// Who issued the certificates.
+/// Issuer of the certificates.
 struct Authority {
     issuer: rcgen::Issuer<'static, rcgen::KeyPair>,
     folder: PathBuf,
@@ -120,14 +122,20 @@ impl Authority {
     }
 }
 
-/// Builds the Go program of a folder in `tests/clients`. It takes its libraries from Go's cache of modules, or by the network; `None` = that
-/// can't be done here.
+/// Builds the Go program of a folder in `tests/clients`. It takes its libraries from Go's cache of
+/// modules, or by the network; `None` = that can't be done here.
 fn go_program(folder: &str, into: &Path) -> Option<PathBuf> {
     let program = needs("go")?;
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients").join(folder);
     let built = into.join(folder);
     let mut build = Command::new("timeout");
-    build.args(["-k", "1", "300"]).arg(program).args(["build", "-o"]).arg(&built).arg(".").current_dir(source);
+    build
+        .args(["-k", "1", &TEST_HANG_SECONDS.to_string()])
+        .arg(program)
+        .args(["build", "-o"])
+        .arg(&built)
+        .arg(".")
+        .current_dir(source);
     let build = build.env("GOFLAGS", "-mod=readonly").stdin(Stdio::null()).output().unwrap();
     if !build.status.success() {
         println!("skipped: needs a Go program: {}", String::from_utf8_lossy(&build.stderr));
@@ -136,13 +144,17 @@ fn go_program(folder: &str, into: &Path) -> Option<PathBuf> {
     Some(built)
 }
 
-/// Runs a client that ends by itself; half a minute is too long for any. Its outputs are files: what a browser leaves behind may hold
-/// them open for longer.
+/// Runs a client that ends by itself. Its outputs are files: the remaining processes of a browser
+/// may hold them open for longer.
 fn run(command: &mut Command) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let [out, err] = ["out", "err"].map(|name| folder.path().join(name));
     let mut limited = Command::new("timeout");
-    limited.args(["-k", "1", "30"]).arg(command.get_program()).args(command.get_args()).stdin(Stdio::null());
+    limited
+        .args(["-k", "1", &TEST_HANG_SECONDS.to_string()])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .stdin(Stdio::null());
     limited.stdout(std::fs::File::create(&out).unwrap()).stderr(std::fs::File::create(&err).unwrap());
     let status = limited.status().unwrap();
     Output { status, stdout: std::fs::read(out).unwrap(), stderr: std::fs::read(err).unwrap() }

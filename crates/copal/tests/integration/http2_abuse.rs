@@ -1,7 +1,8 @@
-//! Attacks over HTTP/2 on a real daemon: each connection ends with the right error and is counted, the worker does not grow, and
-//! others are served meanwhile. What each costs in detail is tested in memory (`crates/engine/tests/http2_abuse.rs`).
+//! Attacks over HTTP/2 on a real daemon: each connection ends with the right error and is counted,
+//! the worker does not grow, and others are served meanwhile. The cost of each in detail is tested
+//! in memory (`crates/engine/tests/http2_abuse.rs`).
 
-use crate::daemon::{Daemon, Origin, PATIENCE, eventually, ok};
+use crate::daemon::{Daemon, HANG, Origin, eventually, ok};
 use http2::frame::{ErrorCode, FrameHead, HEAD_BYTES, PREFACE, flag, kind};
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 const GET: &[u8] = &[0x82, 0x84, 0x86, 0x41, 1, b'h'];
 /// Connections of each attack at a time.
 const ATTACKERS: usize = 4;
-/// What the worker may use more than before, for all attackers together.
+/// Additional memory that the worker may use, for all attackers together.
 const GROWTH_BYTES: u64 = 32 << 20;
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -58,13 +59,13 @@ fn settings(_: u32) -> Vec<u8> {
     frame(kind::SETTINGS, 0, 0, &[0, 4, 0, 0, 0xff, 0xff])
 }
 
-/// Attacks until the daemon closes; the code of its GOAWAY.
+/// Attacks until the daemon closes; returns the code of its GOAWAY.
 fn attack(port: u16, piece: Attack) -> Option<ErrorCode> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let mut reader = stream.try_clone().unwrap();
-    reader.set_read_timeout(Some(PATIENCE)).unwrap();
-    let farewell = std::thread::spawn(move || {
-        let mut farewell = None;
+    reader.set_read_timeout(Some(HANG)).unwrap();
+    let goaway_code = std::thread::spawn(move || {
+        let mut goaway_code = None;
         let mut head = [0; HEAD_BYTES];
         while reader.read_exact(&mut head).is_ok() {
             let head = FrameHead::parse(&head);
@@ -73,12 +74,12 @@ fn attack(port: u16, piece: Attack) -> Option<ErrorCode> {
                 break;
             }
             if let (kind::GOAWAY, Some(code)) = (head.kind, payload.get(4..8)) {
-                farewell = ErrorCode::of(u32::from_be_bytes(code.try_into().unwrap()));
+                goaway_code = ErrorCode::of(u32::from_be_bytes(code.try_into().unwrap()));
             }
         }
-        // Whoever still writes need not go on.
+        // The writing side need not continue.
         let _ = reader.shutdown(Shutdown::Both);
-        farewell
+        goaway_code
     });
     let start = [PREFACE.to_vec(), frame(kind::SETTINGS, 0, 0, &[])].concat();
     let mut written = stream.write_all(&start);
@@ -89,10 +90,10 @@ fn attack(port: u16, piece: Attack) -> Option<ErrorCode> {
         written = stream.write_all(&piece(number));
     }
     assert!(written.is_err(), "it is not ended");
-    farewell.join().unwrap()
+    goaway_code.join().unwrap()
 }
 
-/// What the worker has in memory, in bytes.
+/// Resident memory of the worker, in bytes.
 fn resident(worker: i32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{worker}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -124,7 +125,7 @@ fn sessions_streams_refusals_and_resets_are_counted() {
     stream.write_all(&frame(kind::RST_STREAM, 0, 1, &(ErrorCode::Cancel as u32).to_be_bytes())).unwrap();
     // A reply shows that the reset was read.
     stream.write_all(&frame(kind::PING, 0, 0, &[7; 8])).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(HANG)).unwrap();
     loop {
         let mut head = [0; HEAD_BYTES];
         stream.read_exact(&mut head).unwrap();
@@ -173,7 +174,7 @@ fn floods_end_with_the_right_error_while_others_are_served() {
             }
             is_over.store(true, Ordering::Relaxed);
             let longest = others.join().unwrap();
-            assert!(longest < PATIENCE / 4, "{name}: another client waited {longest:?}");
+            assert!(longest < HANG / 4, "{name}: another client waited {longest:?}");
         });
         eventually("the sessions end and are counted", || {
             (daemon.counter(counter) >= counted + ATTACKERS as u64).then_some(())

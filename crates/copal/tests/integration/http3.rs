@@ -1,6 +1,6 @@
-//! HTTP/3 through the whole program, with a client of other make (h3 on quinn).
+//! HTTP/3 through the whole program, with a third-party client (h3 on quinn).
 
-use crate::daemon::{Daemon, Origin, eventually, free_port, ok};
+use crate::daemon::{Daemon, HANG, Origin, eventually, free_port, ok};
 use bytes::Buf;
 use h3::client::SendRequest;
 use h3_quinn::OpenStreams;
@@ -10,13 +10,9 @@ use quinn::{ClientConfig, ConnectionError, Endpoint};
 use rustls::pki_types::CertificateDer;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::time::Duration;
 
 const ANY: &str = "127.0.0.1:0";
-/// Longest wait for anything.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// A daemon that speaks HTTP/3, and what its clients need.
+/// A daemon with HTTP/3, and the parameters of its clients.
 pub struct Site {
     pub daemon: Daemon,
     pub address: SocketAddr,
@@ -85,7 +81,8 @@ impl Client {
         (response, body)
     }
 
-    /// With more fields, and perhaps broken off: status, what came of the body, and whether that is all of it.
+    /// With more fields; the response may break off: status, received body, and true if that is
+    /// complete.
     pub async fn get_with(&mut self, path: &str, fields: &[(&str, &str)]) -> (u16, Vec<u8>, bool) {
         let mut request = http::Request::get(format!("https://localhost{path}"));
         for (name, value) in fields {
@@ -110,7 +107,7 @@ impl Client {
 
 pub fn run<F: Future<Output = ()>>(story: F) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async { tokio::time::timeout(PATIENCE, story).await.unwrap() });
+    runtime.block_on(async { tokio::time::timeout(HANG, story).await.unwrap() });
 }
 
 #[test]
@@ -138,9 +135,12 @@ fn objects_come_over_http3_whole_from_the_origin_and_from_the_cache() {
 }
 
 #[test]
-fn request_goes_on_while_the_address_of_its_client_changes() {
-    let origin = Origin::start(|_| {
-        std::thread::sleep(Duration::from_millis(600));
+fn request_continues_while_the_client_address_changes() {
+    let (moved, gate) = std::sync::mpsc::channel::<()>();
+    let gate = std::sync::Mutex::new(gate);
+    let origin = Origin::start(move |_| {
+        // Ends once the client has migrated; later requests find the channel closed.
+        let _ = gate.lock().unwrap().recv();
         ok("", &"x".repeat(300_000))
     });
     let site = Site::start(&origin, &["-p", "event_loops=3"]);
@@ -150,10 +150,13 @@ fn request_goes_on_while_the_address_of_its_client_changes() {
         let moving = tokio::spawn(async move {
             for _ in 0..10 {
                 endpoint.rebind(UdpSocket::bind(ANY).unwrap()).unwrap();
-                // Anything that is sent shows the new address.
-                let _ = connection.open_uni().await.map(|mut stream| stream.finish());
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                // Any packet carries the new address, and an acknowledgement proves that it was
+                // received.
+                let mut stream = connection.open_uni().await.unwrap();
+                let _ = stream.finish();
+                let _ = stream.stopped().await;
             }
+            drop(moved);
         });
         assert_eq!(client.get("/").await.1.len(), 300_000);
         moving.await.unwrap();
@@ -180,8 +183,8 @@ fn clients_of_a_worker_that_was_killed_come_again_at_once() {
             let _ = client.requests.send_request(request).await;
             std::future::pending::<()>().await;
         });
-        // Its idle timeout would be half a minute.
-        let told = tokio::time::timeout(Duration::from_secs(10), connection.closed()).await;
+        // After its idle timeout the reason would be another.
+        let told = tokio::time::timeout(HANG, connection.closed()).await;
         assert!(matches!(told, Ok(ConnectionError::Reset)), "{told:?}");
         asking.abort();
         let (response, _) = site.client().await.get("/").await;
@@ -190,11 +193,11 @@ fn clients_of_a_worker_that_was_killed_come_again_at_once() {
 }
 
 #[test]
-fn half_open_handshakes_are_few_and_keep_nobody_out() {
+fn half_open_handshakes_are_bounded_and_block_no_client() {
     let origin = Origin::start(|_| ok("", "x"));
     let site = Site::start(&origin, &["-p", "event_loops=1"]);
     run(async {
-        // First datagrams of clients that nobody will ever hear of again.
+        // First datagrams of clients that never send again.
         let relay = tokio::net::UdpSocket::bind(ANY).await.unwrap();
         let stranger = tokio::net::UdpSocket::bind(ANY).await.unwrap();
         let endpoint = site.endpoint();
@@ -214,7 +217,7 @@ fn half_open_handshakes_are_few_and_keep_nobody_out() {
 }
 
 #[test]
-fn daemon_that_stops_says_good_bye() {
+fn stopping_daemon_closes_http3_connections() {
     let origin = Origin::start(|_| ok("", "x"));
     let site = Site::start(&origin, &[]);
     run(async {

@@ -1,4 +1,5 @@
-//! What systemd keeps while a unit is restarted, with its own protocol: messages with descriptors on `NOTIFY_SOCKET`, and `LISTEN_FDS`.
+//! systemd's file descriptor store over a restart of the unit, with its own protocol: messages with
+//! descriptors on `NOTIFY_SOCKET`, and `LISTEN_FDS`.
 
 use crate::daemon::{Daemon, Origin, copal, eventually, ok};
 use command_fds::{CommandFdExt, FdMapping};
@@ -18,13 +19,13 @@ fn page(head: &str) -> Vec<u8> {
     ok("Cache-Control: max-age=600\r\n", &format!("this is {path}\n"))
 }
 
-/// Does what systemd does with `FileDescriptorStoreMax=`.
+/// Imitates systemd with `FileDescriptorStoreMax=`.
 struct Systemd {
     socket: UnixDatagram,
     path: PathBuf,
     store: Vec<(String, OwnedFd)>,
     is_ready: bool,
-    /// How often more time was asked for.
+    /// Number of requests for more time.
     extensions: usize,
     _folder: tempfile::TempDir,
 }
@@ -38,7 +39,7 @@ impl Systemd {
         Systemd { socket, path, store: Vec::new(), is_ready: false, extensions: 0, _folder: folder }
     }
 
-    /// Takes all messages that are there.
+    /// Takes all waiting messages.
     fn listen(&mut self) {
         loop {
             let mut text = [0; 4096];
@@ -66,7 +67,7 @@ impl Systemd {
         }
     }
 
-    /// Starts the service with what is in the store, and a socket if there is one.
+    /// Starts the service with the content of the store, and a socket if there is one.
     fn start(&mut self, origin: &Origin, arguments: &[&str], socket: Option<&TcpListener>) -> Daemon {
         self.is_ready = false;
         let mut passed: Vec<(String, OwnedFd)> =
@@ -85,7 +86,8 @@ impl Systemd {
             all.extend(["-a", address.as_str()]);
         }
         all.extend_from_slice(arguments);
-        let daemon = Daemon::start_by(command, &all);
+        // A full socket would block the start.
+        let daemon = Daemon::start_while(command, &all, || self.listen());
         eventually("it is ready", || {
             self.listen();
             self.is_ready.then_some(())
@@ -136,7 +138,7 @@ fn hits_and_bans_survive_a_restart_of_the_unit() {
     assert!(!is_hit(&daemon, "/7"));
     assert_eq!(origin.count(), 21);
     assert_eq!(systemd.names(), names, "nothing is kept twice");
-    // A crash of the whole service is no different.
+    // A crash of the whole service has the same effect.
     end(daemon, Signal::SIGKILL);
     let daemon = systemd.start(&origin, TWO, Some(&socket));
     assert!(all(&daemon) && is_hit(&daemon, "/7"));
@@ -182,7 +184,7 @@ fn a_file_is_kept_with_its_lock_and_comes_back_with_its_memory() {
     assert!(!is_hit(&daemon, "/x") && !is_hit(&daemon, "/banned"));
     assert!(daemon.cli(&["ban", "req.url", "==", "/banned"]).0);
     daemon.counter_reaching("SMF.disk.stored_bytes", 27);
-    // What the log in the file has not got yet is in memory.
+    // Bans and objects that are not in the file's log yet are in memory.
     end(daemon, Signal::SIGKILL);
     let daemon = systemd.start(&origin, &arguments, None);
     assert!(daemon.said().contains("systemd kept 1 storages, which are taken over"), "{}", daemon.said());
@@ -206,13 +208,13 @@ fn a_file_is_kept_with_its_lock_and_comes_back_with_its_memory() {
 }
 
 #[test]
-fn what_is_not_ours_or_damaged_does_not_keep_the_daemon_from_starting() {
+fn foreign_or_damaged_stored_descriptors_do_not_prevent_a_start() {
     let origin = Origin::start(page);
     let mut systemd = Systemd::new();
     let daemon = systemd.start(&origin, TWO, None);
     assert!(!is_hit(&daemon, "/x"));
     end(daemon, Signal::SIGTERM);
-    // A file of another kind under the journal's name, and an arena full of nonsense.
+    // A file of another kind under the journal's name, and an arena of random bytes.
     for (name, kept) in &mut systemd.store {
         match name.as_str() {
             "copal-journal" => *kept = std::fs::File::open("/dev/null").unwrap().into(),
@@ -243,7 +245,7 @@ fn what_is_not_ours_or_damaged_does_not_keep_the_daemon_from_starting() {
 }
 
 #[test]
-fn a_start_that_goes_on_is_waited_for_until_it_is_ready_and_no_longer() {
+fn slow_start_is_awaited_until_it_is_ready() {
     let origin = Origin::start(page);
     let mut systemd = Systemd::new();
     let daemon = systemd.start(&origin, TWO, None);

@@ -1,11 +1,14 @@
-//! The worker, or the manager and the worker, are killed at random moments under load, with storages in memory and in files.
+//! The worker, or the manager and the worker, are killed at random moments under load, with
+//! storages in memory and in files.
 //!
-//! Every body is checked by its content, and every removal by what comes later: the origin counts the version of each path up before it
-//! is removed, so whoever asks after the answer to the removal must get that version or a newer one. Each path belongs to one client,
-//! who does one thing after the other, so no fetch is under way when it is removed; others ask for what is stored and fetch nothing.
-//! `COPAL_KILLS` says how often to kill (`cargo xtask store --kills N`).
+//! Every body is checked by its content, and every removal by later responses: the origin
+//! increments the version of each path before it is removed, so a request after the answer to the
+//! removal must get that version or a newer one. Each path belongs to one client, which does one
+//! thing after the other, so no fetch is under way when it is removed; other clients request only
+//! stored objects and fetch nothing. `COPAL_KILLS` is the number of kills (`cargo xtask store
+//! --kills N`).
 
-use crate::daemon::{Daemon, Origin, PATIENCE, Process, copal, eventually};
+use crate::daemon::{Daemon, HANG, Origin, Process, copal, eventually};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fmt::Write as _;
@@ -16,14 +19,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-/// Kills of a storage unless told otherwise.
+/// Number of kills of a storage by default.
 const KILLS: u64 = 6;
-/// Right answers between two kills, so that there is load.
+/// Correct answers between two kills, so that there is load.
 const ANSWERS_BETWEEN: u64 = 60;
-/// Clients who own paths, and how many each.
+/// Number of clients that own paths, and of paths of each.
 const OWNERS: u64 = 4;
 const PATHS_EACH: u64 = 40;
-/// Of what is stored there may be much; most of it in long bodies.
+/// Lengths of bodies: the stored amount may be large, most of it in long bodies.
 const LENGTHS: [usize; 8] = [0, 1, 700, 4096, 20_000, 65_537, 150_000, 400_000];
 
 const VCL: &str = r#"vcl 4.1;
@@ -46,18 +49,18 @@ const VCL: &str = r#"vcl 4.1;
     sub vcl_backend_response { set beresp.grace = 0s; }
 "#;
 
-/// What is known of a path.
+/// Expected state of a path.
 #[derive(Default)]
 struct Page {
-    /// The version that the origin has.
+    /// The version at the origin.
     version: AtomicU64,
-    /// The oldest that may be delivered.
+    /// The oldest version that may be delivered.
     oldest: AtomicU64,
 }
 
 struct World {
     pages: Vec<Page>,
-    /// Of the daemon; 0 = there is none.
+    /// Port of the daemon; 0 = there is none.
     port: AtomicU16,
     stop: AtomicBool,
     answers: AtomicU64,
@@ -71,7 +74,7 @@ fn path_of(number: u64) -> String {
     format!("/page/{number}")
 }
 
-/// Redirects and answers without content are among them.
+/// Including redirects and answers without content.
 fn status_of(number: u64) -> u16 {
     match number % 16 {
         3 => 301,
@@ -102,7 +105,7 @@ fn response(number: u64, version: u64) -> Vec<u8> {
     format!("HTTP/1.1 {status} Said\r\nCache-Control: max-age=9000\r\n{fields}{length}\r\n{body}").into_bytes()
 }
 
-/// An answer that came whole.
+/// A complete answer.
 struct Whole {
     status: u16,
     head: String,
@@ -116,7 +119,7 @@ impl Whole {
     }
 }
 
-/// Small numbers of chance.
+/// Source of small random numbers.
 struct Chance(u64);
 
 impl Chance {
@@ -137,7 +140,7 @@ impl World {
         Arc::new(World { pages, port, stop, answers, hits, removals, broken, wrong })
     }
 
-    /// `None` when there is no daemon, or the answer breaks off.
+    /// `None` if there is no daemon, or the answer breaks off.
     fn ask(&self, method: &str, number: u64, fields: &str) -> Option<Whole> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port.load(SeqCst))).ok()?;
         let answer = self.ask_on(&mut stream, method, number, fields);
@@ -146,7 +149,7 @@ impl World {
     }
 
     fn ask_on(&self, stream: &mut TcpStream, method: &str, number: u64, fields: &str) -> Option<Whole> {
-        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        stream.set_read_timeout(Some(HANG)).ok()?;
         let path = path_of(number);
         let request = format!("{method} {path} HTTP/1.1\r\nHost: kills\r\nConnection: close\r\n{fields}\r\n");
         stream.write_all(request.as_bytes()).ok()?;
@@ -165,7 +168,7 @@ impl World {
         println!("{what}");
     }
 
-    /// Asks for a page, and looks at what comes. False when nothing came.
+    /// Requests a page, and checks the response. False if there was none.
     fn get(&self, number: u64, fields: &str) -> bool {
         let page = &self.pages[number as usize];
         let oldest = page.oldest.load(SeqCst);
@@ -191,7 +194,7 @@ impl World {
         true
     }
 
-    /// Removes a page of which there is a newer version from now on.
+    /// Removes a page, of which the origin has a newer version from now on.
     fn remove(&self, number: u64, how: &str) {
         let page = &self.pages[number as usize];
         let version = page.version.fetch_add(1, SeqCst) + 1;
@@ -217,7 +220,7 @@ impl World {
         }
     }
 
-    /// Asks for what is stored, whoever owns it.
+    /// Requests stored objects of any owner.
     fn look(&self, seed: u64) {
         let mut chance = Chance(seed);
         while !self.stop.load(SeqCst) {
@@ -228,7 +231,7 @@ impl World {
     }
 }
 
-/// What is killed.
+/// Process to kill.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Victim {
     Worker,
@@ -237,7 +240,7 @@ enum Victim {
     Everything,
     /// The manager; the worker ends by itself.
     Manager,
-    /// Everything, and then a daemon that has hardly begun.
+    /// Everything, and then a daemon that has barely started.
     EverythingAgain,
 }
 
@@ -262,7 +265,7 @@ impl Scene {
         });
         let mut vcl = tempfile::NamedTempFile::new().unwrap();
         vcl.write_all(VCL.replace("@PORT@", &origin.port.to_string()).as_bytes()).unwrap();
-        // Not all of it has room, so something is evicted all the time.
+        // The storage is too small for all pages, so objects are evicted all the time.
         let path = folder.path().join("bodies");
         let storage = if is_file { format!("file,{},12m,meta=2m", path.display()) } else { "malloc,10m".to_owned() };
         Scene { world, origin, vcl, storage, _folder: folder }
@@ -278,7 +281,7 @@ impl Scene {
         daemon
     }
 
-    /// Starts one that is killed before it is ready, or soon after.
+    /// Starts a daemon that is killed before it is ready, or soon after.
     fn begin_and_kill(&self, after: Duration) {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new(copal());
@@ -337,7 +340,7 @@ fn kills() -> u64 {
     std::env::var("COPAL_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(KILLS)
 }
 
-/// Waits until there are so many more right answers.
+/// Waits for `count` more correct answers.
 fn await_answers(world: &World, count: u64) {
     let wanted = world.answers.load(SeqCst) + count;
     eventually("there are answers", || (world.answers.load(SeqCst) >= wanted).then_some(()));
@@ -364,7 +367,7 @@ fn kill_at_random(is_file: bool) {
     await_answers(world, ANSWERS_BETWEEN);
     world.stop.store(true, SeqCst);
     clients.into_iter().for_each(|client| client.join().unwrap());
-    // Everything once more, and what is there after another start.
+    // Everything once more, and the stored objects after another start.
     let look = |fields: &str| (0..OWNERS * PATHS_EACH).filter(|number| world.get(*number, fields)).count() as u64;
     assert_eq!(look(""), OWNERS * PATHS_EACH);
     let answers = world.answers.load(SeqCst);

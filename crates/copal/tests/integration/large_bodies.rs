@@ -1,7 +1,7 @@
-//! A chunked body larger than the storage, through the real daemon: everybody gets every byte, and no other objects are
-//! lost.
+//! A chunked body larger than the storage, through the real daemon: every client gets every byte,
+//! and no other objects are lost.
 
-use crate::daemon::{Answer, Daemon, PATIENCE, eventually, exchange};
+use crate::daemon::{Answer, Daemon, HANG, eventually, exchange};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
@@ -9,13 +9,13 @@ use std::time::Duration;
 const LARGE_BYTES: usize = 30 << 20;
 const PAGES: usize = 50;
 
-/// Bytes that differ from place to place.
+/// Bytes that differ at every place.
 fn body() -> Vec<u8> {
     (0..LARGE_BYTES / 8).flat_map(|word| (word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect()
 }
 
-/// Responds to `/large` with that body, chunked, and to everything else with a page; one thread per connection, until
-/// the test ends.
+/// Responds to `/large` with that body, chunked, and to everything else with a page; one thread per
+/// connection, until the test ends.
 fn origin() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -70,15 +70,15 @@ fn expect_pages(daemon: &Daemon) {
 }
 
 #[test]
-fn chunked_body_larger_than_the_storage_reaches_everybody_whole_and_evicts_nobody() {
+fn chunked_body_larger_than_the_storage_reaches_every_client_and_evicts_nothing() {
     let daemon = Daemon::in_front_of(origin(), &["-s", "malloc,8m"]);
     for page in 0..PAGES {
         daemon.get(&format!("/page{page}"));
     }
     let wanted = body();
-    // The slow client reads in small pieces; the fast ones come meanwhile.
+    // The slow client reads in small pieces; the fast ones run meanwhile.
     let mut slow = TcpStream::connect(("127.0.0.1", daemon.port)).unwrap();
-    slow.set_read_timeout(Some(PATIENCE)).unwrap();
+    slow.set_read_timeout(Some(HANG)).unwrap();
     slow.write_all(REQUEST).unwrap();
     let mut received = vec![0; 100_000];
     slow.read_exact(&mut received).unwrap();
@@ -113,9 +113,9 @@ fn worker_killed_while_such_a_body_passes_leaves_nothing_of_it_and_all_the_rest(
         daemon.get(&format!("/page{page}"));
     }
     let mut half = TcpStream::connect(("127.0.0.1", daemon.port)).unwrap();
-    half.set_read_timeout(Some(PATIENCE)).unwrap();
+    half.set_read_timeout(Some(HANG)).unwrap();
     half.write_all(REQUEST).unwrap();
-    // Far more than may be stored of it.
+    // Far more than the storage can hold.
     let mut received = vec![0; 10 << 20];
     half.read_exact(&mut received).unwrap();
     let worker = daemon.worker();
@@ -123,7 +123,7 @@ fn worker_killed_while_such_a_body_passes_leaves_nothing_of_it_and_all_the_rest(
     eventually("the next worker serves", || {
         std::thread::park_timeout(Duration::from_millis(20));
         let mut stream = TcpStream::connect(("127.0.0.1", daemon.port)).ok()?;
-        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        stream.set_read_timeout(Some(HANG)).ok()?;
         stream.write_all(b"GET /page0 HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n").ok()?;
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).ok()?;

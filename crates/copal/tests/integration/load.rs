@@ -1,4 +1,4 @@
-//! `copal bench` against a running daemon, over everything it speaks.
+//! `copal bench` against a running daemon, over all its protocols.
 
 use crate::daemon::{Daemon, Origin, Process, copal, eventually, free_port, ok};
 use nix::sys::signal::Signal;
@@ -6,7 +6,8 @@ use serde_json::Value;
 use std::io::Read as _;
 use std::process::{Command, Stdio};
 
-/// A daemon with ports in clear and over TLS (and QUIC) in front of an origin whose bodies say their path.
+/// A daemon with plain and TLS ports (and QUIC) in front of an origin whose bodies contain their
+/// path.
 struct Site {
     daemon: Daemon,
     tls: u16,

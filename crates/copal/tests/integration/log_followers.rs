@@ -1,5 +1,5 @@
-//! Log tools that run for a long time: a log that vanishes and comes back, that overtakes them or is truncated;
-//! rotation, daemons and their pid files.
+//! Log tools that run for a long time: a log that vanishes and comes back, that overtakes them or
+//! is truncated; rotation, daemons and their pid files.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -7,13 +7,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
 use nix::sys::signal::Signal;
+use shm::layout::Layout;
 use shm::log::{LogBuffer, LogId, LogRing};
 use shm::vsm::{MANAGER_DIRECTORY, VsmWriter, WORKER_DIRECTORY, recreate_directory, remove_directory};
 use surface::tag::Tag;
 
-use crate::daemon::{PATIENCE, Process, copal, eventually};
+use crate::daemon::{HANG, Process, copal, eventually};
 
-/// What a server publishes, without a server.
+/// Published files of a server, without a server.
 struct Published {
     folder: tempfile::TempDir,
     _manager: VsmWriter,
@@ -32,7 +33,7 @@ impl Published {
         let path = self.folder.path().join(WORKER_DIRECTORY);
         recreate_directory(&path, 0o755).unwrap();
         let writer = VsmWriter::create(&path).unwrap();
-        let ring = LogRing::publish(&writer, ring_bytes).unwrap();
+        let ring = LogRing::publish(&writer, ring_bytes, Layout::V71).unwrap();
         (writer, ring)
     }
 
@@ -41,7 +42,7 @@ impl Published {
     }
 }
 
-fn write_request(ring: &LogRing, vxid: u32, url: &str) {
+fn write_request(ring: &LogRing, vxid: u64, url: &str) {
     let mut log = LogBuffer::new(ring);
     log.start(LogId::client(vxid), 1_700_000_000.0);
     log.record_fmt(Tag::Begin, format_args!("req 1 rxreq"));
@@ -82,7 +83,7 @@ impl Tool {
     }
 
     fn says(&self, wanted: &str) {
-        let line = self.error.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("does not say {wanted}"));
+        let line = self.error.recv_timeout(HANG).unwrap_or_else(|_| panic!("does not say {wanted}"));
         assert_eq!(line, wanted);
     }
 
@@ -105,7 +106,7 @@ fn a_log_that_vanishes_and_comes_back_is_read_on() {
         vxid += 1;
         write_request(&ring, vxid, "/first");
     });
-    // A transaction under way is reported as far as it has got.
+    // A transaction under way is reported up to its present state.
     ring.write(Tag::Begin, LogId::client(5000), b"req 1 rxreq");
     ring.write(Tag::ReqURL, LogId::client(5000), b"/unfinished");
     remove_directory(&published.path().join(WORKER_DIRECTORY)).unwrap();
@@ -118,7 +119,7 @@ fn a_log_that_vanishes_and_comes_back_is_read_on() {
 }
 
 #[test]
-fn a_reader_that_is_overtaken_says_so_and_goes_on() {
+fn overtaken_reader_reports_it_and_continues() {
     let published = Published::new();
     let (_worker, ring) = published.worker(1 << 14);
     let tool = Tool::start("ncsa", published.path(), &["-F", "%U"]);
@@ -153,7 +154,7 @@ fn a_segment_that_is_cut_off_or_nonsense_ends_in_one_line() {
         .unwrap();
     let mut tool = Tool::start("log", published.path(), &["-g", "raw"]);
     tool.prints("ping", || ring.write(Tag::CLI, LogId::NONE, b"Rd ping"));
-    // The writer here no longer touches its memory.
+    // The writer here does not use its memory any more.
     drop(ring);
     std::fs::OpenOptions::new().write(true).open(&segment).unwrap().set_len(0).unwrap();
     tool.says("The server's shared memory was cut off while it was read");
@@ -217,7 +218,7 @@ fn daemons_write_their_pid_rotate_on_hup_and_are_not_started_twice() {
         let rotated = file("output.1");
         std::fs::rename(&output, &rotated).unwrap();
         nix::sys::signal::kill(process, Signal::SIGHUP).unwrap();
-        // What is written before the signal is taken may still go to the old file.
+        // Records that are written before the signal is taken may still go to the old file.
         eventually("the file is there again", || output.exists().then_some(()));
         written_to(&output, "/two");
         assert!(!std::fs::read_to_string(&rotated).unwrap().contains("/two") || applet == "ncsa");

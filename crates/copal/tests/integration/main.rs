@@ -1,16 +1,19 @@
-//! Tests of the program as a whole: its layers, its documents, real processes, real origins, and the stock Varnish
-//! programs.
+//! Tests of the program as a whole: its layers, its documents, real processes, real origins, and
+//! the stock Varnish programs.
 
 #![forbid(unsafe_code)]
 
+mod access_logs;
 mod acme;
 mod administration;
 mod architecture;
 mod command_clients;
 mod confinement;
 mod counters;
+mod cut_bodies;
 mod daemon;
 mod dependencies;
+mod early_answers;
 mod early_data;
 mod encodings;
 mod eviction;
@@ -18,9 +21,11 @@ mod file_attacks;
 mod file_delivery;
 mod file_layers;
 mod file_storage;
+mod first_hour;
 mod front_door;
 mod http2_abuse;
 mod http3;
+mod invariants;
 mod kept_by_systemd;
 mod kills;
 mod large_bodies;
@@ -28,11 +33,13 @@ mod layers;
 mod load;
 mod log_followers;
 mod memory;
+mod metrics;
 mod origin_tls;
 mod origins;
 mod packages;
 mod parameters;
 mod processes;
+mod prose;
 mod same_records;
 mod screens;
 mod scripts;
@@ -42,6 +49,7 @@ mod stock_tools;
 mod surroundings;
 mod tiers;
 mod tls_certificates;
+mod traces;
 mod upgrades;
 mod vcls;
 mod waiting;

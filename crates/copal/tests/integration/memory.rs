@@ -1,4 +1,5 @@
-//! How much memory a worker uses for clients that don't read, and that it gives it back: measured on the process.
+//! Memory of a worker for clients that do not read, and its return to the system: measured on the
+//! process.
 
 use crate::daemon::{Daemon, eventually};
 use nix::sys::socket::{setsockopt, sockopt::RcvBuf};
@@ -8,9 +9,9 @@ use surface::limits::{FILTER_STEP_BYTES_MAX, GUNZIP_STATE_BYTES, PASS_IN_FLIGHT_
 
 /// Length of every body: zeros, so that gzipped it is a bomb.
 const BODY_BYTES: usize = 50 << 20;
-/// How many clients don't read.
+/// Number of clients that do not read.
 const CLIENTS: usize = 200;
-/// What the process may use in addition, for threads, heaps and reserves.
+/// Additional memory that the process may use, for threads, heaps and reserves.
 const SLACK_BYTES: usize = 12 << 20;
 /// Memory for an origin connection and its read buffer.
 const FETCH_BYTES: usize = 64 << 10;
@@ -37,7 +38,7 @@ fn serve(mut stream: TcpStream) {
             continue;
         }
         if received.starts_with(b"POST") {
-            // Neither read nor closed: what does not fit in transit stays where it is.
+            // Neither read nor closed: bytes beyond those in transit stay at the sender.
             std::mem::forget(stream);
             return;
         }
@@ -94,12 +95,13 @@ fn clients_that_do_not_read_take_a_named_amount_each_and_it_is_given_back() {
     ] {
         let clients: Vec<_> = (0..CLIENTS).map(|_| slow_client(&daemon, path)).collect();
         assert!(clients.iter().all(|(_, status)| status == "HTTP/1.1 200"));
-        // All of them hold all that they ever will, or nearly.
+        // All of them hold their maximum, or nearly.
         eventually("every client has its share", || {
             (daemon.counter("MAIN.req_bytes") as usize > CLIENTS * each * 9 / 10).then_some(())
         });
         if path != "/pass" {
-            // What the first of them had fetched anew takes memory of its own, for a while.
+            // Objects that the first of them had fetched anew take memory of their own, for a
+            // while.
             eventually("no fetch is under way", || (daemon.counter("MEMPOOL.busyobj.live") == 0).then_some(()));
         }
         let held = daemon.counter("MAIN.req_bytes") as usize;
@@ -149,7 +151,7 @@ fn bodies_of_requests_that_inflate_wait_for_an_origin_that_does_not_read() {
 }
 
 #[test]
-fn clients_beyond_what_requests_may_hold_get_a_503_and_service_goes_on() {
+fn clients_beyond_the_memory_limit_get_a_503_and_service_continues() {
     let daemon = Daemon::with_vcl(VCL, origin(), &["-s", "malloc,96m", "-p", "requests_memory_max=8M"]);
     let gzipped = "GET /bomb HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n";
     daemon.request(gzipped);

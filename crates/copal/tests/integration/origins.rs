@@ -1,8 +1,8 @@
-//! Real origins behind Copal: nginx, Apache httpd with PHP, Python's http.server, a Node server. The test starts each
-//! one in the foreground on a port chosen by the system, with a generated configuration; if the program is missing the
-//! test says so.
+//! Real origins behind Copal: nginx, Apache httpd with PHP, Python's http.server, a Node server.
+//! The test starts each one in the foreground on a port chosen by the system, with a generated
+//! configuration; if the program is missing the test prints a note.
 
-use crate::daemon::{CLOSED_PORT, Daemon, PATIENCE, Process, eventually, exchange, free_port, needs};
+use crate::daemon::{CLOSED_PORT, Daemon, HANG, Process, eventually, exchange, free_port, needs};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
@@ -25,7 +25,7 @@ pub fn start(command: &mut Command, port: u16) -> Process {
     process
 }
 
-/// A server whose children would outlive it if it were killed: it is asked to end.
+/// A server whose children would outlive it if it were killed: it is ended with a signal.
 struct Asked(Process);
 
 impl Drop for Asked {
@@ -75,7 +75,8 @@ fn nginx_files_are_cached_revalidated_and_cut_into_ranges() {
     assert_eq!(daemon.get("/page.html").text(), "<h1>hello</h1>\n");
     let again = daemon.get("/page.html");
     assert!(again.is_hit() && again.text() == "<h1>hello</h1>\n", "{}", again.head);
-    // Stored gzipped (nginx compresses), delivered plain to a client that can't unpack it, complete both times.
+    // Stored gzipped (nginx compresses), delivered plain to a client that can't unpack it, complete
+    // both times.
     for _ in 0..2 {
         let answer = daemon.get("/big.txt");
         assert_eq!(answer.body.len(), big.len());
@@ -84,7 +85,8 @@ fn nginx_files_are_cached_revalidated_and_cut_into_ranges() {
     let part = daemon
         .request("GET /big.txt HTTP/1.1\r\nHost: example.com\r\nRange: bytes=100-199\r\nConnection: close\r\n\r\n");
     assert_eq!((part.status, part.text().as_str()), (206, &big[100..200]), "{}", part.head);
-    // An expired object with a validator is revalidated, not fetched again: nginx responds with 304.
+    // An expired object with a validator is revalidated, not fetched again: nginx responds with
+    // 304.
     assert_eq!(daemon.get("/short/page.html").text(), "<h1>hello</h1>\n");
     eventually("a 304 from nginx", || {
         assert_eq!(daemon.get("/short/page.html").text(), "<h1>hello</h1>\n");
@@ -108,7 +110,7 @@ if (isset($_GET['session'])) { setcookie('session', 'secret'); }
 echo 'made at ' . hrtime(true);
 ";
 
-/// The behaviour that every PHP application relies on, whatever server runs it.
+/// The behaviour that every PHP application relies on, with any server.
 fn php_application(daemon: &Daemon, path: &str) {
     let first = daemon.get(path).text();
     assert!(first.starts_with("made at "), "{first}");
@@ -147,7 +149,56 @@ fn a_php_application_behind_its_own_server_is_cached_as_it_says() {
     assert_eq!(chunked.text(), "got 8");
 }
 
-/// A shop as PHP applications are: one page for everybody, and a corner that knows from the session who is logged in.
+/// As WordPress behind a proxy: the proxy decides if the request is https, and everything else is
+/// redirected there.
+const PHP_HTTPS_ONLY: &str = "<?php
+if (isset($_SERVER['HTTP_X_FORWARDED_PROTO']) && $_SERVER['HTTP_X_FORWARDED_PROTO'] === 'https') { $_SERVER['HTTPS'] = 'on'; }
+header('Cache-Control: max-age=600');
+if (empty($_SERVER['HTTPS'])) { header('Location: https://' . $_SERVER['HTTP_HOST'] . $_SERVER['REQUEST_URI'], true, 301); exit; }
+echo 'made at ' . hrtime(true);
+";
+
+#[test]
+fn https_before_a_php_application_that_insists_on_https_does_not_loop() {
+    let (Some(php), Some(curl), Some(_)) = (needs("php"), needs("curl"), needs("openssl")) else { return };
+    let folder = folder();
+    let (port, secure, redirecting) = (free_port(), free_port(), free_port());
+    write(&folder.path().join("index.php"), PHP_HTTPS_ONLY);
+    let _php = start(Command::new(php).args(["-S", &format!("127.0.0.1:{port}"), "-t"]).arg(folder.path()), port);
+    crate::tls_certificates::certificate(folder.path(), "site", "shop.example");
+    let https = format!("127.0.0.1:{secure},https");
+    let http = format!("127.0.0.1:{redirecting},redirect=https:{secure}");
+    let daemon = Daemon::in_front_of(port, &["-p", "http_policy=rfc", "-a", &https, "-a", &http]);
+    let pem = folder.path().join("site.pem").display().to_string();
+    for words in [&["tls.cert.load", &pem][..], &["tls.cert.commit"]] {
+        let (is_good, text) = daemon.cli(words);
+        assert!(is_good, "{text}");
+    }
+    let ask = |url: &str, more: &[&str]| {
+        let mut command = Command::new(&curl);
+        command.args(["-sk", "-m", "60", "-w", " %{http_code} %{num_redirects} %{redirect_url}"]).args(more);
+        for port in [secure, redirecting, daemon.port] {
+            command.args(["--resolve", &format!("shop.example:{port}:127.0.0.1")]);
+        }
+        String::from_utf8(command.arg(url).output().unwrap().stdout).unwrap()
+    };
+    // The redirect is stored first, and must not answer https requests.
+    let to_https = "https://shop.example/index.php";
+    let plain = format!("http://shop.example:{}/index.php", daemon.port);
+    let redirect = ask(&plain, &["-H", "Host: shop.example", "-H", "X-Forwarded-Proto: https"]);
+    assert_eq!(redirect, format!(" 301 0 {to_https}"), "a client's own word does not count");
+    let page = ask(&format!("https://shop.example:{secure}/index.php"), &["-L"]);
+    assert!(page.starts_with("made at ") && page.ends_with(" 200 0 "), "{page}");
+    assert_eq!(ask(&format!("https://shop.example:{secure}/index.php"), &["-L"]), page, "it is made once");
+    assert_eq!(ask(&plain, &["-H", "Host: shop.example"]), redirect);
+    assert_eq!(daemon.counter_reaching("MAIN.cache_hit", 2), 2);
+    // The listener redirects without the application.
+    let page_by_redirect = ask(&format!("http://shop.example:{redirecting}/index.php"), &["-L"]);
+    assert_eq!(page_by_redirect, page.replace(" 200 0 ", " 200 1 "));
+}
+
+/// A shop as PHP applications are: one page for all visitors, and a corner that shows the logged-in
+/// user of the session.
 const SHOP: [(&str, &str); 3] = [
     (
         "shop.php",
@@ -158,7 +209,7 @@ const SHOP: [(&str, &str); 3] = [
     ("login.php", "<?php session_start(); $_SESSION['name'] = $_POST['name']; echo 'welcome';"),
 ];
 
-/// As `docs/esi.md` has it.
+/// As `docs/guide/esi.md` has it.
 const SHOP_VCL: &str = "vcl 4.1; backend b { .host = \"127.0.0.1\"; .port = \"@PORT@\"; }
 sub vcl_recv { if (req.url == \"/shop.php\") { unset req.http.Cookie; } }
 sub vcl_backend_response { if (bereq.url == \"/shop.php\") { set beresp.do_esi = true; } }";
@@ -326,10 +377,11 @@ fn a_node_server_streams_varies_echoes_and_upgrades_to_websocket() {
     web_socket(daemon.port);
 }
 
-/// Switches a connection to WebSocket and sees its bytes come back, several times in both directions.
+/// Switches a connection to WebSocket and reads the echo of its bytes, several times in both
+/// directions.
 fn web_socket(port: u16) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(HANG)).unwrap();
     stream
         .write_all(
             b"GET /socket HTTP/1.1\r\nHost: example.com\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
@@ -385,7 +437,8 @@ fn an_origin_that_misbehaves_gives_a_503_with_the_reason_in_the_log() {
     }
     let refused = Daemon::in_front_of(CLOSED_PORT, &[]);
     assert_eq!(refused.get("/").status, 503);
-    // A body shorter than its length is never kept: the next client does not get the truncated one from the cache.
+    // A body shorter than its length is never kept: the next client does not get the truncated one
+    // from the cache.
     let origin = TornOrigin::start();
     let daemon = Daemon::in_front_of(origin.port, &[]);
     for _ in 0..2 {

@@ -1,7 +1,9 @@
-//! The Debian packages, made from the program under test: what is in them, and their whole life in a root of their own, where dpkg runs the
-//! maintainer scripts without root (`DPKG_ROOT`): installed, started as the unit does, upgraded under load, removed, purged.
+//! The Debian packages, made from the program under test: their content, and their whole life in a
+//! root of their own, where dpkg runs the maintainer scripts without root (`DPKG_ROOT`): installed,
+//! started as the unit does, upgraded under load, removed, purged.
 //!
-//! The examples of distributions (`packages/examples.rs`) start in namespaces of their own, on the ports that they name.
+//! The examples of distributions (`packages/examples.rs`) start in namespaces of their own, on the
+//! ports that they name.
 
 mod examples;
 mod root;
@@ -61,7 +63,7 @@ impl Packages {
     }
 }
 
-/// What a command prints, which has to succeed.
+/// Output of a command, which has to succeed.
 fn text_of(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -79,6 +81,8 @@ fn the_packages_have_what_a_package_needs() {
         "-rw-r--r-- root/root ./etc/copal/default.vcl",
         "-rw-r--r-- root/root ./etc/default/copal",
         "-rw-r--r-- root/root ./lib/systemd/system/copal.service",
+        "-rw-r--r-- root/root ./lib/systemd/system/copal-ncsa.service",
+        "-rw-r--r-- root/root ./etc/logrotate.d/copal",
         "-rw-r--r-- root/root ./usr/share/bash-completion/completions/copal",
         "-rw-r--r-- root/root ./usr/share/zsh/vendor-completions/_copal",
         "-rw-r--r-- root/root ./usr/share/fish/vendor_completions.d/copal.fish",
@@ -87,7 +91,7 @@ fn the_packages_have_what_a_package_needs() {
         "-rw-r--r-- root/root ./usr/share/man/man8/copal-reload.8.gz",
         "-rw-r--r-- root/root ./usr/share/doc/copal/copyright",
         "-rw-r--r-- root/root ./usr/share/doc/copal/changelog.gz",
-        "-rw-r--r-- root/root ./usr/share/doc/copal/docs/handbook.md",
+        "-rw-r--r-- root/root ./usr/share/doc/copal/docs/operate/troubleshoot.md",
     ] {
         assert!(copal.iter().any(|line| line == file), "{file} in {copal:#?}");
     }
@@ -129,14 +133,15 @@ fn the_packages_have_what_a_package_needs() {
 #[test]
 fn every_shell_script_and_completion_is_sound() {
     let packaging = source().join("packaging");
-    let mut scripts = vec![packaging.join("build-deb"), packaging.join("copal-reload")];
+    let mut scripts =
+        vec![packaging.join("build-deb"), packaging.join("copal-reload"), packaging.join("copal-container")];
     for entry in std::fs::read_dir(packaging.join("debian")).unwrap().flatten() {
         if entry.path().extension().is_some_and(|end| ["postinst", "prerm", "postrm"].contains(&end.to_str().unwrap()))
         {
             scripts.push(entry.path());
         }
     }
-    assert_eq!(scripts.len(), 8);
+    assert_eq!(scripts.len(), 9);
     for script in scripts {
         text_of(Command::new("sh").arg("-n").arg(script));
     }
@@ -187,9 +192,9 @@ fn lintian_finds_nothing_that_would_keep_the_packages_out() {
 }
 
 #[test]
-fn the_units_say_what_the_documents_say() {
+fn units_match_the_documents() {
     let unit = |name: &str| std::fs::read_to_string(source().join("packaging/systemd").join(name)).unwrap();
-    for name in ["copal.service", "varnish.service", "varnishncsa.service"] {
+    for name in ["copal.service", "copal-ncsa.service", "varnish.service", "varnishncsa.service"] {
         let Some(analyze) = needs("systemd-analyze") else { break };
         let output = Command::new(analyze)
             .args(["verify", "--man=no"])
@@ -197,7 +202,8 @@ fn the_units_say_what_the_documents_say() {
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
-        // The programs are not installed here, and machines that run tests have units of their own that are wrong.
+        // The programs are not installed here, and machines that run tests have units of their own
+        // that are wrong.
         let wrong: Vec<&str> =
             said.lines().filter(|line| line.contains(name) && !line.contains("not executable")).collect();
         assert!(wrong.is_empty(), "{wrong:?}");
@@ -210,7 +216,7 @@ fn the_units_say_what_the_documents_say() {
             assert!(text.lines().any(|found| found == line), "{name}: {line}");
         }
     }
-    // Whoever has a drop-in for Debian's unit finds the same line here.
+    // A drop-in for Debian's unit applies to the same line here.
     let command = |text: &str| {
         let text = text.replace("\\\n", " ");
         let line = text.lines().find_map(|line| line.strip_prefix("ExecStart=").map(str::to_owned)).unwrap();
@@ -246,7 +252,7 @@ fn a_package_lives_from_its_installation_to_its_purge() {
     assert!(!service.get("/").is_hit());
     assert!(service.get("/").is_hit());
 
-    // A second version is installed while clients come, each on a connection of its own.
+    // A second version is installed while clients connect, each request on a connection of its own.
     let (over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
     let before = service.manager();
     std::thread::scope(|scope| {
@@ -271,7 +277,7 @@ fn a_package_lives_from_its_installation_to_its_purge() {
     assert_eq!(root.read("etc/copal/secret"), secret);
     assert_eq!(root.read("etc/copal/default.vcl"), vcl("first"));
 
-    // A reload takes the file as it is now; one that does not compile changes nothing.
+    // A reload uses the present file; one that does not compile changes nothing.
     root.write("etc/copal/default.vcl", &vcl("second"));
     for _ in 0..3 {
         let (done, said) = service.reload(&["-m", "1"]);
@@ -317,7 +323,9 @@ fn a_purge_leaves_alone_what_was_there_before() {
     root.install(&[PACKAGES.file("copal", OLD), PACKAGES.file("copal-varnish", OLD)]);
     // logrotate fails if two files name one log, and Debian's stays behind when varnish is removed.
     let rotations = std::fs::read_dir(root.path("etc/logrotate.d")).unwrap().flatten();
-    assert_eq!(rotations.map(|entry| entry.file_name()).collect::<Vec<_>>(), ["varnish"]);
+    let rotations: BTreeSet<_> = rotations.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    assert_eq!(rotations.iter().map(String::as_str).collect::<Vec<_>>(), ["copal", "varnish"]);
+    assert!(!root.read("etc/logrotate.d/copal").contains("/var/log/varnish"));
     root.dpkg(&["--purge", "copal-varnish", "copal"]);
     let before =
         ["etc/logrotate.d/varnish", "etc/varnish/default.vcl", "etc/varnish/secret", "var/log/varnish/varnishncsa.log"];
@@ -326,7 +334,7 @@ fn a_purge_leaves_alone_what_was_there_before() {
 }
 
 #[test]
-fn what_was_made_stays_when_varnish_uses_it_by_the_time_of_the_purge() {
+fn created_paths_in_use_by_varnish_survive_the_purge() {
     let (Some(_), Some(_)) = (needs("dpkg-deb"), needs("dpkg")) else { return };
     let root = Root::new();
     root.install(&[PACKAGES.file("copal", OLD), PACKAGES.file("copal-varnish", OLD)]);
@@ -347,7 +355,7 @@ fn what_was_made_stays_when_varnish_uses_it_by_the_time_of_the_purge() {
 }
 
 #[test]
-fn what_cannot_be_a_package_is_refused() {
+fn invalid_package_arguments_are_refused() {
     let build = |arguments: &[&str]| {
         let output = Command::new(source().join("packaging/build-deb")).args(arguments).output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
@@ -355,9 +363,9 @@ fn what_cannot_be_a_package_is_refused() {
     let program = crate::daemon::copal().display().to_string();
     assert_eq!(build(&[]).0, Some(2));
     assert_eq!(build(&["--binary"]).0, Some(2));
-    assert_eq!(build(&["--binary", "/nonexistent"]), (Some(1), "build-deb: /nonexistent is no program\n".into()));
+    assert_eq!(build(&["--binary", "/nonexistent"]), (Some(1), "build-deb: /nonexistent is not a program\n".into()));
     let (status, said) = build(&["--binary", &program, "--version", "new"]);
-    assert_eq!((status, said.as_str()), (Some(1), "build-deb: 'new' is no version\n"));
+    assert_eq!((status, said.as_str()), (Some(1), "build-deb: 'new' is not a version\n"));
 }
 
 #[test]
@@ -372,14 +380,20 @@ fn the_container_recipe_names_what_is_there_and_starts_what_works() {
         let line = recipe.lines().find_map(|line| line.strip_prefix(key)).unwrap();
         serde_json::from_str(line.trim()).unwrap()
     };
-    let line = [words("ENTRYPOINT"), words("CMD")].concat();
-    // As the image does it, but for its folders and its port.
+    assert_eq!(words("ENTRYPOINT"), ["copal-container"]);
+    // As in the container image, except for its folders and its port. The origin is in the
+    // environment.
     let root = Root::new();
     let origin = Origin::start(|_| ok("", "served"));
-    let vcl = std::fs::read_to_string(source().join("packaging/debian/copal.vcl")).unwrap();
-    root.write("etc/copal/default.vcl", &vcl.replace("8080", &origin.port.to_string()));
+    root.write("etc/copal/default.vcl", &std::fs::read_to_string(source().join("packaging/container.vcl")).unwrap());
     root.write("var/lib/copal/empty", "");
-    let service = Service::of(&root, &crate::daemon::copal(), &line[1..]);
+    let folder = crate::daemon::copal().parent().unwrap().display().to_string();
+    let script = source().join("packaging/copal-container").display().to_string();
+    let environment = format!("PATH={folder}:$PATH COPAL_BACKEND=127.0.0.1:{}", origin.port);
+    root.write("start", &format!("#!/bin/sh\n{environment} exec sh {script} \"$@\"\n"));
+    std::fs::set_permissions(root.path("start"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let line = [["-n", "/var/lib/copal/server"].map(str::to_owned).to_vec(), words("CMD")].concat();
+    let service = Service::of(&root, Path::new(&root.path("start")), &line);
     assert_eq!(service.get("/").text(), "served");
     let check = recipe.split("HEALTHCHECK").nth(1).unwrap().split("CMD copal adm ").nth(1).unwrap();
     let check = check.lines().next().unwrap().trim_end_matches(" || exit 1").replace("/var/", &root.path("var/"));

@@ -1,5 +1,6 @@
-//! Every parameter, and every bit of one, either has an effect or is documented as having none: each is read by the file
-//! named here, or marked as accepted only. The accepted values are compared with Varnish.
+//! Every parameter, and every bit of one, either has an effect or is documented as having none:
+//! each is read by the file named here, or marked as accepted only. The accepted values are
+//! compared with Varnish.
 
 use crate::daemon::{Daemon, eventually, free_port, needs};
 use crate::layers::root;
@@ -10,7 +11,7 @@ use surface::parameter::{
     ACCEPTED_ONLY, COPAL, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, PARAMETERS, ParameterKind,
 };
 
-/// Where each parameter takes effect.
+/// Files that read each parameter.
 const READERS: &[(&str, &str)] = &[
     ("alt_svc_max_age", "engine/src/request/alt_svc.rs"),
     ("alt_svc_port", "engine/src/request/alt_svc.rs"),
@@ -19,6 +20,7 @@ const READERS: &[(&str, &str)] = &[
     ("acceptor_sleep_max", "net/src/accept.rs"),
     ("auto_restart", "manager/src/life.rs"),
     ("backend_close_notify", "engine/src/fetch/response.rs"),
+    ("expect_continue_timeout", "engine/src/fetch/transmit.rs"),
     ("backend_dns_ttl", "backend/src/follow.rs"),
     ("backend_error_reasons", "engine/src/fetch/failure.rs"),
     ("backend_follow_dns", "manager/src/compile.rs"),
@@ -34,7 +36,7 @@ const READERS: &[(&str, &str)] = &[
     ("ban_lurker_holdoff", "cache/src/parameters.rs"),
     ("ban_lurker_sleep", "cache/src/parameters.rs"),
     ("between_bytes_timeout", "engine/src/fetch/send.rs"),
-    ("cache_control_targets", "engine/src/fetch/judgement.rs"),
+    ("cache_control_targets", "engine/src/fetch/cacheability.rs"),
     ("brotli_level", "body/src/filter/brotli.rs"),
     ("cache_status", "engine/src/request/task.rs"),
     ("cache_status_name", "engine/src/request/cache_status.rs"),
@@ -50,6 +52,7 @@ const READERS: &[(&str, &str)] = &[
     ("default_keep", "engine/src/fetch/response.rs"),
     ("default_ttl", "engine/src/fetch/response.rs"),
     ("drain_timeout", "worker/src/stopping.rs"),
+    ("esi_fragments_max", "engine/src/request/fragment.rs"),
     ("esi_parallel", "surface/src/parameter.rs"),
     ("event_loops", "manager/src/life.rs"),
     ("eviction_policy", "cache/src/lib.rs"),
@@ -67,8 +70,9 @@ const READERS: &[(&str, &str)] = &[
     ("h2_rapid_reset_period", "http2/src/resets.rs"),
     ("h2_rx_window_increment", "engine/src/transport/http2/settings.rs"),
     ("h2_rx_window_low_water", "engine/src/transport/http2/settings.rs"),
-    ("h2_window_timeout", "engine/src/transport/http2.rs"),
+    ("h2_window_timeout", "engine/src/transport/http2/lane.rs"),
     ("http_encodings", "engine/src/request/task.rs"),
+    ("http_forwarded", "engine/src/forwarded.rs"),
     ("http_gzip_support", "engine/src/request/task.rs"),
     ("http_max_hdr", "engine/src/request/task.rs"),
     ("http_policy", "manager/src/compile.rs"),
@@ -109,7 +113,7 @@ const READERS: &[(&str, &str)] = &[
     ("storage_promote_bytes", "engine/src/promotion.rs"),
     ("storage_promote_hits", "engine/src/promotion.rs"),
     ("storage_small_bytes", "engine/src/storages/files.rs"),
-    ("store_set_cookie", "engine/src/fetch/judgement.rs"),
+    ("store_set_cookie", "engine/src/fetch/cacheability.rs"),
     ("syslog_cli_traffic", "manager/src/cli_server.rs"),
     ("tcp_fastopen", "manager/src/life.rs"),
     ("tcp_keepalive_intvl", "net/src/accepted.rs"),
@@ -122,6 +126,7 @@ const READERS: &[(&str, &str)] = &[
     ("tls_err_dup_servername", "manager/src/tls/open.rs"),
     ("tls_file_poll", "manager/src/tls/reload.rs"),
     ("transit_buffer", "engine/src/fetch/storage.rs"),
+    ("trusted_fronts", "engine/src/forwarded.rs"),
     ("uncacheable_ttl", "engine/src/world/param.rs"),
     ("unknown_transfer_encoding", "engine/src/fetch/response.rs"),
     ("unsized_body_share", "cache/src/lib.rs"),
@@ -136,13 +141,14 @@ const READERS: &[(&str, &str)] = &[
     ("vcl_path", "manager/src/compile.rs"),
     ("vsl_buffer", "shm/src/log.rs"),
     ("vsl_mask", "worker/src/configure.rs"),
+    ("trace_context", "engine/src/request/accept.rs"),
     ("vsl_reasons", "surface/src/parameter.rs"),
     ("vsl_reclen", "shm/src/log.rs"),
     ("vsl_space", "worker/src/configure.rs"),
     ("zstd_level", "body/src/filter/zstd.rs"),
 ];
 
-/// Whether a file of that crate path reads the field.
+/// True if a file of that crate path reads the field.
 fn reads(path: &str, name: &str) -> bool {
     let text = std::fs::read_to_string(root().join("crates").join(path)).unwrap_or_default();
     let field = format!(".{name}");
@@ -151,7 +157,7 @@ fn reads(path: &str, name: &str) -> bool {
 }
 
 #[test]
-fn every_parameter_acts_where_the_table_says_or_is_marked() {
+fn every_parameter_acts_in_the_listed_file_or_is_marked() {
     for row in PARAMETERS {
         let is_marked = row.flags & ACCEPTED_ONLY != 0;
         match READERS.iter().find(|(name, _)| *name == row.name) {
@@ -165,7 +171,7 @@ fn every_parameter_acts_where_the_table_says_or_is_marked() {
     }
 }
 
-/// Where each bit of `debug` and `feature` takes effect, by the name of its constant.
+/// Files that read each bit of `debug` and `feature`, by the name of its constant.
 const BIT_READERS: &[(&str, &str)] = &[
     ("debug::REQ_STATE", "engine/src/request.rs"),
     ("debug::WAITINGLIST", "engine/src/request/lookup.rs"),
@@ -191,7 +197,7 @@ const BIT_READERS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn every_bit_acts_where_the_table_says_or_is_marked() {
+fn every_bit_acts_in_the_listed_file_or_is_marked() {
     let sets = [("debug", DEBUG_BITS), ("feature", FEATURE_BITS), ("experimental", EXPERIMENTAL_BITS)];
     let bits = sets.iter().flat_map(|(set, rows)| {
         rows.iter().map(move |row| (format!("{set}::{}", row.name.to_ascii_uppercase()), row.is_accepted_only))
@@ -255,7 +261,7 @@ impl Cli {
         }
     }
 
-    /// The value of a parameter as shown; empty when there is none.
+    /// The value of a parameter as shown; empty if there is none.
     fn shown(&mut self, name: &str) -> String {
         let (_, text) = self.ask(&["param.show", name]);
         text.lines().nth(1).unwrap_or_default().trim().to_owned()
@@ -330,7 +336,8 @@ const VALUES: &[&str] = &[
     "1 1",
 ];
 
-/// Where ours differs intentionally: it refuses what Varnish silently takes for another number of seconds.
+/// Intentional difference: ours refuses values that Varnish silently takes for another number of
+/// seconds.
 fn differs_on_purpose(kind: ParameterKind, value: &str) -> bool {
     let number: String = value.chars().take_while(|c| c.is_ascii_digit() || ".-".contains(*c)).collect();
     let is_number = number.contains(|c: char| c.is_ascii_digit());

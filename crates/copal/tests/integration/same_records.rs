@@ -1,14 +1,15 @@
-//! The same conversations with the stock daemon and with ours: log records and counters must be the same.
+//! Identical requests to the stock daemon and to ours: log records and counters must be the same.
 //!
-//! The tags and payloads of each transaction are compared, without numbers in the payloads, and all counters.
-//! Intentional differences are not in the table: they are listed in `docs/varnish-records.md`.
+//! The tags and payloads of each transaction are compared, without numbers in the payloads, and all
+//! counters. Intentional differences are not in the table: they are listed in
+//! `docs/migrate/records.md`.
 
 use crate::daemon::{Daemon, Origin, eventually, exchange, needs, ok};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// What VCL does with the requests of the table, by their paths.
+/// VCL for the requests of the table, by their paths.
 const POLICY: &str = r#"vcl 4.1;
 import std;
 backend origin { .host = "127.0.0.1"; .port = "@PORT@"; }
@@ -60,7 +61,8 @@ sub vcl_deliver {
 }
 "#;
 
-/// Requests, one conversation each: method, path, additional headers, body. A repeated path may be a hit.
+/// Requests, one conversation each: method, path, additional headers, body. A repeated path may be
+/// a hit.
 const REQUESTS: &[(&str, &str, &str, &str)] = &[
     ("GET", "/grace", "", ""),
     ("GET", "/plain", "", ""),
@@ -130,8 +132,9 @@ const REQUESTS: &[(&str, &str, &str, &str)] = &[
     ("POST", "/twice", "Content-Length: 5\r\nContent-Length: 6\r\n", "hello"),
 ];
 
-/// Counters that must be the same; a name that ends with `_` means all that begin so. Bytes of bodies are counted in
-/// `counters.rs`: error pages contain the vxid, whose number of digits depends on the stock daemon's threads.
+/// Counters that must be the same; a name that ends with `_` is a prefix. Bytes of bodies are
+/// counted in `counters.rs`: error pages contain the vxid, whose number of digits depends on the
+/// stock daemon's threads.
 const COUNTERS: &[&str] = &[
     "MAIN.client_req",
     "MAIN.cache_",
@@ -185,7 +188,7 @@ fn answer(head: &str) -> Vec<u8> {
     }
 }
 
-/// The payload without what cannot be the same: numbers and dates.
+/// The payload without the parts that must differ: numbers and dates.
 fn shape(payload: &str) -> String {
     let payload = if payload.contains("Date: ") || payload.contains(" GMT") {
         payload.split(", ").next().unwrap_or_default()
@@ -209,8 +212,8 @@ fn shape(payload: &str) -> String {
 /// The tags and payloads of a transaction's records.
 type Records = Vec<(String, String)>;
 
-/// Transactions with their vxids, in the order in which they began. Vxids are assigned in chunks, and a transaction is
-/// logged when it has ended and its thread gets to it, so neither tells anything about the order.
+/// Transactions with their vxids, in the order in which they began. Vxids are assigned in chunks,
+/// and a transaction is logged after its end, when its thread runs, so neither reveals the order.
 type Transactions = Vec<(u64, Records)>;
 
 fn transactions(text: &str) -> Transactions {
@@ -232,16 +235,16 @@ fn transactions(text: &str) -> Transactions {
     transactions
 }
 
-/// When a transaction began, seconds since 1970; 0 for a session, which does not record it.
+/// Time when a transaction began, seconds since 1970; 0 for a session, which does not record it.
 fn began(records: &Records) -> f64 {
     let start = records.iter().find_map(|(_, payload)| payload.strip_prefix("Start: "));
     start.and_then(|times| times.split(' ').next()).and_then(|time| time.parse().ok()).unwrap_or(0.0)
 }
 
-/// Whether that many sessions have ended with everything they led to: every request, every fetch.
+/// True if that many sessions have ended with all their transactions: every request, every fetch.
 fn are_whole(transactions: &Transactions, sessions: usize) -> bool {
     let has_ended = |records: &Records| records.last().is_some_and(|(tag, _)| tag == "End");
-    // A session that only checked whether the daemon is there leads to nothing.
+    // A session that only checked that the daemon is running has no transactions.
     let is_session = |records: &Records| {
         let begins = records.first().is_some_and(|(tag, payload)| tag == "Begin" && payload.starts_with("sess"));
         begins && records.iter().any(|(tag, _)| tag == "Link")
@@ -263,10 +266,10 @@ fn story(transactions: &Transactions) -> Story {
     for (_, records) in transactions {
         let url = records.iter().find(|(tag, _)| tag == "ReqURL" || tag == "BereqURL");
         let key = url.map_or_else(|| "session".to_owned(), |(tag, url)| format!("{url} {tag}"));
-        // A session has no path; how its requests ended is counted in it.
+        // A session has no path; the ends of its requests are counted in its entry.
         if key != "session" {
             let lines = records.iter().map(|(tag, payload)| {
-                // Whether a fetch has completely ended, with its connection free again, depends on timing.
+                // The complete end of a fetch, with its connection free again, depends on timing.
                 let kept = match tag.as_str() {
                     "Hit" => 4,
                     "BackendOpen" => 2,
@@ -283,7 +286,7 @@ fn story(transactions: &Transactions) -> Story {
 /// Runs all conversations with a daemon and returns its log.
 fn converse(daemon: &Daemon, varnishlog: &Path, varnishadm: &Path) -> Story {
     let run = daemon.run();
-    let output = Command::new(varnishadm).args(["-n", &run, "debug.xid", "99999"]).output().unwrap();
+    let output = Command::new(varnishadm).args(["-t", "300", "-n", &run, "debug.xid", "99999"]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     for (method, path, headers, body) in REQUESTS {
         let text = format!("{method} {path} HTTP/1.1\r\nHost: a\r\n{headers}Connection: close\r\n\r\n{body}");
@@ -335,7 +338,7 @@ fn records_and_counters_are_those_of_the_stock_daemon() {
         "ban_lurker_sleep=0",
         "-p",
         "pipe_timeout=0.2",
-        // Whether the second attempt finds the backend held down must not depend on the speed of the machine.
+        // The second attempt must find the backend held down at any speed of the machine.
         "-p",
         "backend_remote_error_holddown=60",
     ];

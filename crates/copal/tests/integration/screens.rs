@@ -20,11 +20,13 @@ struct Window {
 }
 
 impl Window {
-    /// Starts `copal` with these arguments in a window of this size; `None` on a machine without tmux.
+    /// Starts `copal` with these arguments in a window of this size; `None` on a machine without
+    /// tmux.
     fn open(columns: u16, lines: u16, arguments: &[&str]) -> Option<Window> {
         let window = Window { tmux: needs("tmux")?, folder: tempfile::tempdir().unwrap() };
         let words: Vec<String> = arguments.iter().map(|word| format!("'{word}'")).collect();
-        // Prints the tool's process id, runs the tool, prints its exit status and the terminal's mode.
+        // Prints the tool's process id, runs the tool, prints its exit status and the terminal's
+        // mode.
         let script = format!(
             "sh -c 'echo $$ > {folder}/pid; exec \"$@\"' sh {copal} {words}; status=$?; \
              echo ended with $status, $(stty -a | tr ' ;' '\\n\\n' | grep -xE 'icanon|echo' | sort -r | xargs); exec cat",
@@ -66,7 +68,7 @@ impl Window {
         self.tmux(&["resize-window", "-x", &columns.to_string(), "-y", &lines.to_string()]);
     }
 
-    /// Waits until the screen is as wanted; on failure, panics with the last screen.
+    /// Waits until the screen satisfies `wanted`; on failure, panics with the last screen.
     fn wait(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
         let mut last = String::new();
         let seen = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -107,13 +109,18 @@ fn current(screen: &str, name: &str) -> Option<u64> {
 }
 
 #[test]
-fn varnishstat_shows_how_counters_change_and_finds_its_way_about() {
+fn stat_opens_on_an_overview_and_its_list_shows_how_counters_change() {
     let origin = Origin::start(page);
     let daemon = Daemon::in_front_of(origin.port, &[]);
     for _ in 0..5 {
         daemon.get("/");
     }
     let Some(window) = Window::open(120, 40, &["stat", "-n", &daemon.run()]) else { return };
+    let overview = window.wait_for("requests a second");
+    for text in ["hit ratio", "since start", "origin failed", "s0", "boot.default", "Press <o> for all counters"] {
+        assert!(overview.contains(text), "{text}: {overview}");
+    }
+    window.press(&["o"]);
     let screen = window.wait("five requests", |screen| current(screen, "MAIN.client_req") == Some(5));
     let lines: Vec<&str> = screen.lines().collect();
     assert!(lines[0].starts_with("Uptime mgt:      0+00:0") && lines[0].contains("Hitrate n:"), "{screen}");
@@ -153,6 +160,8 @@ fn varnishstat_takes_up_the_next_worker() {
         daemon.get("/");
     }
     let Some(window) = Window::open(120, 60, &["stat", "-n", &daemon.run()]) else { return };
+    window.wait_for("passed a second");
+    window.press(&["o"]);
     window.wait("five requests", |screen| current(screen, "MAIN.client_req") == Some(5));
     let worker = daemon.worker();
     kill(Pid::from_raw(worker), Signal::SIGKILL).unwrap();
@@ -168,7 +177,7 @@ fn varnishstat_takes_up_the_next_worker() {
 }
 
 #[test]
-fn varnishtop_ranks_what_is_asked_for() {
+fn varnishtop_ranks_the_selected_records() {
     let origin = Origin::start(page);
     let daemon = Daemon::in_front_of(origin.port, &[]);
     for path in ["/often", "/often", "/often", "/rare"] {
@@ -202,7 +211,8 @@ fn varnishhist_draws_hits_and_misses() {
     let daemon = Daemon::in_front_of(origin.port, &[]);
     let Some(window) = Window::open(80, 24, &["hist", "-n", &daemon.run(), "-P", "size", "-m", "0"]) else { return };
     let screen = window.wait_for("1:1, n = 0, d = 1  size");
-    assert!(screen.contains("|1e0") && screen.contains("|1e7") && !screen.contains("1e8"), "{screen}");
+    assert!(screen.contains("|1 B") && screen.contains("|10 MB") && !screen.contains("100 MB"), "{screen}");
+    assert!(screen.contains("| hits  # others, one mark for 1 request"), "{screen}");
     for _ in 0..3 {
         daemon.get("/");
     }
@@ -266,7 +276,7 @@ fn no_window_is_too_small_for_the_tools() {
 }
 
 #[test]
-fn without_a_terminal_there_is_one_line_that_says_so() {
+fn lack_of_a_terminal_is_reported_in_one_line() {
     let origin = Origin::start(page);
     let daemon = Daemon::in_front_of(origin.port, &[]);
     for tool in ["stat", "top", "hist"] {
@@ -319,8 +329,10 @@ fn hostile_segments_are_shown_without_harm() {
     }
     let name = folder.path().to_str().unwrap();
     let Some(window) = Window::open(100, 30, &["stat", "-n", name]) else { return };
+    window.wait_for("Press <o>");
+    window.press(&["o"]);
     let screen = window.wait_for("A.evil.[2J.");
-    assert!(screen.contains("Press <h>"), "{screen}");
+    assert!(screen.contains("<h> for help"), "{screen}");
     window.press(&["v", "v", "d", "G", "r", "e"]);
     window.wait_for("DEBUG");
     window.press(&["q"]);
@@ -350,5 +362,7 @@ fn varnishstat_may_be_started_before_the_server() {
         .spawn()
         .unwrap();
     let _daemon = Process(child);
+    window.wait_for("passed a second");
+    window.press(&["o"]);
     window.wait_for("MAIN.uptime");
 }

@@ -1,13 +1,16 @@
-//! The test runner as a program: our scripts pass with it, broken ones fail and name the line, hanging ones end, and
-//! nothing is left behind. The same scripts with the stock runner: `stock_tools.rs`.
+//! The test runner as a program: our scripts pass with it, failing ones end and name the line,
+//! hanging ones end, and no process or file is left. The same scripts with the stock runner:
+//! `stock_tools.rs`.
 
 use crate::daemon::{copal, eventually};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use surface::limits::TEST_HANG_SECONDS;
 use tempfile::TempDir;
 
-/// A folder with the program under the name by which scripts start the daemon, one for the tests' folders, and scripts.
+/// A folder with the program under the name that scripts use, one for the tests' folders, and
+/// scripts.
 struct Bench {
     bin: TempDir,
     temporary: TempDir,
@@ -67,13 +70,13 @@ fn said(output: &Output) -> String {
 #[test]
 fn our_scripts_pass_with_our_runner() {
     let bench = Bench::new();
-    let output = bench.run(&["-k", "-j", "2", "-t", "30"], &scripts());
+    let output = bench.run(&["-k", "-j", "2", "-t", &TEST_HANG_SECONDS.to_string()], &scripts());
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert_eq!(bench.left_folders(), Vec::<PathBuf>::new());
 }
 
 #[test]
-fn the_exit_status_says_what_the_tests_came_to() {
+fn exit_status_reflects_the_test_results() {
     let bench = Bench::new();
     let passes = bench.script("passes.vtc", "# a comment\nvtest \"passes\"\nshell true\n");
     let fails = bench.script("fails.vtc", "vtest \"fails\"\nshell false\n");
@@ -106,7 +109,7 @@ fn the_exit_status_says_what_the_tests_came_to() {
 }
 
 #[test]
-fn broken_scripts_are_told_their_line() {
+fn broken_scripts_are_reported_with_their_line() {
     let bench = Bench::new();
     for (number, (body, line, text)) in [
         ("client c1 {\n\ttxreq\n", 3, "Unterminated block"),
@@ -138,7 +141,7 @@ fn broken_scripts_are_told_their_line() {
     {
         bench.script("again.vtc", "include ${testdir}/again.vtc\n");
         let path = bench.script(&format!("broken{number}.vtc"), &format!("vtest \"broken\"\n\n{body}"));
-        let output = bench.run(&["-t", "20"], std::slice::from_ref(&path));
+        let output = bench.run(&["-t", &TEST_HANG_SECONDS.to_string()], std::slice::from_ref(&path));
         let shown = said(&output);
         assert_eq!(output.status.code(), Some(2), "{body}: {shown}");
         assert!(shown.contains(text), "{body}: {shown}");
@@ -150,7 +153,7 @@ fn broken_scripts_are_told_their_line() {
     {
         let path = bench.scripts.path().join("bytes.vtc");
         std::fs::write(&path, bytes).unwrap();
-        let output = bench.run(&["-t", "20"], &[path]);
+        let output = bench.run(&["-t", &TEST_HANG_SECONDS.to_string()], &[path]);
         assert!(matches!(output.status.code(), Some(0 | 2)), "{}", said(&output));
         assert!(!said(&output).contains("panicked"), "{}", said(&output));
     }
@@ -236,7 +239,7 @@ fn without_a_varnishd_to_be_found_it_tests_itself() {
          shell -expect Copal {varnishadm -V 2>&1}\n",
     );
     let output = Command::new(copal())
-        .args(["test", "-t", "20"])
+        .args(["test", "-t", &TEST_HANG_SECONDS.to_string()])
         .arg(&script)
         .env("TMPDIR", bench.temporary.path())
         .env("PATH", "/usr/bin:/bin:/nonexistent")

@@ -1,4 +1,4 @@
-//! Memory runs out: the cache shrinks, the daemon continues to serve.
+//! Shortage of memory: the cache shrinks, the daemon continues to serve.
 
 use crate::daemon::{Daemon, Origin, copal, eventually, ok};
 use nix::sys::signal::{Signal, kill};
@@ -15,7 +15,7 @@ fn page(head: &str) -> Vec<u8> {
     ok("Cache-Control: max-age=600\r\n", &format!("{path}{}", " ".repeat(PAGE_BYTES - path.len())))
 }
 
-/// How much memory the kernel holds for the arenas of a daemon, in bytes.
+/// Memory that the kernel holds for the arenas of a daemon, in bytes.
 fn arena_bytes(daemon: &Daemon) -> u64 {
     let folder = PathBuf::from(format!("/proc/{}/fd", daemon.process.pid()));
     let descriptors = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
@@ -34,7 +34,7 @@ fn is_right(daemon: &Daemon, number: usize) -> bool {
 }
 
 #[test]
-fn workers_killed_again_and_again_get_smaller_storages_and_keep_what_fits() {
+fn workers_killed_repeatedly_get_smaller_storages_and_keep_objects_that_fit() {
     const PAGES: usize = 40;
     let origin = Origin::start(page);
     let daemon = Daemon::in_front_of(origin.port, &["-s", "malloc,64m"]);
@@ -43,22 +43,26 @@ fn workers_killed_again_and_again_get_smaller_storages_and_keep_what_fits() {
     }
     let full = arena_bytes(&daemon);
     assert!(full > 40 << 20, "{full}");
-    for _ in 0..3 {
+    let mut kills = 0;
+    // Three within a minute are enough. A busy machine may need more of them.
+    eventually("storages shrink", || {
         let worker = daemon.worker();
-        assert!(!daemon.said().contains("as happens when memory runs out"), "{}", daemon.said());
         kill(Pid::from_raw(worker), Signal::SIGKILL).unwrap();
+        kills += 1;
         eventually("another worker serves", || (daemon.worker() != worker).then_some(()));
-    }
+        daemon.said().contains("as happens when memory runs out").then_some(())
+    });
     let hits = (0..PAGES).filter(|number| is_right(&daemon, *number)).count();
     let said = daemon.said();
     assert!(
         said.contains("killed within 60 s, as happens when memory runs out: storages shrink from 64M to 3"),
         "{said}"
     );
+    assert!(kills >= 3, "after {kills}: {said}");
     assert!(hits > 0, "{said}");
     let left = arena_bytes(&daemon);
     assert!(left < full * 4 / 5, "{left} of {full}");
-    // After an operator's stop and start it has its full size again, and what was kept.
+    // After an operator's stop and start it has its full size again, with the kept objects.
     assert!(daemon.cli(&["stop"]).0 && daemon.cli(&["start"]).0);
     for number in 0..PAGES {
         is_right(&daemon, number);
@@ -110,7 +114,7 @@ impl Drop for Group {
 }
 
 #[test]
-fn a_daemon_whose_control_group_is_too_small_says_so_and_serves_on() {
+fn small_control_group_is_reported_and_the_daemon_serves() {
     const PAGES: usize = 200;
     let Some(group) = Group::of("small", 128 << 20) else {
         println!("skipped: needs a writable cgroup");
@@ -152,7 +156,7 @@ fn storages_follow_the_limit_of_the_control_group_while_they_serve() {
     let fill = |pages: usize| (0..pages).filter(|number| is_right(&daemon, *number)).count();
     fill(150);
     assert_eq!(fill(150), 150, "180 MB hold them");
-    // So that a limit below what is held now is possible.
+    // A later limit below the present amount must be possible.
     group.set(400 << 20);
     eventually("they shrink", || {
         daemon.said().contains("There are 400M of memory now: storages shrink from 180M to 120M").then_some(())
@@ -161,7 +165,7 @@ fn storages_follow_the_limit_of_the_control_group_while_they_serve() {
     assert!(held <= (120 << 20) / 32 * 33, "{held}");
     let kept = fill(150);
     assert!(arena_bytes(&daemon) <= (120 << 20) / 32 * 33 && kept < 150, "{kept}");
-    // What was served once is served right, from a storage that is smaller now.
+    // Stored objects are served correctly, from a storage that is smaller now.
     assert!(fill(60) + fill(60) >= 60);
     group.set(1200 << 20);
     eventually("they grow", || daemon.said().contains("storages grow from 120M to 360M").then_some(()));
@@ -176,7 +180,7 @@ fn storages_follow_the_limit_of_the_control_group_while_they_serve() {
 }
 
 #[test]
-fn an_operator_says_how_much_memory_there_is() {
+fn memory_size_can_be_set_by_the_operator() {
     let origin = Origin::start(page);
     let backend = format!("127.0.0.1:{}", origin.port);
     let daemon = Daemon::start(&["-b", &backend, "-s", "malloc,50%", "--memory", "300m", "-l", "4m"]);

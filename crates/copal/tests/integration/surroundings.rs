@@ -1,53 +1,36 @@
-//! The environment of the processes: systemd, the users of the system, the fence of the worker.
+//! The environment of the processes: systemd, the users of the system, the sandbox of the worker.
 
-use crate::daemon::{Daemon, Origin, Process, copal, eventually, exchange, ok};
+use crate::daemon::{Daemon, Notifications, Origin, Process, copal, eventually, exchange, ok};
 use command_fds::{CommandFdExt, FdMapping};
 use nix::sys::signal::Signal;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 fn page(_: &str) -> Vec<u8> {
     ok("Cache-Control: max-age=600\r\n", "a page\n")
 }
 
 #[test]
-fn systemd_hears_of_readiness_of_life_and_of_the_end() {
+fn systemd_is_notified_of_readiness_watchdog_and_stop() {
     let origin = Origin::start(page);
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("notify");
-    let socket = UnixDatagram::bind(&path).unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let notifications = Notifications::new();
     let backend = format!("127.0.0.1:{}", origin.port);
-    let daemon = Daemon::start_with(&["-b", &backend], |command| {
-        command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "100000");
-    });
-    let mut heard = String::new();
-    let mut hear = |what: &str| {
-        while !heard.lines().any(|line| line == what) {
-            let mut room = [0; 4096];
-            let count = socket.recv(&mut room).unwrap_or_else(|error| panic!("{what}: {error}; heard: {heard}"));
-            heard.push_str(&String::from_utf8_lossy(&room[..count]));
-            heard.push('\n');
-        }
-        heard.drain(..);
-    };
-    hear("READY=1");
-    hear("WATCHDOG=1");
-    hear("WATCHDOG=1");
+    let daemon = Daemon::start_with(&["-b", &backend], |command| notifications.set(command, 100_000));
+    notifications.wait_for("READY=1");
+    notifications.wait_for("WATCHDOG=1");
+    notifications.wait_for("WATCHDOG=1");
     daemon.process.signal(Signal::SIGTERM);
-    hear("STOPPING=1");
+    notifications.wait_for("STOPPING=1");
 }
 
 /// A daemon that gets this socket from systemd, under the name `web`.
 fn given_a_socket(listener: TcpListener, folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("sh");
-    // The process id for which the sockets are meant is known only once the process exists.
+    // The process id that the sockets are meant for exists only once the process does.
     command.args(["-c", "LISTEN_PID=$$ exec \"$@\"", "sh"]).arg(copal());
     command.args(["daemon", "-j", "none", "-n"]).arg(folder).args(arguments);
     command.env("LISTEN_FDS", "1").env("LISTEN_FDNAMES", "web").stdin(Stdio::null());
@@ -76,6 +59,48 @@ fn socket_passed_by_systemd_that_is_not_served_is_an_error_that_names_it() {
 }
 
 #[test]
+fn root_without_capabilities_serves_and_says_what_is_missing() {
+    if !nix::unistd::geteuid().is_root() || crate::daemon::needs("setpriv").is_none() {
+        println!("skipped: needs root");
+        return;
+    }
+    let origin = Origin::start(page);
+    let folder = tempfile::tempdir().unwrap();
+    let (log, port) = (folder.path().join("log"), crate::daemon::free_port());
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all"]).arg(copal()).args(["daemon", "-F"]);
+    command.arg("-n").arg(folder.path().join("run")).args(["-a", &format!("127.0.0.1:{port}")]);
+    command.args(["-b", &format!("127.0.0.1:{}", origin.port)]).stdin(Stdio::null()).stdout(Stdio::null());
+    let _daemon = Process(command.stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap());
+    let said = || std::fs::read_to_string(&log).unwrap();
+    let worker_after = |before: &str| {
+        eventually("a worker serves", || {
+            let text = said();
+            let later = text.strip_prefix(before)?.to_owned();
+            let started = later.lines().find(|line| line.ends_with(" Started"))?;
+            let process = started.split_once("Child (")?.1.split_once(')')?.0.parse::<i32>().unwrap();
+            later.contains("launched OK").then_some(process)
+        })
+    };
+    let serves = || {
+        let answer = exchange(port, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        assert!(answer.ends_with(b"a page\n"), "{}", String::from_utf8_lossy(&answer));
+    };
+    let first = worker_after("");
+    serves();
+    assert_eq!(said().matches("root without CAP_SETUID and CAP_SETGID: no jail").count(), 1, "{}", said());
+    assert_eq!(status_line(first, "Uid:")[0], "0");
+    assert_eq!(status_line(first, "CapEff:"), ["0000000000000000"]);
+    assert_eq!(status_line(first, "NoNewPrivs:"), ["1"]);
+    assert_eq!(status_line(first, "Seccomp:"), ["2"]);
+    // The next worker needs no more.
+    let before = said();
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(first), Signal::SIGKILL).unwrap();
+    assert_ne!(worker_after(&before), first);
+    serves();
+}
+
+#[test]
 fn socket_for_both_families_is_what_an_a_without_a_host_names() {
     let Ok(listener) = TcpListener::bind("[::]:0") else {
         println!("skipped: needs IPv6");
@@ -92,7 +117,7 @@ fn socket_for_both_families_is_what_an_a_without_a_host_names() {
 }
 
 #[test]
-fn want_of_descriptors_is_said_once_with_the_limit_and_passes() {
+fn descriptor_exhaustion_is_logged_once_with_the_limit_and_ends() {
     let origin = Origin::start(page);
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -n 64 && exec \"$@\"", "sh"]).arg(copal()).arg("daemon");
@@ -136,7 +161,7 @@ fn idle_clients_that_take_all_descriptors_make_room_for_others_and_leave_some_to
     }
     let (is_loaded, said) = daemon.cli(&["vcl.load", "second", name]);
     assert!(is_loaded, "{said}");
-    // The oldest had to go, and were told.
+    // The oldest had to be closed, and received a message.
     let mut rest = Vec::new();
     kept.read_to_end(&mut rest).unwrap();
     rest.clear();
@@ -202,7 +227,7 @@ fn an_ordinary_user_needs_no_work_directory_of_a_name() {
     }
     const USER: u32 = 64_999;
     let origin = Origin::start(page);
-    // The program may lie where this user has no access.
+    // The program may be in a directory that this user cannot access.
     let folder = tempfile::Builder::new().permissions(PermissionsExt::from_mode(0o755)).tempdir().unwrap();
     let program = folder.path().join("copal");
     std::fs::copy(copal(), &program).unwrap();
@@ -226,12 +251,13 @@ fn an_ordinary_user_needs_no_work_directory_of_a_name() {
     });
     let answer = exchange(port, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     assert!(answer.ends_with(b"a page\n"), "{}", String::from_utf8_lossy(&answer));
-    assert!(said().contains(&format!("Work directory: {}\n", runtime.join("copal/varnishd").display())), "{}", said());
+    let directory = format!("\n  directory   {}\n", runtime.join("copal/varnishd").display());
+    eventually("its report", || said().contains(&directory).then_some(()));
     let ping = command("adm").arg("ping").output().unwrap();
     assert!(String::from_utf8_lossy(&ping.stdout).starts_with("PONG"), "{ping:?}");
     let counter = command("stat").args(["-1", "-f", "MAIN.client_req"]).output().unwrap();
     assert!(String::from_utf8_lossy(&counter.stdout).contains("MAIN.client_req "), "{counter:?}");
-    // If the user names something that is not theirs, the message says so, and what to do.
+    // If the user names something that is not theirs, the message gives the reason and the remedy.
     let refused = command("daemon").args(["-F", "-a", "127.0.0.1:0", "-b", "none", "-n"]).arg(folder.path()).output();
     let text = String::from_utf8_lossy(&refused.unwrap().stderr).into_owned();
     assert!(text.contains("Permission denied; name a work directory of your own with -n"), "{text}");
@@ -263,7 +289,7 @@ fn status_line(pid: i32, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn worker_started_by_root_has_no_rights_left_and_is_fenced_in() {
+fn worker_started_by_root_drops_all_rights_and_enters_the_sandbox() {
     if !nix::unistd::geteuid().is_root() {
         println!("skipped: needs root");
         return;
@@ -277,7 +303,7 @@ fn worker_started_by_root_has_no_rights_left_and_is_fenced_in() {
         secret.path().display()
     );
     let daemon = Daemon::with_vcl(&vcl, origin.port, &["-j", "unix"]);
-    // One that serves has given up its rights.
+    // A worker that serves has dropped its rights.
     let answer = daemon.get("/");
     let worker = daemon.worker();
     assert!(status_line(worker, "Uid:").iter().all(|id| id != "0"), "{:?}", status_line(worker, "Uid:"));
@@ -290,7 +316,7 @@ fn worker_started_by_root_has_no_rights_left_and_is_fenced_in() {
     assert_eq!(status_line(worker, "Seccomp:"), ["2"]);
     // The file is root's: VCL cannot read it, and reports that.
     assert!(!answer.head.contains("for root alone"), "{}", answer.head);
-    // Serving continues behind the fence, even across the death of a worker.
+    // Serving continues in the sandbox, even across the death of a worker.
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(worker), Signal::SIGKILL).unwrap();
     eventually("another worker serves", || (daemon.worker() != worker).then_some(()));
     assert!(daemon.get("/").status >= 200);

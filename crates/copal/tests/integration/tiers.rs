@@ -1,10 +1,12 @@
-//! Two caches one behind the other: Copal before Copal, and Copal before and behind the stock varnishd, which is also seen before itself
-//! for comparison. What a client gets must not depend on which is which. What docs/origins.md says of tiers is tried here.
+//! Two caches in a chain: Copal before Copal, and Copal before and after the stock varnishd, which
+//! is also chained to itself for comparison. A client must get the same in all orders. The advice
+//! of docs/guide/origins.md on tiers is tested here.
 
 use crate::daemon::{Answer, Daemon, Origin, eventually, needs, ok};
 use std::path::{Path, PathBuf};
 
-/// The one before: the near one, to which clients come. `PURGE` goes to the one behind first, lest what was purged comes back from there.
+/// The front tier, to which clients connect. `PURGE` goes to the back tier first, so that purged
+/// objects do not return from there.
 const FRONT: &str = "\
 vcl 4.1;
 backend default { .host = \"127.0.0.1\"; .port = \"@PORT@\"; }
@@ -26,7 +28,7 @@ sub vcl_deliver {
 }
 ";
 
-/// The one behind, before the origin. It packs what the origin does not.
+/// The back tier, before the origin. It compresses bodies that the origin does not.
 const BACK: &str = "\
 vcl 4.1;
 backend default { .host = \"127.0.0.1\"; .port = \"@PORT@\"; }
@@ -38,7 +40,7 @@ sub vcl_backend_response {
 }
 ";
 
-/// What may stand in a tier.
+/// Cache program of a tier.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Cache {
     Copal,
@@ -80,14 +82,14 @@ fn request(daemon: &Daemon, method: &str, path: &str, headers: &str) -> Answer {
     daemon.request(&format!("{method} {path} HTTP/1.1\r\nHost: tiers\r\n{headers}Connection: close\r\n\r\n"))
 }
 
-/// All values of a header, in order, however many lines they are on.
+/// All values of a header, in order, from one or several lines.
 fn values(answer: &Answer, name: &str) -> Vec<String> {
     let lines = answer.head.lines().skip(1).filter_map(|line| line.split_once(':'));
     let these = lines.filter(|(given, _)| given.eq_ignore_ascii_case(name));
     these.flat_map(|(_, value)| value.split(',').map(|part| part.trim().to_owned()).collect::<Vec<_>>()).collect()
 }
 
-/// Served by the tier that was asked: the last ids are its own.
+/// Served by the front tier: the last ids are its own.
 fn is_hit(answer: &Answer) -> bool {
     values(answer, "x-varnish").last().is_some_and(|ids| ids.contains(' '))
 }
@@ -100,7 +102,7 @@ fn page(_: &str) -> Vec<u8> {
     ok("Cache-Control: max-age=600\r\nAge: 100\r\nETag: \"one\"\r\nContent-Type: text/plain\r\n", &text())
 }
 
-/// Every pair, with its name; only that of two Copals if there is no stock varnishd.
+/// Every pair, with its name; only that of two Copals without a stock varnishd.
 fn pairs() -> Vec<(Cache, Cache, PathBuf)> {
     let pairs = [
         (Cache::Stock, Cache::Stock),
@@ -115,7 +117,7 @@ fn pairs() -> Vec<(Cache, Cache, PathBuf)> {
 }
 
 #[test]
-fn what_one_tier_packed_goes_through_the_other_untouched() {
+fn bodies_compressed_by_one_tier_pass_the_other_unchanged() {
     for (front, back, varnishd) in pairs() {
         let tiers = Tiers::start(front, back, &varnishd);
         let gzip = "Accept-Encoding: gzip\r\n";
@@ -148,7 +150,7 @@ fn age_via_and_ids_add_up() {
             assert_eq!(via.len(), 2, "{front:?} {back:?}: {via:?}");
             assert_eq!(via[0], values(&behind, "via")[0], "the tier behind comes first");
         }
-        // Each tier has its own: its request and, on a hit, that which brought the object.
+        // Each tier has its own: its request and, on a hit, the one that fetched the object.
         let (one, two) = (values(&missed, "x-varnish"), values(&hit, "x-varnish"));
         let last = |ids: &[String]| ids.last().unwrap().split(' ').count();
         assert_eq!((last(&one), last(&two)), (1, 2), "{front:?} {back:?}: {one:?} {two:?}");
@@ -161,19 +163,19 @@ fn a_validation_is_answered_by_the_tier_behind_without_the_origin() {
     for (front, back, varnishd) in pairs() {
         let tiers = Tiers::start(front, back, &varnishd);
         let first = tiers.get("/short", "");
-        // The near copy is dead at once, and validated.
+        // The front tier's copy is expired at once, and validated.
         let second = tiers.get("/short", "");
         assert_eq!((first.text(), second.text()), (text(), text()), "{front:?} {back:?}");
         assert_eq!((first.status, second.status), (200, 200));
-        // A copy whose fetch has not ended yet is not validated, so it may take one more. Read from the log: the stock daemon's counters
-        // may take long to be summed.
+        // A copy whose fetch has not ended yet is not validated, so it may take one more. Read from
+        // the log: the stock daemon's counters may take long to be summed.
         eventually("a response of 304 from the tier behind", || {
             assert_eq!(tiers.get("/short", "").text(), text());
             let log = tiers.front.applet("log", &["-d", "-g", "raw", "-i", "BerespStatus"]).stdout;
             String::from_utf8_lossy(&log).lines().any(|line| line.contains(" 304")).then_some(())
         });
         assert_eq!(tiers.origin.count(), 1, "{front:?} {back:?}");
-        // And so is the client, by whichever tier has the object.
+        // The client's is validated too, by the tier that has the object.
         let etag = first.header("etag").unwrap().to_owned();
         for path in ["/short", "/a", "/a"] {
             tiers.get(path, "");
@@ -188,7 +190,8 @@ fn ranges_are_served_through_both_tiers() {
     for (front, back, varnishd) in pairs() {
         let tiers = Tiers::start(front, back, &varnishd);
         let whole = text().len();
-        // What is packed must have come whole: until then nobody knows how long it is unpacked, and a range of it is answered with 200.
+        // A compressed body must be complete: until then its uncompressed length is unknown, and a
+        // range of it is answered with 200.
         tiers.get("/a", "");
         for (path, how) in
             [("/b", "miss"), ("/b", "hit"), ("/short", "miss"), ("/short", "validated"), ("/a", "unpacked")]

@@ -1,5 +1,5 @@
-//! Certificates while the daemon runs: what the CLI, SIGHUP and files that change do to handshakes, and what outlives a worker. The client
-//! is OpenSSL's.
+//! Certificates while the daemon runs: effects of the CLI, SIGHUP and changed files on handshakes,
+//! and the state that outlives a worker. The client is OpenSSL's.
 
 use crate::daemon::{Daemon, copal, eventually, free_port, needs};
 use nix::sys::signal::Signal;
@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// A daemon with a listener that speaks TLS, and a folder for certificates.
+/// A daemon with a TLS listener, and a folder for certificates.
 struct Served {
     daemon: Daemon,
     folder: tempfile::TempDir,
@@ -16,7 +16,8 @@ struct Served {
 }
 
 impl Served {
-    /// Starts it, if OpenSSL is here. In `arguments` `@PORT@` is the port of TLS and `@` the folder; `prepare` fills that first.
+    /// Starts it, if OpenSSL is installed. In `arguments` `@PORT@` is the port of TLS and `@` the
+    /// folder; `prepare` fills that first.
     fn start(arguments: &[&str], prepare: impl FnOnce(&Path)) -> Option<Served> {
         needs("openssl")?;
         let folder = tempfile::tempdir().unwrap();
@@ -48,7 +49,7 @@ impl Served {
         text
     }
 
-    /// The subject of the certificate that a client gets; `None` = no handshake.
+    /// The subject of the certificate that a client gets; `None` = the handshake failed.
     fn subject(&self, host: Option<&str>) -> Option<String> {
         let output = self.client(host, &[]).stdin(Stdio::null()).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -72,7 +73,7 @@ impl Served {
 }
 
 /// Makes a certificate `NAME.crt` with its key `NAME.key`, and both in `NAME.pem`.
-fn certificate(folder: &Path, file: &str, host: &str) {
+pub fn certificate(folder: &Path, file: &str, host: &str) {
     let path = |end: &str| folder.join(format!("{file}.{end}"));
     let mut command = Command::new("openssl");
     command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]);
@@ -130,8 +131,8 @@ impl Drop for Kept {
     }
 }
 
-/// A certificate for a.example that was valid in January 2020, with its key: the OpenSSL of Debian makes none in the past without an
-/// authority of its own.
+/// A certificate for a.example that was valid in January 2020, with its key: Debian's OpenSSL
+/// cannot make one in the past without a CA.
 const EXPIRED: &str = "\
 -----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgq+XsociEsiZl8hl4
@@ -181,7 +182,7 @@ fn certificates_are_loaded_and_discarded_under_connections_that_go_on() {
     assert_eq!(served.subject(Some("b.example")).as_deref(), SUBJECT_B);
 }
 
-/// A successor, which is not ours to wait for; killed when dropped.
+/// A successor, which is not our child; killed when dropped.
 struct Successor(i32);
 
 impl Drop for Successor {
@@ -191,7 +192,7 @@ impl Drop for Successor {
 }
 
 #[test]
-fn what_is_served_and_what_is_staged_goes_over_in_an_upgrade_without_its_files() {
+fn served_and_staged_certificates_survive_an_upgrade_without_their_files() {
     let Some(served) = Served::start(&["-a", "tls=127.0.0.1:@PORT@,https"], |folder| {
         certificate(folder, "a", "a.example");
         certificate(folder, "b", "b.example");

@@ -1,13 +1,15 @@
-//! Upgrades: a new program takes over from a running one, and nothing is lost, whatever goes wrong on the way.
+//! Upgrades: a new program takes over from a running one, and nothing is lost, with any failure on
+//! the way.
 
-use crate::daemon::{Answer, Barrier, Daemon, Origin, PATIENCE, copal, eventually, exchange, free_port, ok};
+use crate::daemon::{Answer, Barrier, Daemon, HANG, Notifications, Origin, copal, eventually, exchange, free_port, ok};
+use crate::starts::memory_files;
 use command_fds::{CommandFdExt, FdMapping};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -22,7 +24,7 @@ fn page(head: &str) -> Vec<u8> {
 /// More than the kernel holds for a client that does not read.
 const LARGE_BYTES: usize = 24 << 20;
 
-/// The byte at a place of the large page.
+/// The byte at an offset of the large page.
 fn byte(at: usize) -> u8 {
     (at / 7 % 251) as u8
 }
@@ -41,7 +43,7 @@ fn page_or_large(head: &str) -> Vec<u8> {
 struct Upgradable {
     daemon: Daemon,
     program: PathBuf,
-    /// The program, and whatever a test puts there.
+    /// The program, and files of a test.
     folder: tempfile::TempDir,
 }
 
@@ -60,7 +62,7 @@ impl Upgradable {
         Upgradable::start(tempfile::tempdir().unwrap(), &[&["-b", &backend], arguments].concat(), |_| {})
     }
 
-    /// With a VCL in which `@` is the folder.
+    /// With a VCL in which `@` is replaced by the folder.
     fn with_vcl(origin: &Origin, vcl: &str) -> Upgradable {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("test.vcl").display().to_string();
@@ -73,7 +75,7 @@ impl Upgradable {
         self.folder.path().join(name)
     }
 
-    /// Puts a script in the place of the program.
+    /// Replaces the program by a script.
     fn replace(&self, script: &str) {
         std::fs::remove_file(&self.program).unwrap();
         std::fs::write(&self.program, script).unwrap();
@@ -90,7 +92,7 @@ impl Upgradable {
         kill(Pid::from_raw(self.manager()), Signal::SIGUSR2).unwrap();
     }
 
-    /// The manager, as the pid file says.
+    /// The manager's process number, from the pid file.
     fn manager(&self) -> i32 {
         std::fs::read_to_string(self.daemon.folder.path().join("pid")).unwrap().trim().parse().unwrap()
     }
@@ -137,7 +139,7 @@ fn is_alive(process: i32) -> bool {
     status.contains("State:") && !status.contains("State:\tZ")
 }
 
-/// Whether a process can touch an arena; one that is dying no longer can.
+/// True if a process can access an arena; false for one that is dying.
 fn has_arena(process: i32) -> bool {
     std::fs::read_to_string(format!("/proc/{process}/maps")).is_ok_and(|maps| maps.contains("copal-arena"))
 }
@@ -191,7 +193,7 @@ fn successor_has_the_cache_the_sockets_the_vcls_and_the_parameters() {
     assert!(up.is_hit("/a"));
     assert!(up.daemon.cli(&["stop"]).0 && up.daemon.cli(&["start"]).0);
     assert!(up.is_hit("/a"));
-    // Readers find the counters of those that run now.
+    // Readers find the counters of the present processes.
     assert!(up.daemon.counter("MGT.child_start") >= 1);
     up.daemon.counter_reaching("MAIN.cache_hit", 1);
     let end = up.manager();
@@ -204,21 +206,21 @@ fn successor_has_the_cache_the_sockets_the_vcls_and_the_parameters() {
 }
 
 #[test]
-fn what_is_known_of_backends_is_known_to_the_next_worker_and_to_the_next_vcl() {
-    // Each probe after the first is answered too late to be of use.
+fn backend_health_survives_restarts_and_vcl_changes() {
+    // Each probe after the first is never answered.
     let checks = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&checks);
     let origin = Origin::start(move |head| {
         if !head.starts_with("GET /check ") {
             return page(head);
         }
-        if count.fetch_add(1, SeqCst) > 0 {
-            std::thread::sleep(Duration::from_secs(20));
+        while count.fetch_add(1, SeqCst) > 0 {
+            std::thread::park();
         }
         b"HTTP/1.1 200 OK\r\n\r\n".to_vec()
     });
     let vcl = "vcl 4.1;
-        probe check { .url = \"/check\"; .interval = 1h; .timeout = 60s; .threshold = 1; .window = 1; .initial = 0; }
+        probe check { .url = \"/check\"; .interval = 1h; .timeout = 1h; .threshold = 1; .window = 1; .initial = 0; }
         backend default { .host = \"127.0.0.1\"; .port = \"@PORT@\"; .probe = check; }
         backend other { .host = \"127.0.0.1\"; .port = \"@PORT@\"; }
         sub vcl_recv { if (req.url == \"/other\") { set req.backend_hint = other; } return (pass); }";
@@ -228,8 +230,13 @@ fn what_is_known_of_backends_is_known_to_the_next_worker_and_to_the_next_vcl() {
     let is_as_before = |when: &str| {
         assert_eq!(up.daemon.get("/").status, 200, "{when}: {}", up.daemon.said());
         assert_eq!(up.daemon.get("/other").status, 503, "{when}: an operator's word is kept");
-        // Notes are written once in a second.
-        std::thread::sleep(Duration::from_millis(1500));
+        // A new worker must have written its own backend health record, which it does every second.
+        let noted = || std::fs::read(&memory_files(up.manager(), "copal-seat")[0]).unwrap();
+        let before = noted();
+        eventually("notes are written", || {
+            let now = noted();
+            (now != before && now.windows(10).any(|text| text == b"boot.other")).then_some(())
+        });
     };
     is_as_before("first");
     kill(Pid::from_raw(up.daemon.worker()), Signal::SIGKILL).unwrap();
@@ -284,7 +291,7 @@ fn the_files_of_vcls_and_commands_may_be_gone() {
 #[test]
 fn commands_that_wait_for_an_upgrade_do_no_harm_to_it() {
     let origin = Origin::start(page_or_large);
-    let up = Upgradable::in_front_of(&origin, &["-s", "malloc,200m", "-p", "drain_timeout=20"]);
+    let up = Upgradable::in_front_of(&origin, &["-s", "malloc,200m", "-p", "drain_timeout=600"]);
     assert!(is_whole(&Reader::begin(up.daemon.port).finish()));
     let reader = Reader::begin(up.daemon.port);
     let first = up.manager();
@@ -326,7 +333,7 @@ fn a_daemon_in_the_background_stays_there() {
     let output = upgrade();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(get().is_hit() && pid() != first);
-    // Nobody reads what a new program says there; the reason comes to the command.
+    // This output of a new program is not read; the reason is sent to the command.
     std::fs::remove_file(&program).unwrap();
     std::os::unix::fs::symlink("/bin/false", &program).unwrap();
     let output = upgrade();
@@ -339,7 +346,7 @@ fn a_daemon_in_the_background_stays_there() {
 }
 
 #[test]
-fn upgrades_under_load_refuse_nobody_and_mix_nothing_up() {
+fn upgrades_under_load_refuse_no_client_and_mix_no_responses() {
     const UPGRADES: usize = 5;
     const PAGES: usize = 50;
     let origin = Origin::start(page);
@@ -379,32 +386,34 @@ fn upgrades_under_load_refuse_nobody_and_mix_nothing_up() {
 #[test]
 fn a_client_that_asks_too_late_finds_its_connection_closed_and_gets_no_error() {
     const VCL: &str = r#"vcl 4.1; import std; import vtc; backend default { .host = "127.0.0.1"; .port = "@PORT@"; }
-        sub vcl_fini { std.log("late"); vtc.sleep(700ms); }"#;
+        sub vcl_fini { std.log("late"); vtc.barrier_sync("@/barrier"); }"#;
     let origin = Origin::start(page);
     let up = Upgradable::with_vcl(&origin, VCL);
     assert!(!up.is_hit("/a"));
     let mut kept = TcpStream::connect(("127.0.0.1", up.daemon.port)).unwrap();
-    kept.set_read_timeout(Some(PATIENCE)).unwrap();
+    kept.set_read_timeout(Some(HANG)).unwrap();
     kept.write_all(b"GET /a HTTP/1.1\r\nHost: example.com\r\n\r\n").unwrap();
     let mut received = [0; 4096];
     assert!(kept.read(&mut received).unwrap() > 0);
+    let barrier = Barrier::at(&up.in_folder("barrier"));
     up.begin_upgrade();
-    up.said("Stopping Child");
-    // The worker is in vcl_fini by now.
-    std::thread::sleep(Duration::from_millis(300));
+    // The worker is in vcl_fini.
+    let held = barrier.held();
     let _ = kept.write_all(b"GET /a HTTP/1.1\r\nHost: example.com\r\n\r\n");
+    drop(held);
     let late = kept.read(&mut received).unwrap_or(0);
     assert_eq!(String::from_utf8_lossy(&received[..late]), "");
     assert!(up.is_hit("/a"));
 }
 
-/// A client that has the head and the first bytes of a large body, and more to read than the kernel holds.
+/// A client that has the head and the first bytes of a large body, and more to read than the kernel
+/// holds.
 struct Reader(TcpStream, Vec<u8>);
 
 impl Reader {
     fn begin(port: u16) -> Reader {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(HANG)).unwrap();
         stream.write_all(b"GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
         let mut begun = vec![0; 4096];
         stream.read_exact(&mut begun).unwrap();
@@ -422,16 +431,16 @@ fn is_whole(body: &[u8]) -> bool {
 }
 
 #[test]
-fn what_is_under_way_comes_to_its_end_and_others_wait_for_it() {
+fn requests_in_flight_finish_before_an_upgrade_and_others_wait() {
     let origin = Origin::start(page_or_large);
-    let up = Upgradable::in_front_of(&origin, &["-s", "malloc,200m", "-p", "drain_timeout=20"]);
+    let up = Upgradable::in_front_of(&origin, &["-s", "malloc,200m", "-p", "drain_timeout=600"]);
     assert!(is_whole(&Reader::begin(up.daemon.port).finish()));
     assert!(!up.is_hit("/a"));
     let reader = Reader::begin(up.daemon.port);
     let first = up.manager();
     up.begin_upgrade();
     up.said("Stopping Child");
-    // Nobody accepts it yet, and it is not refused.
+    // No worker accepts it yet, and it is not refused.
     let waiting = std::thread::spawn({
         let port = up.daemon.port;
         move || Answer::parse(&exchange(port, b"GET /a HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n"))
@@ -446,12 +455,12 @@ fn what_is_under_way_comes_to_its_end_and_others_wait_for_it() {
 #[test]
 fn a_program_that_does_not_come_up_leaves_the_old_one_serving() {
     let origin = Origin::start(page);
-    let up = Upgradable::in_front_of(&origin, &["-p", "cli_timeout=5"]);
+    let up = Upgradable::in_front_of(&origin, &["-p", "cli_timeout=10"]);
     assert!(!up.is_hit("/a"));
     let (manager, worker) = (up.manager(), up.daemon.worker());
     for (script, said) in [
         ("#!/bin/sh\nexit 1\n", "the new program ended before it was ready (exit status: 1)"),
-        ("#!/bin/sh\nexec sleep 600\n", "it did not answer within 5 s"),
+        ("#!/bin/sh\nexec sleep 600\n", "it did not answer within 10 s"),
         ("#!/bin/sh\nprintf 'GET / HTTP/1.1' >&3\nexec sleep 600\n", "it answers in another language"),
         ("#!/bin/sh\nkill -9 $$\n", "the new program ended before it was ready (signal: 9"),
         ("no program", "the new program ended before it was ready (exit status: 127)"),
@@ -474,7 +483,7 @@ fn a_program_that_does_not_come_up_leaves_the_old_one_serving() {
     assert_eq!(origin.count(), 1);
 }
 
-/// In which vcl_init fails when there is a file, and waits at a barrier when there is another.
+/// A VCL whose vcl_init fails if one file exists, and waits at a barrier if another does.
 const OBSTACLES: &str = "vcl 4.1; import std; import vtc; backend b { .host = \"127.0.0.1\"; .port = \"@PORT@\"; }
     sub vcl_init {
         if (std.file_exists(\"@/obstacle\")) { return (fail(\"not now\")); }
@@ -488,13 +497,13 @@ fn a_successor_whose_worker_does_not_come_up_gives_way_to_the_old_one() {
     assert!(!up.is_hit("/a"));
     let (manager, worker) = (up.manager(), up.daemon.worker());
     std::fs::write(up.in_folder("obstacle"), "").unwrap();
-    // Whoever connects while neither has a worker waits.
+    // A client that connects while neither has a worker waits.
     let over = AtomicBool::new(false);
     let (done, text) = std::thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(SeqCst) {
                 drop(TcpStream::connect(("127.0.0.1", up.daemon.port)).unwrap());
-                // Fewer than may wait.
+                // Fewer than the limit of waiting connections.
                 std::thread::park_timeout(Duration::from_millis(20));
             }
         });
@@ -503,7 +512,8 @@ fn a_successor_whose_worker_does_not_come_up_gives_way_to_the_old_one() {
         result
     });
     assert!(!done && text.contains("Pushing vcls failed"), "{text}");
-    // The old one's worker does not come up either as long as that is there; it goes on trying.
+    // The old one's worker does not start either while the obstacle exists; the manager keeps
+    // trying.
     std::fs::remove_file(up.in_folder("obstacle")).unwrap();
     assert!(up.is_hit("/a"));
     assert_eq!(up.manager(), manager);
@@ -513,7 +523,8 @@ fn a_successor_whose_worker_does_not_come_up_gives_way_to_the_old_one() {
     assert_eq!(origin.count(), 1);
 }
 
-/// Begins an upgrade, and returns the successor when its worker hangs in vcl_init, and what holds it.
+/// Begins an upgrade, and returns the successor when its worker hangs in vcl_init, and the stream
+/// that holds it.
 fn hanging_successor(up: &Upgradable) -> (i32, UnixStream) {
     let barrier = Barrier::at(&up.in_folder("barrier"));
     std::fs::write(up.in_folder("wait"), "").unwrap();
@@ -525,7 +536,7 @@ fn hanging_successor(up: &Upgradable) -> (i32, UnixStream) {
 }
 
 #[test]
-fn old_manager_goes_on_when_its_successor_is_killed() {
+fn old_manager_continues_when_its_successor_is_killed() {
     let origin = Origin::start(page);
     let up = Upgradable::with_vcl(&origin, OBSTACLES);
     assert!(!up.is_hit("/a"));
@@ -546,12 +557,12 @@ fn old_manager_goes_on_when_its_successor_is_killed() {
 }
 
 #[test]
-fn successor_goes_on_when_the_old_manager_is_killed() {
+fn successor_continues_when_the_old_manager_is_killed() {
     let origin = Origin::start(page_or_large);
     let up = Upgradable::in_front_of(&origin, &["-s", "malloc,200m", "-p", "drain_timeout=600"]);
     assert!(is_whole(&Reader::begin(up.daemon.port).finish()));
     assert!(!up.is_hit("/a"));
-    // It waits for its turn as long as a client has not got everything.
+    // It waits for its turn until every client has received its whole response.
     let reader = Reader::begin(up.daemon.port);
     let worker = up.daemon.worker();
     assert!(has_arena(worker));
@@ -573,8 +584,8 @@ fn a_successor_whose_worker_hangs_gives_way_to_the_old_one() {
     let origin = Origin::start(page);
     let up = Upgradable::with_vcl(&origin, OBSTACLES);
     assert!(!up.is_hit("/a"));
-    // The successor has it from us.
-    assert!(up.daemon.cli(&["param.set", "cli_timeout", "4"]).0);
+    // The successor received it from us.
+    assert!(up.daemon.cli(&["param.set", "cli_timeout", "10"]).0);
     let _barrier = Barrier::at(&up.in_folder("barrier"));
     std::fs::write(up.in_folder("wait"), "").unwrap();
     let manager = up.manager();
@@ -637,43 +648,28 @@ fn an_end_in_the_middle_of_an_upgrade_is_an_end() {
 }
 
 #[test]
-fn systemd_hears_who_the_daemon_is() {
+fn systemd_is_notified_of_the_new_main_process() {
     let origin = Origin::start(page);
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("notify");
-    let socket = UnixDatagram::bind(&path).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let notifications = Notifications::new();
     let backend = format!("127.0.0.1:{}", origin.port);
     let up = Upgradable::start(tempfile::tempdir().unwrap(), &["-b", &backend], |command| {
-        command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "200000");
+        notifications.set(command, 200_000);
     });
-    let hear = |what: &str| {
-        let mut heard = Vec::new();
-        loop {
-            let mut room = [0; 4096];
-            let count = socket.recv(&mut room).unwrap_or_else(|error| panic!("{what}: {error}; heard: {heard:?}"));
-            let message = String::from_utf8_lossy(&room[..count]).into_owned();
-            if message.lines().any(|line| line == what) {
-                return message;
-            }
-            heard.push(message);
-        }
-    };
-    hear("READY=1");
+    notifications.wait_for("READY=1");
     up.begin_upgrade();
-    let message = hear("RELOADING=1");
+    let message = notifications.wait_for("RELOADING=1");
     assert!(message.contains("MONOTONIC_USEC="), "{message}");
-    let message = hear("READY=1");
+    let message = notifications.wait_for("READY=1");
     eventually("the successor is the manager", || (up.manager() != up.daemon.process.pid()).then_some(()));
     assert!(message.contains(&format!("MAINPID={}\n", up.manager())), "{message}");
-    hear("WATCHDOG=1");
+    notifications.wait_for("WATCHDOG=1");
     kill(Pid::from_raw(up.manager()), Signal::SIGTERM).unwrap();
-    hear("STOPPING=1");
+    notifications.wait_for("STOPPING=1");
     std::fs::write(up.daemon.folder.path().join("pid"), up.daemon.process.pid().to_string()).unwrap();
 }
 
 #[test]
-fn nothing_that_is_handed_over_is_believed() {
+fn handed_over_data_is_validated() {
     let document = |text: &str| {
         let head = [&b"CopalHo1"[..], &(text.len() as u32).to_le_bytes(), &0_u32.to_le_bytes()].concat();
         [head, text.as_bytes().to_vec()].concat()
@@ -704,7 +700,7 @@ fn nothing_that_is_handed_over_is_believed() {
         assert_eq!(output.status.code(), Some(2));
         drop(command);
         let mut answer = Vec::new();
-        ours.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        ours.set_read_timeout(Some(HANG)).unwrap();
         let _ = ours.read_to_end(&mut answer);
         assert!(String::from_utf8_lossy(&answer).contains(said), "the predecessor hears it too");
     }

@@ -1,4 +1,4 @@
-//! VCLs that come and go: reloading under load, hundreds of them, and what they leave behind.
+//! VCLs that come and go: reloading under load, hundreds of them, and their leftovers.
 
 use crate::daemon::{Answer, Daemon, Origin, copal, eventually, ok};
 use std::fmt::Write as _;
@@ -29,7 +29,8 @@ fn script(daemon: &Daemon, commands: &str) {
     assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Sends GETs on one connection after the other until told to stop; returns how many got a good response.
+/// Sends GETs on one connection after the other until `stop` is set; returns the number of good
+/// responses.
 fn visit(port: u16, stop: &AtomicBool) -> usize {
     let mut answered = 0;
     while !stop.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! Clients that leave while their request waits for another's fetch, over real sockets.
+//! Clients that disconnect while their request waits for another's fetch, over real sockets.
 
 use crate::daemon::{Daemon, Origin, eventually, ok};
 use nix::sys::socket::{setsockopt, sockopt::Linger};

@@ -1,4 +1,4 @@
-//! `copal why`: what it says about actual requests.
+//! `copal why`: its explanations of actual requests.
 
 use crate::daemon::{CLOSED_PORT, Daemon, Origin, eventually, ok};
 
@@ -25,12 +25,13 @@ fn page(_: &str) -> Vec<u8> {
     ok("Cache-Control: max-age=600\r\n", "a page\n")
 }
 
-/// What it says about a URL or XID, once there is something.
+/// Output for a URL or XID, once there is some; without its line breaks, except for JSON.
 fn why(daemon: &Daemon, words: &[&str]) -> String {
-    eventually("the request is explained", || {
+    let text = eventually("the request is explained", || {
         let output = daemon.applet("why", words);
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
-    })
+    });
+    if words.contains(&"--json") { text } else { text.split_whitespace().collect::<Vec<_>>().join(" ") }
 }
 
 #[test]
@@ -47,7 +48,10 @@ fn why_names_the_line_of_vcl_the_cookie_and_the_layer_that_failed() {
         let said = why(&daemon, &["/page"]);
         (said.matches("GET example.com/page").count() == 2).then_some(said)
     });
-    assert!(both.contains(": miss, status 200") && both.contains("Nothing is stored for this URL"), "{both}");
+    assert!(
+        both.contains(": miss, status 200") && both.contains("Not in the cache (removal history reaches back "),
+        "{both}"
+    );
     assert!(both.contains(": hit, status 200") && both.contains("A fresh copy was in the cache."), "{both}");
     assert!(both.contains("The response was stored.") && both.contains("max-age=600"), "{both}");
 
@@ -68,7 +72,7 @@ fn why_names_the_line_of_vcl_the_cookie_and_the_layer_that_failed() {
     assert!(dead.contains("refused the connection") && dead.contains("Connection refused"), "{dead}");
     assert!(dead.contains("next: "), "{dead}");
 
-    // By the number that a client sees, and as JSON.
+    // By the number in the client's X-Varnish, and as JSON.
     let xid = miss.header("x-varnish").unwrap().to_owned();
     let said = why(&daemon, &["--json", &xid]);
     let start = said.find('{').unwrap();
@@ -87,6 +91,9 @@ fn why_names_cookies_bans_ways_out_and_who_made_the_answer() {
             return b"HTTP/1.1 503 Too busy here\r\nContent-Length: 0\r\nSet-Cookie: id=hidden; Path=/\r\n\r\n"
                 .to_vec();
         }
+        if head.starts_with("GET /shared") {
+            return ok("Cache-Control: max-age=600\r\nSet-Cookie: id=hidden\r\n", "a page\n");
+        }
         page(head)
     });
     let vcl = "vcl 4.1;
@@ -97,6 +104,11 @@ sub vcl_recv {
     }
     if (req.http.Cookie ~ \"session\") {
         return (pass);
+    }
+}
+sub vcl_backend_response {
+    if (bereq.url == \"/shared\") {
+        return (deliver);
     }
 }
 ";
@@ -113,9 +125,10 @@ sub vcl_recv {
 
     ask("GET /cookies HTTP/1.1\r\nHost: example.com\r\nCookie: _ga=hidden; id=hidden");
     let cookies = said(&["/cookies"], "its cookies: _ga, id");
-    assert!(cookies.contains("(_ga|id)=[^;]*"), "{cookies}");
+    assert!(cookies.contains("(_ga)=[^;]*") && cookies.contains("it leaves id: "), "{cookies}");
     ask("GET /session HTTP/1.1\r\nHost: example.com\r\nCookie: session=hidden");
-    said(&["/session"], "its cookies: session");
+    let session = said(&["/session"], "its cookies: session");
+    assert!(session.contains("may be a session") && !session.contains("regsuball"), "{session}");
 
     daemon.get("/purged");
     ask("PURGE /purged HTTP/1.1\r\nHost: example.com");
@@ -137,7 +150,12 @@ sub vcl_recv {
     crate::daemon::exchange(daemon.port, format!("GET /large HTTP/1.1\r\nHost: a\r\n{many}\r\n").as_bytes());
     said(&["/large"], "it broke the parameter http_req_size, which is 8192");
 
-    // Almost the same address; and the daemon's listening address in place of a host.
+    ask("GET /shared HTTP/1.1\r\nHost: example.com");
+    ask("GET /shared HTTP/1.1\r\nHost: example.com");
+    said(&["/shared"], "warning: It was stored with Set-Cookie (id): every client gets that cookie.");
+    said(&["/shared"], "warning: The copy has Set-Cookie (id): every client gets that cookie.");
+
+    // Almost the same address; and the daemon's listening address instead of a host.
     daemon.get("/near?a=1&b=2");
     ask("GET /near?a=1&b=2 HTTP/1.1\r\nHost: www.example.com");
     ask("GET /near?b=2&a=1 HTTP/1.1\r\nHost: example.com");

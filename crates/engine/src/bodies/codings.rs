@@ -1,4 +1,5 @@
-//! The coding of a stored body: what its flags say, who accepts it, and which filter unpacks it.
+//! The coding of a stored body: its flags, the requests that accept it, and the filter that decodes
+//! it.
 
 use crate::logged::MessageTags;
 use message::Message;
@@ -15,17 +16,17 @@ pub(crate) const fn flag_of(encoding: Encoding) -> ObjectFlags {
     }
 }
 
-/// The coding that the flags of an object tell.
+/// The coding according to the flags of an object.
 pub(crate) fn coding_of(flags: ObjectFlags) -> Option<Encoding> {
     ENCODINGS.into_iter().find(|encoding| flags.has(flag_of(*encoding)))
 }
 
-/// Whether a request accepts a body with these flags as it is.
+/// True if a request accepts a body with these flags unchanged.
 pub(crate) fn is_accepted(flags: ObjectFlags, request: &Message) -> bool {
     coding_of(flags).is_none_or(|encoding| semantics::encoding::accepts(request, encoding))
 }
 
-/// The filter that unpacks a body with these flags, for a list of filters: with a space before it.
+/// The filter that decodes a body with these flags, for a list of filters: with a space before it.
 pub(crate) fn unpacker(flags: ObjectFlags) -> &'static [u8] {
     match coding_of(flags) {
         None => b"",
@@ -35,7 +36,7 @@ pub(crate) fn unpacker(flags: ObjectFlags) -> &'static [u8] {
     }
 }
 
-/// Makes a strong ETag weak: the bytes that are sent are not the ones that it stands for.
+/// Makes a strong ETag weak: the bytes that are sent are not the ones that it identifies.
 pub(crate) fn weaken_etag(message: &mut Message, log: &mut LogBuffer, tags: MessageTags) {
     let Some(before) = message.get("ETag").filter(|tag| !tag.starts_with(b"W/")).map(<[u8]>::to_vec) else { return };
     log.record_parts(tags.unset, &[b"ETag: ", &before]);

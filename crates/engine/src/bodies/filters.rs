@@ -1,9 +1,11 @@
-//! The filters that a body goes through on any side: opened by name, pulled from, and accounted for in the log.
+//! The filters that a body passes on any side: opened by name, pulled from, and accounted for in
+//! the log.
 //!
-//! The first filter named is the one next to the body's source. Opening a filter changes the headers that describe the body,
-//! and logs that; a filter with nothing to do leaves no trace. Without filters the bytes are never touched, and no memory is
-//! held. `body::FILTERS` lists the filters; nothing here knows one by
-//! name, except those that parse pages. Compat: records of Varnish 7.1.1.
+//! The first filter named is the one next to the body's source. Opening a filter changes the
+//! headers that describe the body, and logs that; a filter with nothing to do leaves no trace.
+//! Without filters the bytes are never touched, and no memory is held. `body::FILTERS` lists the
+//! filters; no code here refers to one by name, except to those that parse pages. Compat: records
+//! of Varnish 7.1.1.
 
 use super::codings::flag_of;
 use crate::logged::{self, BEREQ, BERESP, MessageTags, REQ, RESP};
@@ -21,7 +23,8 @@ use surface::limits::{FILTER_STEPS_AT_ONCE_MAX, FILTERS_MAX};
 use surface::parameter::{Parameters, debug};
 use surface::tag::Tag;
 
-/// Checks that filters with all these names exist for that side, which is one for which no VMOD brings any.
+/// Checks that filters with all these names exist for that side, which is one for which VMODs bring
+/// no filters.
 ///
 /// # Errors
 /// The text for the log, with the first unknown name.
@@ -39,7 +42,7 @@ fn known(name: &[u8], side: Side, vmods: &[String]) -> Result<&'static FilterRow
     find(name, side).filter(is_there).ok_or_else(|| unknown(name))
 }
 
-/// As [`check_names`], and that there are not too many.
+/// Checks names like [`check_names`], and their number.
 ///
 /// # Errors
 /// The text for the log.
@@ -71,16 +74,16 @@ const ALL_CODINGS: ObjectFlags = ObjectFlags::GZIPPED.with(ObjectFlags::BROTLI).
 #[derive(Default)]
 pub(crate) struct Filters(Option<Box<Opened>>);
 
-/// The filters that have something to do.
+/// The filters that are in effect.
 struct Opened {
     side: Side,
     chain: Chain,
-    /// For each filter in the chain: its name, and what is known about its output.
+    /// For each filter in the chain: its name, and the coding of its output.
     rows: Vec<(&'static str, Coding)>,
     changes_length: bool,
 }
 
-/// The body that filters are opened for, and what describes it.
+/// The body that filters are opened for, and the messages that describe it.
 pub(crate) struct Subject<'a> {
     /// The side that the body is on.
     pub(crate) side: Side,
@@ -92,18 +95,19 @@ pub(crate) struct Subject<'a> {
     pub(crate) request: Option<&'a Message>,
     /// The target of the request to an origin that the message answers; `/` elsewhere.
     pub(crate) target: &'a [u8],
-    /// The object that the body belongs to, if it comes from the cache.
+    /// The object that the body belongs to, if it is cached.
     pub(crate) object: Option<&'a Delivered>,
     /// The length of the body if known; becomes the length after the filters.
     pub(crate) length: Option<u64>,
-    /// How the request's Range is read.
+    /// Rules for the request's Range.
     pub(crate) ranges: RangeRules,
     /// The VMODs that the VCL imports: some bring filters.
     pub(crate) vmods: &'a [String],
 }
 
 impl<'a> Subject<'a> {
-    /// The body of a message, `length` bytes long if known. It comes from no cached object and is not a response to a client.
+    /// The body of a message, `length` bytes long if known. It is not the body of a cached object
+    /// and is not a response to a client.
     pub(crate) fn new(
         side: Side,
         message: &'a mut Message,
@@ -119,7 +123,8 @@ impl Filters {
     /// Opens the filters of a list of names separated by spaces.
     ///
     /// # Errors
-    /// The text for the log: a name is unknown, there are too many, or one cannot be opened for a part.
+    /// The text for the log: a name is unknown, there are too many, or one cannot be opened for a
+    /// part.
     pub(crate) fn open(
         list: &[u8],
         subject: &mut Subject<'_>,
@@ -135,7 +140,8 @@ impl Filters {
                     subject.log.record(Tag::VCLError, why.as_bytes());
                     return Err(format!("Fetch filter {name} failed to open"));
                 }
-                // Part of a gzip stream can be neither tested nor unpacked, and part of a page must not be compressed.
+                // Part of a gzip stream can be neither tested nor decoded, and part of a page must
+                // not be compressed.
                 return Ok(Filters::default());
             }
         }
@@ -152,7 +158,7 @@ impl Filters {
                 counted.extend(opened.effect.counter);
                 changes_length |= length.is_none() || opened.effect.length != length;
                 subject.length = opened.effect.length;
-                // The next filter does not get what is in the cache.
+                // The next filter does not receive the cached bytes.
                 subject.object = None;
             }
             if is_delivery && parameters.debug & debug::PROCESSORS != 0 {
@@ -168,32 +174,32 @@ impl Filters {
         Ok(Filters(Some(Box::new(Opened { side, chain, rows, changes_length }))))
     }
 
-    /// Whether bodies pass unchanged and unexamined.
+    /// True if bodies pass unchanged and unexamined.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Whether filtering may change the length of the body.
+    /// True if filtering may change the length of the body.
     pub(crate) fn change_length(&self) -> bool {
         self.0.as_ref().is_some_and(|opened| opened.changes_length)
     }
 
-    /// Whether a page is parsed, so that the object may get an annex.
+    /// True if a page is parsed, so that the object may get an annex.
     pub(crate) fn parse_pages(&self) -> bool {
         self.0.as_ref().is_some_and(|opened| opened.rows.iter().any(|(name, _)| PARSERS.contains(name)))
     }
 
-    /// What is to be stored beside the body, once the filters have ended.
+    /// The annex to store with the body, once the filters have ended.
     pub(crate) fn annex(&mut self) -> Option<Vec<u8>> {
         self.0.as_mut()?.chain.annex()
     }
 
-    /// The next thing that a filter has to say about the body.
+    /// The next note of a filter about the body.
     pub(crate) fn note(&mut self) -> Option<Note> {
         self.0.as_mut()?.chain.note()
     }
 
-    /// Whether a body loses its coding.
+    /// True if a body loses its coding.
     pub(crate) fn unpack(&self) -> bool {
         self.codings().any(|coding| coding == Coding::Unpacked)
     }
@@ -218,15 +224,27 @@ impl Filters {
         self.0.as_ref().map_or(0, |opened| opened.chain.memory_bytes())
     }
 
-    /// How many steps may follow one another before others have their turn.
+    /// Number of steps that may follow one another before other tasks get their turn.
     pub(crate) fn steps_at_once(&self) -> usize {
         let is_slow = self.0.as_ref().is_some_and(|opened| opened.chain.is_slow());
         if is_slow { 1 } else { FILTER_STEPS_AT_ONCE_MAX }
     }
 
-    /// Whether no more output will come.
+    /// True if no more output will follow.
     pub(crate) fn has_ended(&self) -> bool {
         self.0.as_ref().is_some_and(|opened| opened.chain.has_ended())
+    }
+
+    /// Memory that they hold now, in bytes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.0.as_ref().map_or(0, |opened| opened.chain.held_bytes())
+    }
+
+    /// Notes that memory is short, or no longer.
+    pub(crate) fn spare_memory(&mut self, is_short: bool) {
+        if let Some(opened) = &mut self.0 {
+            opened.chain.spare_memory(is_short);
+        }
     }
 
     /// Bytes missing from a range.
@@ -234,22 +252,23 @@ impl Filters {
         self.0.as_ref().map_or(0, |opened| opened.chain.missing_bytes())
     }
 
-    /// How many bytes of the body to come are of no use.
+    /// Number of following bytes of the body that are not needed.
     pub(crate) fn unwanted_bytes(&self) -> u64 {
         self.0.as_ref().map_or(0, |opened| opened.chain.unwanted_bytes())
     }
 
-    /// Goes on as if that many bytes of them had come.
+    /// Continues as if that many of these bytes had been received.
     pub(crate) fn skip(&mut self, bytes: u64) {
         if let Some(opened) = &mut self.0 {
             opened.chain.skip(bytes);
         }
     }
 
-    /// One step: filters some of the body or, with `None`, what remains after its end. Use the output before the next step.
+    /// One step: filters some of the body or, with `None`, the rest after its end. The output must
+    /// be used before the next step.
     ///
     /// # Errors
-    /// When a filter rejects its input, or some of it is missing.
+    /// If a filter rejects its input, or some of it is missing.
     pub(crate) fn step<'a>(&'a mut self, input: Option<&'a [u8]>) -> Result<Step<'a>, FilterError> {
         match &mut self.0 {
             Some(opened) => opened.chain.step(input),
@@ -257,9 +276,25 @@ impl Filters {
         }
     }
 
-    /// Logs what each filter has done, even if the body was cut short. Compat: on the way into the store the filter next to the
-    /// store comes first, on the way to a client also the one next to the store; `VfpAcct` counts what came out, `VdpAcct` what
-    /// went in.
+    /// True if they hold something back that a flush would output.
+    pub(crate) fn hold_back(&self) -> bool {
+        self.0.as_ref().is_some_and(|opened| opened.chain.holds_back())
+    }
+
+    /// Does one step of a flush, see [`Chain::flush`]; `None` once nothing is held back.
+    ///
+    /// # Errors
+    /// A filter failed.
+    pub(crate) fn flush(&mut self) -> Result<Option<&[u8]>, FilterError> {
+        match &mut self.0 {
+            Some(opened) if opened.chain.holds_back() => opened.chain.flush().map(|step| Some(step.bytes)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Logs what each filter has done, even if the body was cut short. Compat: on the way into the
+    /// store the filter next to the store is logged first, on the way to a client also the one next
+    /// to the store; `VfpAcct` counts the output, `VdpAcct` the input.
     pub(crate) fn log_totals(&self, log: &mut LogBuffer) {
         let Some(opened) = &self.0 else { return };
         if opened.side == Side::Resp {
@@ -273,7 +308,7 @@ impl Filters {
 impl Opened {
     fn log_delivery(&self, index: usize, log: &mut LogBuffer) {
         let (passed, totals) = self.chain.passed(index);
-        // A range filter that lets nothing pass has cut nothing.
+        // A range filter that passes nothing has cut nothing.
         if passed.pieces_in > 0 || totals.is_some() {
             let name = self.rows[index].0;
             log.record_fmt(Tag::VdpAcct, format_args!("{name} {} {}", passed.pieces_in, passed.bytes_in));
@@ -330,7 +365,9 @@ impl Head for Subject<'_> {
     }
 
     fn body_tail(&self) -> Option<[u8; 4]> {
-        self.object?.tail()
+        // Without the flag nothing has checked the body: these bytes may be junk behind the gzip
+        // member.
+        self.object.filter(|object| object.flags().has(ObjectFlags::GZIPPED))?.tail()
     }
 
     fn body_start(&self) -> &[u8] {
@@ -382,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_in_comes_out_after_gzip_and_gunzip() {
+    fn gzip_then_gunzip_restores_the_body() {
         let (filters, beresp) = opened("gzip gunzip", None);
         let mut filters = filters.unwrap_or_else(|text| panic!("{text}"));
         assert!(filters.change_length());

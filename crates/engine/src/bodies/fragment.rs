@@ -1,12 +1,15 @@
-//! A fragment on its way from its own request to the page that includes it: a queue with a bound, on one event loop.
+//! A fragment on its way from its own request to the page that includes it: a queue with a bound,
+//! on one event loop.
 //!
 //! ```text
 //! request of the fragment ─▶ push ─▶ pieces, at most FRAGMENT_IN_FLIGHT_BYTES_MAX ─▶ take ─▶ page
 //! ```
 //!
-//! The request may run ahead of the page by the bytes of the queue, which are counted in the ledger; then it waits until the
-//! page has come that far. A page that is given up drops its end, and the request learns that with its next byte. *Owners:*
-//! both ends hold it as `Rc<Fragment>`; no borrow of its state outlives a call. Next file: `page.rs`.
+//! The request may run ahead of the page by the bytes of the queue, which are counted in the
+//! ledger; then it waits until the page has sent that much. A page that is cancelled drops its end;
+//! the request notices that before it starts fragments of its own, and with its next byte at the
+//! latest. *Owners:* both ends hold it as `Rc<Fragment>`, and so do the fragments below it; no
+//! borrow of its state outlasts a call. Next file: `page.rs`.
 
 use crate::memory::{Held, Ledger};
 use backend::Backend;
@@ -18,40 +21,43 @@ use std::task::{Context, Poll, Waker};
 use store::{BodyState, Object};
 use surface::limits::{FRAGMENT_IN_FLIGHT_BYTES_MAX, FRAGMENT_IN_FLIGHT_BYTES_SHORT, FRAGMENT_PIECE_BYTES_MAX};
 
-/// How far a fragment's response has come.
+/// Progress of a fragment's response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum FragmentState {
-    /// More may come.
+    /// More may follow.
     #[default]
     Running,
     /// All of it is in the queue, or was.
     Complete,
-    /// The rest will not come.
+    /// The rest will not follow.
     Failed,
 }
 
-/// What both ends share.
+/// State shared by both ends.
 #[derive(Default)]
 struct Flow {
     pieces: VecDeque<Vec<u8>>,
     queued_bytes: usize,
     state: FragmentState,
-    /// The response says that it is gzip; `None` before its head.
+    /// The response is gzip; `None` before its head.
     is_gzip: Option<bool>,
     held: Held,
     /// The object whose body is read, if it is a stored one that still grows.
     object: Option<Arc<Object>>,
     /// The backend that its own fetch has a connection to, or had.
     backend: Option<Arc<Backend>>,
-    /// There was no room for all that the response has.
+    /// There was no room for the whole response.
     is_full: bool,
     request: Option<Waker>,
     page: Option<Waker>,
 }
 
-/// See the module header.
+/// Queue between a fragment's request and its page; see the module header.
 #[derive(Default)]
 pub(crate) struct Fragment {
+    /// The fragment whose page includes this one; `None` if that is the page that the client
+    /// requested.
+    parent: Option<Rc<Fragment>>,
     flow: RefCell<Flow>,
     is_given_up: Cell<bool>,
     is_live: Cell<bool>,
@@ -59,25 +65,41 @@ pub(crate) struct Fragment {
 }
 
 impl Fragment {
-    /// A fragment whose request has not begun.
-    pub(crate) fn new() -> Rc<Fragment> {
-        Rc::new(Fragment::default())
+    /// A fragment whose request has not begun, on a page that is itself the fragment `parent`.
+    pub(crate) fn new(parent: Option<Rc<Fragment>>) -> Rc<Fragment> {
+        let mut fragment = Fragment::default();
+        fragment.parent = parent;
+        Rc::new(fragment)
     }
 
-    /// The request has a response.
+    /// True if its page no longer needs it, or a page above that one is no longer needed. Lower
+    /// fragments notice it at once, without waiting until the pages between have ended.
+    pub(crate) fn is_given_up(&self) -> bool {
+        let mut next = Some(self);
+        while let Some(fragment) = next {
+            if fragment.is_given_up.get() {
+                return true;
+            }
+            next = fragment.parent.as_deref();
+        }
+        false
+    }
+
+    /// Marks that the request has a response.
     pub(crate) fn begin(&self, is_gzip: bool) {
         self.flow.borrow_mut().is_gzip = Some(is_gzip);
     }
 
-    /// Notes which growing object the response is read from.
+    /// Stores the growing object that the response is read from.
     pub(crate) fn reads(&self, object: Arc<Object>) {
         self.flow.borrow_mut().object = Some(object);
     }
 
-    /// Adds bytes, as many as there is room for, and returns how many. If that is not all of them the caller is woken when there
-    /// is more room. `None` when nobody wants the fragment any more.
+    /// Adds bytes, as many as there is room for, and returns their number. If that is not all of
+    /// them the caller is woken when there is more room. `None` if the page no longer needs the
+    /// fragment.
     pub(crate) fn push(&self, context: &Context<'_>, bytes: &[u8], ledger: &Rc<Ledger>) -> Option<usize> {
-        if self.is_given_up.get() {
+        if self.is_given_up() {
             return None;
         }
         let flow = &mut *self.flow.borrow_mut();
@@ -101,14 +123,14 @@ impl Fragment {
         Some(count)
     }
 
-    /// Notes that its fetch has a connection to a backend.
+    /// Records that its fetch has a connection to a backend.
     pub(crate) fn has_place(&self, backend: &Arc<Backend>) {
         self.flow.borrow_mut().backend = Some(Arc::clone(backend));
         self.is_refused.set(false);
     }
 
-    /// Notes that its fetch got none, since all were in use. Before its turn that is our own doing: fragments are not asked for side by
-    /// side in Varnish.
+    /// Records that its fetch got no connection, since all were in use. Before its turn that is
+    /// caused by Copal itself: Varnish does not fetch fragments in parallel.
     pub(crate) fn has_no_place(&self) {
         if !self.is_live() {
             self.is_refused.set(true);
@@ -116,12 +138,12 @@ impl Fragment {
         }
     }
 
-    /// Whether it was refused a connection before its turn; what comes is not to be used.
+    /// True if it was refused a connection before its turn; its response must not be used.
     pub(super) fn is_refused(&self) -> bool {
         self.is_refused.get()
     }
 
-    /// Nothing more will come.
+    /// Ends the response.
     pub(crate) fn end(&self, state: FragmentState) {
         let flow = &mut *self.flow.borrow_mut();
         if flow.state == FragmentState::Running {
@@ -131,35 +153,36 @@ impl Fragment {
         }
     }
 
-    /// Ready when the page no longer wants the fragment; the request is also woken when the fragment's turn comes.
+    /// Ready when the page no longer needs the fragment; the request is also woken when the
+    /// fragment's turn comes.
     pub(crate) fn poll_given_up(&self, context: &Context<'_>) -> Poll<()> {
-        if self.is_given_up.get() {
+        if self.is_given_up() {
             return Poll::Ready(());
         }
         remember(&mut self.flow.borrow_mut().request, context);
         Poll::Pending
     }
 
-    /// Whether everything before the fragment has been sent, up to the page that the client asked for. Such a fragment never
-    /// waits for others.
+    /// True if everything before the fragment has been sent, up to the page that the client
+    /// requested. Such a fragment never waits for others.
     pub(crate) fn is_live(&self) -> bool {
         self.is_live.get()
     }
 
-    /// Notes that the fragment's turn has come.
+    /// Marks that the fragment's turn has come.
     pub(super) fn go_live(&self) {
         if !self.is_live.replace(true) {
             wake(&mut self.flow.borrow_mut().request);
         }
     }
 
-    /// Whether the response is gzip; `None` while that is not known.
+    /// True if the response is gzip; `None` while that is unknown.
     pub(super) fn is_gzip(&self) -> Option<bool> {
         let flow = self.flow.borrow();
         flow.is_gzip.or((flow.state != FragmentState::Running).then_some(false))
     }
 
-    /// Takes the next piece out.
+    /// Takes the next piece.
     pub(super) fn take(&self, ledger: &Rc<Ledger>) -> Option<Vec<u8>> {
         let flow = &mut *self.flow.borrow_mut();
         let piece = flow.pieces.pop_front()?;
@@ -169,7 +192,7 @@ impl Fragment {
         Some(piece)
     }
 
-    /// How far the response has come.
+    /// Progress of the response.
     pub(super) fn state(&self) -> FragmentState {
         self.flow.borrow().state
     }
@@ -179,8 +202,9 @@ impl Fragment {
         remember(&mut self.flow.borrow_mut().page, context);
     }
 
-    /// Whether the request waits for its turn with an object that is only passed on, so that it holds up all other readers of
-    /// that object, or with a connection that others wait for: perhaps the very fragment whose turn it is.
+    /// True if the request waits for its turn with an object that is only passed on, so that it
+    /// blocks all other readers of that object, or with a connection that others wait for: perhaps
+    /// the very fragment whose turn it is.
     pub(super) fn holds_up_others(&self) -> bool {
         let flow = self.flow.borrow();
         let Some(object) = flow.object.as_ref().filter(|_| flow.queued_bytes > 0) else { return false };
@@ -193,7 +217,7 @@ impl Fragment {
         object.has_overflowed() || holds_place()
     }
 
-    /// The page no longer wants it.
+    /// Marks that the page no longer needs it.
     pub(super) fn give_up(&self) {
         self.is_given_up.set(true);
         let flow = &mut *self.flow.borrow_mut();
@@ -202,7 +226,18 @@ impl Fragment {
     }
 }
 
-/// Keeps the waker of whoever waits.
+impl Drop for Fragment {
+    /// Drops the levels one after the other: dropping as many levels as `max_esi_depth` allows
+    /// recursively would nest as many calls.
+    fn drop(&mut self) {
+        let mut next = self.parent.take();
+        while let Some(mut fragment) = next.and_then(Rc::into_inner) {
+            next = fragment.parent.take();
+        }
+    }
+}
+
+/// Keeps the waker of the waiting task.
 pub(super) fn remember(place: &mut Option<Waker>, context: &Context<'_>) {
     match place {
         Some(waker) if waker.will_wake(context.waker()) => {}
@@ -210,7 +245,7 @@ pub(super) fn remember(place: &mut Option<Waker>, context: &Context<'_>) {
     }
 }
 
-/// Wakes whoever waits.
+/// Wakes the waiting task.
 pub(super) fn wake(place: &mut Option<Waker>) {
     if let Some(waker) = place.take() {
         waker.wake();

@@ -1,16 +1,18 @@
 //! A page with ESI as a supply: the stored body along its plan, with the fragments in their places.
 //!
 //! ```text
-//! plan ─ next instruction ─┬ verbatim: from where the body lies                     scout ─ the next include to start
-//!                          ├ skip                                                     │
-//!                          └ include: first of `ahead` ◀── put ── whoever runs it ◀───┘
+//! plan ─ next instruction ─┬ verbatim: from the stored body           scout: next include to start
+//!                          ├ skip                                       │
+//!                          └ include: first of `ahead` ◀─ put ─ caller ◀┘
 //! ```
 //!
-//! The page starts nothing itself: it names what may be started ([`Page::scout`]) and is given a [`Fragment`] for it. Fragments
-//! run side by side and are delivered in order. A gzipped page yields one gzip stream: its own pieces are byte-aligned, and
-//! fragments are joined without being unpacked (`body::esi::join`). *Invariant:* all pages below one client's request together
-//! have at most [`Budget::most`] fragments open, plus one for each level of nesting: those whose turn it is, which never wait.
-//! Source: the behaviour of Varnish 7.1.1.
+//! The page starts nothing itself: it names the includes that may be started ([`Page::scout`]) and
+//! is given a [`Fragment`] for it. Fragments run in parallel and are delivered in order. A gzipped
+//! page yields one gzip stream: its own pieces are byte-aligned, and fragments are joined without
+//! being decoded (`body::esi::join`). *Invariant:* all pages below one client's request together
+//! have at most [`Budget::most`] fragments open, plus one for each level of nesting: those whose
+//! turn it is, which never wait. *Invariant:* at most `esi_fragments_max` of their includes are
+//! followed; all others are left out. Source: the behaviour of Varnish 7.1.1.
 
 use super::fragment::{Fragment, FragmentState};
 use super::pull::{Pulled, Supply};
@@ -25,17 +27,30 @@ use std::rc::Rc;
 use std::task::{Context, Waker};
 use store::{BodyReader, Object};
 
-/// How many fragments may be open for one client's request: started, and not yet delivered.
+/// Limits of the fragments of one client's request: those that are open at a time (started, and not
+/// yet delivered), and all.
 pub(crate) struct Budget {
     most: usize,
     open: Cell<usize>,
+    /// Number of includes that may still be followed. Those that are left out for another cause
+    /// count as well: a page that repeats itself would otherwise take time for all of them, on its
+    /// deepest level.
+    left: Cell<u64>,
     waiting: RefCell<Vec<Waker>>,
 }
 
 impl Budget {
-    /// A budget of so many, at least one.
-    pub(crate) fn new(most: usize) -> Rc<Budget> {
-        Rc::new(Budget { most: most.max(1), open: Cell::new(0), waiting: RefCell::default() })
+    /// Creates a budget of `most` at a time, at least one, and `in_all` in total.
+    pub(crate) fn new(most: usize, in_all: u64) -> Rc<Budget> {
+        let (open, left) = (Cell::new(0), Cell::new(in_all));
+        Rc::new(Budget { most: most.max(1), open, left, waiting: RefCell::default() })
+    }
+
+    /// Takes one of the includes that may be followed. False if there is none left.
+    fn take_one(&self) -> bool {
+        let left = self.left.get();
+        self.left.set(left.saturating_sub(1));
+        left > 0
     }
 
     fn has_room(&self) -> bool {
@@ -51,7 +66,7 @@ impl Budget {
     }
 }
 
-/// The page's end of a fragment. Dropping it gives the fragment up.
+/// The page's end of a fragment. Dropping it cancels the fragment.
 struct Open {
     fragment: Rc<Fragment>,
     budget: Rc<Budget>,
@@ -75,12 +90,14 @@ impl Drop for Open {
 /// A fragment to include.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Include {
-    /// The host to ask instead of the page's.
+    /// The host of the request, instead of the page's.
     pub(crate) host: Option<Vec<u8>>,
-    /// Where it is.
+    /// Target of the request.
     pub(crate) target: Vec<u8>,
     /// `onerror="continue"`.
     continues: bool,
+    /// The client's request has reached its limit of fragments.
+    pub(crate) is_beyond: bool,
 }
 
 /// An include on the way from its start to its turn.
@@ -91,11 +108,12 @@ struct Ahead {
 
 enum AheadState {
     Open(Open),
-    /// It is not included.
+    /// Not included.
     LeftOut,
     /// It was stopped, and is to be started again when its turn comes.
     Stopped,
-    /// It got no connection ahead of its turn; it is started again when everything before it has been sent.
+    /// No connection was available for it ahead of its turn; it is started again when everything
+    /// before it has been sent.
     Refused,
 }
 
@@ -109,22 +127,22 @@ impl Ahead {
     }
 }
 
-/// What the page does now.
+/// Current action of the page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     /// The next instruction is due.
     Next,
-    /// So many bytes of the stored body are due.
+    /// This number of bytes of the stored body is due.
     Verbatim(u64),
     /// The first include of those ahead is due.
     Include,
     /// Everything has been shown.
     Over,
-    /// The rest cannot come.
+    /// The rest is not available.
     Broken,
 }
 
-/// What [`Page::advance`] has found.
+/// Result of [`Page::advance`].
 enum Ready {
     Piece,
     Stored,
@@ -139,11 +157,11 @@ struct Joining {
     input: (Vec<u8>, usize),
     is_pending: bool,
     is_gzip: bool,
-    /// Some of it was shown.
+    /// Part of it was shown.
     has_begun: bool,
 }
 
-/// See the module header.
+/// Page with ESI; see the module header.
 pub(crate) struct Page {
     object: Delivered,
     reader: Option<BodyReader>,
@@ -151,17 +169,18 @@ pub(crate) struct Page {
     offset: u64,
     plan: Vec<u8>,
     is_gzipped: bool,
-    /// Bytes of the plan that are left to the walk, and to the scout ahead of it.
+    /// Bytes of the plan that remain for the walk, and for the scout ahead of it.
     left: usize,
     scout_left: usize,
     ahead: VecDeque<Ahead>,
     state: State,
-    /// Bytes that do not lie in the stored body, and how many of them were used.
+    /// Bytes that are not in the stored body, and the number of them that were used.
     piece: (Vec<u8>, usize),
     joining: Option<Joining>,
     sum: GzipSum,
-    /// A fragment that fails ends the page unless it says otherwise.
+    /// A fragment that fails ends the page unless its `onerror` allows to continue.
     heeds_onerror: bool,
+    has_left_out: bool,
     is_live: bool,
     error: Option<FilterError>,
     verbatim_pieces: u64,
@@ -170,7 +189,8 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// The page of an object. `heeds_onerror` is the feature `esi_include_onerror`. `None` if its plan is missing or damaged.
+    /// The page of an object. `heeds_onerror` is the feature `esi_include_onerror`. `None` if its
+    /// plan is missing or damaged.
     pub(crate) fn of_object(
         mut object: Delivered,
         heeds_onerror: bool,
@@ -195,6 +215,7 @@ impl Page {
             joining: None,
             sum: GzipSum::default(),
             heeds_onerror,
+            has_left_out: false,
             is_live: false,
             error: None,
             verbatim_pieces: 0,
@@ -203,7 +224,7 @@ impl Page {
         })
     }
 
-    /// Whether the page is sent gzipped, and its fragments should be.
+    /// True if the page is sent gzipped, and its fragments should be.
     pub(crate) fn is_gzipped(&self) -> bool {
         self.is_gzipped
     }
@@ -213,7 +234,7 @@ impl Page {
         self.plan.len()
     }
 
-    /// Why a fragment could not be joined, if that ended the page.
+    /// Reason why a fragment could not be joined, if that ended the page.
     pub(crate) fn error(&self) -> Option<FilterError> {
         self.error
     }
@@ -223,7 +244,7 @@ impl Page {
         (self.verbatim_pieces, self.offset)
     }
 
-    /// Notes that everything before the page has been sent.
+    /// Marks that everything before the page has been sent.
     pub(crate) fn go_live(&mut self) {
         self.is_live = true;
         if self.state == State::Include
@@ -253,13 +274,14 @@ impl Page {
             return None;
         }
         if self.ahead.iter().any(Ahead::is_refused) {
-            // More would only take its place.
+            // Further fragments would only take its slot.
             return None;
         }
         let mut instructions = Instructions::resumed(&self.plan, self.scout_left);
         let found = instructions.find_map(|instruction| match instruction {
             Instruction::Include { host, target, continues } => {
-                Some(Include { host: host.map(<[u8]>::to_vec), target: target.to_vec(), continues })
+                let is_beyond = !self.budget.take_one();
+                Some(Include { host: host.map(<[u8]>::to_vec), target: target.to_vec(), continues, is_beyond })
             }
             Instruction::Verbatim { .. } | Instruction::Skip { .. } => None,
         });
@@ -279,25 +301,33 @@ impl Page {
         }
     }
 
-    /// Whether the next bytes of the page have to be read from a file; [`Page::load`] waits for them.
+    /// Records that an include is left out by a limit. Returns true if it is the first one of the
+    /// page.
+    pub(crate) fn leave_out(&mut self) -> bool {
+        !std::mem::replace(&mut self.has_left_out, true)
+    }
+
+    /// True if the next bytes of the page have to be read from a file; [`Page::load`] waits for
+    /// them.
     pub(crate) fn wants_load(&self) -> bool {
         self.reader.as_ref().is_some_and(BodyReader::wants_load)
     }
 
-    /// Waits until they are there, or cannot be read.
+    /// Waits until they are available, or cannot be read.
     pub(crate) async fn load(&self) {
         if let Some(reader) = &self.reader {
             reader.load().await;
         }
     }
 
-    /// The offset at which the stored body could not be read, and its object; `None` = it is sound so far.
+    /// The offset at which the stored body could not be read, and its object; `None` = it is intact
+    /// so far.
     pub(crate) fn unreadable_at(&self) -> Option<(&Object, u64)> {
         let has_failed = self.reader.as_ref().is_some_and(BodyReader::has_failed);
         has_failed.then(|| (&**self.object, self.offset))
     }
 
-    /// Wakes the task when a page that waits can go on.
+    /// Wakes the task when a waiting page can continue.
     pub(crate) fn watch(&self, context: &Context<'_>) {
         if let Some(Ahead { state: AheadState::Open(open), .. }) = self.ahead.front() {
             open.fragment.watch(context);
@@ -305,7 +335,7 @@ impl Page {
         self.budget.watch(context);
     }
 
-    /// Stops fragments that are ahead of their turn and hold up others by waiting for it.
+    /// Stops fragments that are ahead of their turn and block others by waiting for it.
     pub(crate) fn stop_what_holds_up(&mut self) {
         for ahead in self.ahead.iter_mut().skip(1) {
             if let AheadState::Open(open) = &ahead.state
@@ -316,7 +346,7 @@ impl Page {
         }
     }
 
-    /// Whether anything was started ahead of its turn.
+    /// True if anything was started ahead of its turn.
     pub(crate) fn runs_ahead(&self) -> bool {
         self.ahead.len() > 1
     }
@@ -363,7 +393,7 @@ impl Page {
         self.left = instructions.left_bytes();
     }
 
-    /// Goes on with the include that is due. False when it must wait.
+    /// Continues with the include that is due. False if it must wait.
     fn include(&mut self) -> bool {
         if let Some(first) = self.ahead.front_mut().filter(|first| first.is_refused()) {
             first.state = AheadState::Refused;
@@ -381,7 +411,7 @@ impl Page {
         }
     }
 
-    /// The include is done.
+    /// Ends the include.
     fn included(&mut self) -> bool {
         self.ahead.pop_front();
         self.joining = None;
@@ -389,7 +419,7 @@ impl Page {
         true
     }
 
-    /// A fragment has failed: whether the page ends with it.
+    /// Handles a failed fragment: true if the page ends with it.
     fn ends_with(&mut self) -> bool {
         self.heeds_onerror && self.ahead.front().is_some_and(|ahead| !ahead.include.continues)
     }
@@ -399,7 +429,7 @@ impl Page {
         true
     }
 
-    /// Puts a fragment into a plain page as it comes.
+    /// Inserts the received bytes of a fragment into a plain page.
     fn insert(&mut self, fragment: &Fragment) -> bool {
         if let Some(piece) = fragment.take(&self.ledger) {
             self.piece = (piece, 0);
@@ -417,7 +447,7 @@ impl Page {
         if self.joining.is_none() {
             let Some(is_gzip) = fragment.is_gzip() else { return false };
             if fragment.state() == FragmentState::Failed && is_gzip {
-                // Part of a stream that nobody has seen yet is left out.
+                // Part of a stream of which nothing was sent yet is left out.
                 return if self.ends_with() { self.break_off() } else { self.included() };
             }
             self.joining = Some(Joining::new(is_gzip));
@@ -431,7 +461,7 @@ impl Page {
                 (None, FragmentState::Failed) => {
                     let is_lost = joining.is_gzip && joining.has_begun;
                     if is_lost || self.ends_with() {
-                        // Behind half a deflate block nothing else can follow.
+                        // Nothing else can follow half a deflate block.
                         return self.break_off();
                     }
                 }
@@ -468,7 +498,8 @@ impl Joining {
         !self.is_pending && self.input.1 == self.input.0.len()
     }
 
-    /// One step; what comes out replaces `piece`. The sum once all of it has come out.
+    /// Runs one step; its output replaces `piece`. Returns the checksum once all output was
+    /// produced.
     fn step(&mut self, piece: &mut (Vec<u8>, usize)) -> Result<Option<GzipSum>, FilterError> {
         let rest = &self.input.0[self.input.1..];
         let input = if rest.is_empty() && !self.is_pending { None } else { Some(rest) };

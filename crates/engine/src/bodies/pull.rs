@@ -1,83 +1,90 @@
-//! Pulls one body from its source, through its filters, for whoever sends or stores the bytes.
+//! The pull of one body from its source, through its filters, to its sender or storer.
 //!
 //! ```text
 //! Supply ─▶ Filters (perhaps none) ─▶ Next::Bytes ─▶ a client, an origin, a store
 //! ```
 //!
-//! Every step yields a bounded number of bytes, and the next step comes when those have been used. So nothing piles up, and a
-//! slow client costs no more memory than a fast one. Without filters the bytes are not copied. Nothing waits here: the caller
-//! learns that there is nothing yet, and decides how to wait. Next files: `source.rs`, `filters.rs`.
+//! Every step yields a bounded number of bytes, and the next step runs when those have been used.
+//! So nothing accumulates, and a slow client costs no more memory than a fast one. Without filters
+//! the bytes are not copied. Nothing waits here: the result says that there is nothing yet, and the
+//! callerdecides how to wait. Next files: `source.rs`, `filters.rs`.
 
 use super::filters::Filters;
 use body::{FilterError, Flow};
 
-/// Most bytes passed on at a time without filters: what one client gets before others have their turn.
+/// Most bytes passed on at a time without filters: the share of one client before others have their
+/// turn.
 pub(crate) const PIECE_BYTES_MAX: usize = 1 << 20;
 
-/// Where a body comes from. A supply shows what it has and is told how much of that was used.
+/// Source of a body. A supply shows its next bytes and is then given the number of them that were
+/// used.
 pub(crate) trait Supply {
-    /// Returns what comes next, at most `bytes_max`.
+    /// Returns the next bytes, at most `bytes_max`.
     fn pull(&mut self, bytes_max: usize) -> Pulled<'_>;
 
     /// Marks `count` bytes of the last piece as used.
     fn consume(&mut self, count: usize);
 
-    /// Whether bytes that nobody needs can be left out unseen, by marking them as used: it would cost something to show them.
+    /// True if unneeded bytes can be skipped unseen, by marking them as used, because showing them
+    /// has a cost.
     fn can_skip(&self) -> bool {
         false
     }
 }
 
-/// What a supply currently has.
+/// State of a supply, with its current bytes.
 pub(crate) enum Pulled<'a> {
-    /// Bytes, at least one. `is_last` is set if it is known in time that they are the last.
+    /// Bytes, at least one. `is_last` is set if it is already known that they are the last.
     Piece { bytes: &'a [u8], is_last: bool },
     /// Nothing yet.
     Waits,
-    /// Nothing more will come.
+    /// Nothing more will follow.
     Ended,
-    /// The rest of the body will not come.
+    /// The rest of the body is missing.
     Failed,
 }
 
 /// The result of one step.
 pub(crate) enum Next<'a> {
-    /// Bytes to use before the next step, at least one. Nothing comes after the last ones, but `is_last` is only set if that is
-    /// known in time.
+    /// Bytes to use before the next step, at least one. Nothing follows the last ones, but
+    /// `is_last` is only set if that is already known.
     Bytes { bytes: &'a [u8], is_last: bool },
-    /// The filters have worked without output: go on.
+    /// The filters have run without output: call again.
     Nothing,
-    /// Go on when the supply has more.
+    /// Call again when the supply has more.
     Waits,
     /// The body is complete.
     Ended,
-    /// The rest of the body will not come.
+    /// The rest of the body is missing.
     Failed(Failure),
 }
 
-/// Why a body is incomplete.
+/// Reason why a body is incomplete.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Failure {
     /// The source broke off.
     Supply,
     /// A filter rejected the body.
     Filter(FilterError),
-    /// The body ended, or broke off, before everything came that a filter had promised.
+    /// The body ended, or broke off, before a filter had received all the bytes that it had
+    /// announced.
     Short,
 }
 
-/// How far a body has been pulled. The supply and the filters belong to the caller and must be the same in every step.
+/// Progress of pulling a body. The supply and the filters belong to the caller and must be the same
+/// in every step.
 #[derive(Default)]
 pub(crate) struct Pull {
-    /// Bytes of the last piece that were used. The yielded bytes may be among them, so the supply is told only in the next
-    /// step.
+    /// Bytes of the last piece that were used. The yielded bytes may be among them, so the supply
+    /// is notified only in the next step.
     used: usize,
     /// The filters may have more output without further input.
     is_pending: bool,
 }
 
 impl Pull {
-    /// Tells the supply now what was used of its last piece: nobody reads that any more.
+    /// Notifies the supply now of the used bytes of its last piece: no caller reads that piece any
+    /// more.
     pub(crate) fn settle(&mut self, supply: &mut impl Supply) {
         supply.consume(std::mem::take(&mut self.used));
     }
@@ -146,7 +153,7 @@ mod tests {
     use surface::limits::FILTER_STEP_BYTES_MAX;
     use surface::parameter::Parameters;
 
-    /// The filters of a list for a response of `length` bytes to a client that asks for a range.
+    /// The filters of a list for a response of `length` bytes to a client that requests a range.
     fn opened(list: &str, range: &str, length: u64) -> Filters {
         let mut log = LogBuffer::new(&LogRing::in_memory(1 << 16));
         let (mut request, mut response) = (Message::new(), Message::new());
@@ -158,7 +165,8 @@ mod tests {
             .unwrap_or_else(|text| panic!("{text}"))
     }
 
-    /// Pulls until there is nothing more, or nothing yet. Returns what came and how that ended.
+    /// Pulls until there is nothing more, or nothing yet. Returns the pulled bytes and the final
+    /// result.
     fn drained(pull: &mut Pull, handed: &mut Handed, filters: &mut Filters) -> (Vec<u8>, &'static str) {
         let mut all = Vec::new();
         loop {
@@ -224,7 +232,7 @@ mod tests {
         }
     }
 
-    /// A body whose bytes cost something to show; notes which were shown.
+    /// A body whose bytes have a cost to show; records the bytes that were shown.
     struct Dear(Handed, usize, std::collections::BTreeSet<usize>);
 
     impl Supply for Dear {
@@ -244,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_before_a_range_is_not_asked_for() {
+    fn bytes_before_a_range_are_not_requested() {
         let body: Vec<u8> = (0..100).collect();
         let mut dear = Dear(Handed::whole(Rc::new(body)), 0, Default::default());
         let (mut pull, mut filters, mut all) = (Pull::default(), opened("range", "bytes=35-54", 100), Vec::new());
@@ -261,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_filter_refuses_is_no_end() {
+    fn filter_error_is_not_the_end_of_the_body() {
         let (mut pull, mut handed) = (Pull::default(), Handed::default());
         let mut filters = opened("gunzip", "", 11);
         handed.give(Some(b"hello world".to_vec()));

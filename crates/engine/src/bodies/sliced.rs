@@ -1,7 +1,8 @@
-//! A body that lies in slices: a supply of the whole, which shows one slice after the other.
+//! A body that is stored in slices: a supply of the whole, which shows one slice after the other.
 //!
-//! It fetches nothing: whoever pulls is told which slice is needed next, and puts it in. What nobody wants is left out without being
-//! looked at, be it whole slices. Next file: `request/slices.rs`.
+//! It fetches nothing: the caller gets the number of the next slice that is needed, and inserts the
+//! slice. Bytes that no filter needs, even whole slices, are skipped without being read. Next file:
+//! `request/slices.rs`.
 
 use super::pull::{Pulled, Supply};
 use super::source::Source;
@@ -10,7 +11,7 @@ use crate::slicing::Slicing;
 /// The body.
 pub(crate) struct SlicedBody {
     slicing: Slicing,
-    /// Bytes of the whole that were used or left out.
+    /// Bytes of the whole that were used or skipped.
     offset: u64,
     open: Option<Open>,
 }
@@ -19,7 +20,8 @@ pub(crate) struct SlicedBody {
 struct Open {
     number: u64,
     source: Source,
-    /// The place in the whole of what its source shows next; behind `offset` when something of it is to be left out.
+    /// Position in the whole of the next byte of its source; before `offset` if some of its bytes
+    /// are to be skipped.
     at: u64,
 }
 
@@ -28,19 +30,19 @@ impl SlicedBody {
         SlicedBody { slicing, offset: 0, open: None }
     }
 
-    /// Leaves out bytes.
+    /// Skips bytes.
     pub(crate) fn skip(&mut self, bytes: u64) {
         self.offset = self.offset.saturating_add(bytes).min(self.slicing.total);
     }
 
-    /// The slice that has to be put in; `None` = none.
+    /// The slice that has to be inserted; `None` = none.
     pub(crate) fn lacks(&self) -> Option<u64> {
         let number = self.slicing.number_at(self.offset);
         let is_open = self.open.as_ref().is_some_and(|open| open.number == number);
         (self.offset < self.slicing.total && !is_open).then_some(number)
     }
 
-    /// Puts a slice in.
+    /// Inserts a slice.
     pub(crate) fn put(&mut self, number: u64, source: Source) {
         let at = number.saturating_mul(self.slicing.slice_bytes);
         self.open = Some(Open { number, source, at });
@@ -71,7 +73,7 @@ impl Supply for SlicedBody {
             let behind = *offset - open.at;
             let skipped = match open.source.skip(behind) {
                 0 => match open.source.pull(usize::try_from(behind).unwrap_or(usize::MAX)) {
-                    // Not all sources heed the limit.
+                    // Not all sources respect the limit.
                     Pulled::Piece { bytes, .. } => (bytes.len() as u64).min(behind) as usize,
                     Pulled::Waits => return Pulled::Waits,
                     Pulled::Ended | Pulled::Failed => return Pulled::Failed,
@@ -91,7 +93,7 @@ impl Supply for SlicedBody {
                 Pulled::Piece { bytes, is_last: *offset + bytes.len() as u64 == slicing.total }
             }
             Pulled::Waits => Pulled::Waits,
-            // A slice that ends too soon is none.
+            // A slice that ends too soon counts as missing.
             Pulled::Ended | Pulled::Failed => Pulled::Failed,
         }
     }
@@ -119,7 +121,8 @@ mod tests {
         Source::of_synthetic(whole(slicing.total)[span.first as usize..=span.last as usize].to_vec())
     }
 
-    /// Pulls to the end, leaving out `skips` (place, bytes); returns what came and which slices were put in.
+    /// Pulls to the end, skipping `skips` (position, bytes); returns the bytes, and the slices that
+    /// were inserted.
     fn pulled(total: u64, piece: usize, skips: &[(u64, u64)]) -> (Vec<u8>, Vec<u64>) {
         let slicing = Slicing::begin(total, 65_536, &[0; 32], 1, 1.0);
         let mut body = SlicedBody::new(slicing);
@@ -157,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_not_asked_for() {
+    fn skipped_slices_are_not_requested() {
         let (out, put) = pulled(400_000, 500, &[(0, 140_000), (150_000, 200_000)]);
         assert_eq!(put, [2, 5, 6]);
         let whole = whole(400_000);

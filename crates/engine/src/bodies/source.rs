@@ -1,7 +1,8 @@
-//! Where the bytes of a body come from: a stored body, one that passes by, or one made here; and bodies that are handed over in
-//! pieces.
+//! Sources of a body's bytes: a stored body, one that is only passed on, or one made here; and
+//! bodies that are handed over in pieces.
 //!
-//! A source copies nothing. A piece of a passing body is held until it is used up, and counts as in flight until then.
+//! A source copies nothing. A piece of a passing body is held until it is used up, and counts as in
+//! flight until then.
 
 use super::pull::{PIECE_BYTES_MAX, Pulled, Supply};
 use crate::exchange::PIECES_MAX;
@@ -11,8 +12,8 @@ use std::rc::Rc;
 use store::{BodyReader, BodyState, Object};
 use surface::limits::PASS_IN_FLIGHT_BYTES_MAX;
 
-/// Most bytes of a passing body that are taken at a time, unless a piece is larger; the rest of what may be under way is for its
-/// writer to fill meanwhile.
+/// Most bytes of a passing body that are taken at a time, unless a piece is larger; its writer can
+/// fill the rest of the allowed bytes at the same time.
 const PASS_LENT_BYTES_MAX: usize = PASS_IN_FLIGHT_BYTES_MAX / 2;
 
 /// The body of a response as it is sent.
@@ -26,7 +27,7 @@ pub(crate) enum Source {
         /// Bytes used.
         offset: u64,
     },
-    /// Passing by.
+    /// Only passed on.
     Passing {
         /// The object.
         object: Delivered,
@@ -60,12 +61,12 @@ impl Source {
         Source::Synthetic { body, used: 0 }
     }
 
-    /// Leaves out bytes that nobody wants, as far as that is possible without reading them; returns how many.
+    /// Skips unneeded bytes, as far as that is possible without reading them; returns their number.
     pub(crate) fn skip(&mut self, bytes: u64) -> u64 {
         match self {
             // A counted reader has to take every byte.
             Source::Stored { object, reader, offset }
-                if reader.is_none() || object.is_filed() && object.state() == BodyState::Complete =>
+                if reader.is_none() || object.is_on_disk() && object.state() == BodyState::Complete =>
             {
                 *offset += bytes;
                 bytes
@@ -74,18 +75,19 @@ impl Source {
         }
     }
 
-    /// Whether what comes next may lie in several pieces that can be sent at once.
+    /// True if the next bytes may be in several pieces that can be sent at once.
     pub(crate) fn has_several(&self) -> bool {
         match self {
-            Source::Stored { object, offset, .. } => *offset == 0 && object.is_whole() && !object.is_filed(),
+            Source::Stored { object, offset, .. } => *offset == 0 && object.is_whole() && !object.is_on_disk(),
             Source::Passing { pieces, .. } => pieces.len() > 1,
             Source::Synthetic { .. } => false,
         }
     }
 
-    /// What comes next, as many pieces as there is room for: of a body that passes by what was taken of it, of a stored one that
-    /// lies complete in memory its beginning, at most [`PIECE_BYTES_MAX`] bytes. Returns how many pieces those are, and whether
-    /// nothing comes behind them.
+    /// The next bytes, as many pieces as there is room for: of a body that is only passed on, the
+    /// pieces taken from it; of a stored one that is complete in memory, its beginning, at most
+    /// [`PIECE_BYTES_MAX`] bytes. Returns the number of these pieces, and true if nothing follows
+    /// them.
     pub(crate) fn several<'a>(&'a self, room: &mut [&'a [u8]]) -> (usize, bool) {
         let mut all = Several { room, count: 0, bytes: 0 };
         match self {
@@ -104,17 +106,18 @@ impl Source {
         }
     }
 
-    /// Whether bytes are read from a file, a piece at a time.
-    pub(crate) fn is_filed(&self) -> bool {
-        matches!(self, Source::Stored { object, .. } if object.is_filed())
+    /// True if bytes are read from a file, a piece at a time.
+    pub(crate) fn is_on_disk(&self) -> bool {
+        matches!(self, Source::Stored { object, .. } if object.is_on_disk())
     }
 
-    /// Whether there is more, which has to be read from a file.
+    /// True if there is more, which has to be read from a file.
     pub(crate) fn wants_load(&self) -> bool {
         matches!(self, Source::Stored { reader: Some(reader), .. } if reader.wants_load())
     }
 
-    /// The offset at which a stored body could not be read, and its object; `None` = it is sound so far.
+    /// The offset at which a stored body could not be read, and its object; `None` = it is intact
+    /// so far.
     pub(crate) fn unreadable_at(&self) -> Option<(&Object, u64)> {
         match self {
             Source::Stored { object, reader: Some(reader), offset } if reader.has_failed() => Some((object, *offset)),
@@ -137,12 +140,12 @@ impl Supply for Source {
     fn pull(&mut self, bytes_max: usize) -> Pulled<'_> {
         match self {
             Source::Stored { object, reader, offset } => {
-                // The state must be read first: once it is complete, all bytes are there.
+                // The state must be read first: if it is complete, all bytes are present.
                 let state = object.state();
                 if reader.is_none() && *offset > 0 {
                     *reader = object.reader();
                 }
-                if object.is_filed()
+                if object.is_on_disk()
                     && let Some(reader) = reader
                     && reader.chunk_at(*offset).is_none()
                 {
@@ -191,7 +194,7 @@ impl Supply for Source {
     }
 
     fn can_skip(&self) -> bool {
-        matches!(self, Source::Stored { object, .. } if object.is_filed() && object.state() == BodyState::Complete)
+        matches!(self, Source::Stored { object, .. } if object.is_on_disk() && object.state() == BodyState::Complete)
     }
 }
 
@@ -216,7 +219,7 @@ impl<'a> Several<'a, '_> {
     }
 }
 
-/// What an object has to offer. `state` must have been read before `bytes`.
+/// The result of pulling from an object. `state` must have been read before `bytes`.
 fn pulled(bytes: Option<&[u8]>, state: BodyState, is_end: impl FnOnce() -> bool) -> Pulled<'_> {
     match (bytes, state) {
         (Some(bytes), _) if !bytes.is_empty() => {
@@ -228,7 +231,7 @@ fn pulled(bytes: Option<&[u8]>, state: BodyState, is_end: impl FnOnce() -> bool)
     }
 }
 
-/// A body that somebody hands over piece by piece, or that is there completely.
+/// A body that is handed over piece by piece, or that is present completely.
 #[derive(Default)]
 pub(crate) struct Handed {
     piece: Rc<Vec<u8>>,
@@ -248,7 +251,7 @@ impl Handed {
         (self.piece, self.used) = (Rc::new(piece.unwrap_or_default()), 0);
     }
 
-    /// Whether no further piece will come.
+    /// True if no further piece will follow.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over
     }

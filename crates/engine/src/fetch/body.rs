@@ -1,15 +1,15 @@
 //! Body: the response body is received, filtered and stored.
 //!
-//! With streaming the object is handed to clients as soon as its head is there, and they follow its growth. Without streaming
-//! that happens at the end, so that a body that breaks off can still become a clean error response. Next files: `fill.rs`,
-//! `revalidate.rs`.
+//! With streaming the object is handed to clients as soon as its head is stored, and they follow
+//! its growth. Without streaming that happens at the end, so that a body that breaks off can still
+//! become a clean error response. Next files: `fill.rs`, `revalidate.rs`.
 
 use super::fill::{BodyFailure, Source};
 use super::filters::default_list;
 use super::task::Kept;
 use super::{Fetch, FetchMode, Step};
 use crate::bodies::codings::flag_of;
-use crate::bodies::filed::held_bytes;
+use crate::bodies::disk_tier::held_bytes;
 use crate::bodies::filters::{Filters, Subject};
 use crate::exchange::BodyAnnounced;
 use crate::logged::{self, BERESP};
@@ -52,7 +52,7 @@ impl Fetch {
             BodyAnnounced::Length(bytes) => Some(self.part_bytes().unwrap_or(bytes)),
             BodyAnnounced::Unknown => self.part_bytes(),
         };
-        // A page is put together along its plan, which is there when all of it is.
+        // A page is assembled by its plan, which is available only when the whole page is stored.
         let parsed = if filters.parse_pages() { ObjectFlags::ESI } else { ObjectFlags::NONE };
         let wants_stream = self.task.attempt.verdict.do_stream && !is_empty && parsed == ObjectFlags::NONE;
         let flags = filters.object_flags() | parsed | self.flags_as_it_came(is_empty);
@@ -68,7 +68,7 @@ impl Fetch {
         self.log_fetch_body(is_empty, is_streamed);
         let received = if is_empty { Ok(()) } else { self.receive_body(&object, &mut filters).await };
         let received = received.and_then(|()| {
-            // Whoever reads the end of the body looks for them.
+            // The reader of the body's end looks for them.
             self.hand_over_trailers();
             Ok(object.finish_with(&filters.annex().unwrap_or_default())?)
         });
@@ -90,26 +90,26 @@ impl Fetch {
         }
     }
 
-    /// Announces the trailers that the client will be sent. They describe the body as the origin sends it, so there are none if
-    /// a filter changes it.
+    /// Announces the trailers that the client will be sent. They describe the body as the origin
+    /// sends it, so there are none if a filter changes it.
     fn announce_trailers(&mut self, filters: &Filters) {
         let attempt = &self.task.attempt;
-        if let Some(aside) = &self.task.life.aside
+        if let Some(out_of_band) = &self.task.life.out_of_band
             && attempt.exchange.as_ref().is_some_and(OriginExchange::may_have_trailers)
             && filters.is_empty()
         {
             if semantics::trailers::are_part_of(&attempt.beresp) {
-                aside.pass_all();
+                out_of_band.pass_all();
             }
-            aside.announce(semantics::trailers::announced(&attempt.beresp));
+            out_of_band.announce(semantics::trailers::announced(&attempt.beresp));
         }
     }
 
-    /// Hands those that have come to the client's side.
+    /// Hands the received trailers to the client's side.
     fn hand_over_trailers(&mut self) {
-        let Some(aside) = &self.task.life.aside else { return };
-        let announced = aside.announced();
-        if announced.is_none() && !aside.passes_all() {
+        let Some(out_of_band) = &self.task.life.out_of_band else { return };
+        let announced = out_of_band.announced();
+        if announced.is_none() && !out_of_band.passes_all() {
             return;
         }
         let limits = self.receive_limits();
@@ -118,16 +118,16 @@ impl Fetch {
             return;
         };
         let mut trailers = Message::new();
-        if aside.passes_all() {
+        if out_of_band.passes_all() {
             semantics::trailers::select_all(&received, &mut trailers);
         } else {
             semantics::trailers::select(&received, &announced.unwrap_or_default(), &mut trailers);
         }
         logged::log_headers(&mut self.log, BERESP, &trailers);
-        aside.set_trailers(trailers, &self.context.memory);
+        out_of_band.set_trailers(trailers, &self.context.memory);
     }
 
-    /// Logs what the filters did with the body.
+    /// Logs the totals of the filters.
     pub(super) fn log_totals(&mut self, filters: &Filters, is_empty: bool) {
         filters.log_totals(&mut self.log);
         if is_empty || self.log.is_masked(Tag::VfpAcct) {
@@ -166,7 +166,7 @@ impl Fetch {
         Filters::open(&list, &mut subject, &self.task.order.parameters, &self.context.counters)
     }
 
-    /// Fills the object with what the origin sends.
+    /// Fills the object with the body that the origin sends.
     pub(super) async fn receive_body(
         &mut self,
         object: &Arc<Object>,
@@ -185,7 +185,7 @@ impl Fetch {
     /// Counts the memory needed to receive the body.
     ///
     /// # Errors
-    /// There is no memory for its filters; none of the body has been used yet.
+    /// No memory for its filters; none of the body has been used yet.
     pub(super) fn hold_filters(&mut self, filters: &Filters, is_empty: bool) -> Result<(), &'static str> {
         if is_empty {
             return Ok(());
@@ -196,13 +196,16 @@ impl Fetch {
         }
         let buffer_bytes = self.task.attempt.exchange.as_ref().map_or(0, OriginExchange::body_buffer_bytes);
         let stored_bytes = self.task.life.part.as_deref().map_or(0, held_bytes);
-        self.task.life.held_aside_bytes = buffer_bytes + stored_bytes + filters.memory_bytes() + self.bytes_of_vcl();
-        self.task.life.held.set(&self.context.memory, self.task.life.held_aside_bytes);
+        self.task.life.held_filter_bytes = filters.held_bytes();
+        self.task.life.held_base_bytes =
+            buffer_bytes + stored_bytes + self.task.life.held_filter_bytes + self.bytes_of_vcl();
+        self.task.life.held.set(&self.context.memory, self.task.life.held_base_bytes);
         Ok(())
     }
 
-    /// The step after an incomplete body: an error response as long as no client has seen any of it, else the end. Nothing of
-    /// the body stays in the cache. If the client went away, the fetch has not failed.
+    /// The step after an incomplete body: an error response as long as no client has received any
+    /// of it, else the end. The cache keeps nothing of the body. If the client has left, the fetch
+    /// has not failed.
     pub(super) fn body_failed(&mut self, failure: &BodyFailure, is_streamed: bool) -> Step {
         if let BodyFailure::Abandoned = failure {
             if let Some(object) = &self.task.attempt.kept.object {
@@ -239,9 +242,10 @@ impl Fetch {
         }
     }
 
-    /// The flag of a body that is stored in brotli or Zstandard as it came, which then varies on Accept-Encoding: clients that
-    /// don't accept it get it unpacked. Such a body is not checked on arrival, as a gzipped one is. What nobody asked for
-    /// (a pass, or a coding that http_encodings does not have) is left alone.
+    /// The flag of a body that is stored in brotli or Zstandard as received, and that then varies
+    /// on Accept-Encoding: clients that do not accept the coding get it decoded. Such a body is not
+    /// checked on arrival, as a gzipped one is. A body that Copal did not ask for in this coding (a
+    /// pass, or a coding that http_encodings does not have) is left alone.
     pub(super) fn flags_as_it_came(&mut self, is_empty: bool) -> ObjectFlags {
         let known = Encodings::of_parameter(self.task.order.parameters.http_encodings);
         let beresp = &mut self.task.attempt.beresp;

@@ -1,4 +1,5 @@
-//! Commit: the object is complete. It is published if that has not happened yet, and the object that it replaces is removed.
+//! Commit: the object is complete. It is published if that has not happened yet, and the object
+//! that it replaces is removed.
 
 use super::task::Attempt;
 use super::{Fetch, Step};
@@ -15,7 +16,7 @@ impl Fetch {
         let Attempt { kept, verdict, .. } = &self.task.attempt;
         if (kept.is_stored || kept.is_marked)
             && (!is_synthetic || verdict.ttl > 0.0)
-            && (kept.is_stored || !self.is_error_beside_stored())
+            && (kept.is_stored || !self.is_error_with_stale_object())
             && let Some(stale) = self.task.life.stale.take()
         {
             self.context.engine.cache.remove(&stale);

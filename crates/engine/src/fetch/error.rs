@@ -1,12 +1,14 @@
 //! Error: there is no usable response; vcl_backend_error makes one.
 //!
-//! If others wait for the object, the error is kept for a second, so that they don't all go to a troubled origin one after the
-//! other; otherwise it is for one client only. VCL may give it a longer life.
+//! If others wait for the object, the error is kept for a second, so that they do not all reach a
+//! failing origin one after the other; otherwise it is for one client only. VCL may set a longer
+//! lifetime.
 
 use super::fill::BodyFailure;
 use super::task::Verdict;
 use super::{Fetch, Step};
 use crate::ruling::{ErrorRuling, Failed};
+use semantics::rfc::Sharing;
 use store::ObjectFlags;
 use surface::counter::Main;
 use surface::reason::Reason;
@@ -24,7 +26,7 @@ impl Fetch {
             self.context.count(Main::FetchFailed);
         }
         if self.is_for_known_head() {
-            // No page with an error can take the place of a slice.
+            // An error page cannot replace a slice.
             return Step::Fail;
         }
         let now = self.now();
@@ -47,7 +49,10 @@ impl Fetch {
         self.task.attempt.responded = now;
         let is_awaited = self.task.life.busy.as_ref().is_some_and(cache::Busy::has_waiters);
         let (ttl, grace, keep) = if is_awaited { AWAITED } else { (0.0, 0.0, 0.0) };
-        self.task.attempt.verdict = Verdict { do_stream: true, origin: now, ttl, grace, keep, ..Verdict::default() };
+        // The page is not meant for one client, but VCL may set a cookie in it.
+        let sharing = self.follows_rfc().then(Sharing::default);
+        self.task.attempt.verdict =
+            Verdict { do_stream: true, origin: now, ttl, grace, keep, sharing, ..Verdict::default() };
         self.task.attempt.synthetic.clear();
         self.task.attempt.is_synthetic = true;
         match self.run_vcl().await {
@@ -67,7 +72,8 @@ impl Fetch {
         }
     }
 
-    /// Answers with a stale object if there is one that may be used, else with what vcl_backend_error made.
+    /// Answers with a stale object if there is one that may be used, else with the response of
+    /// vcl_backend_error.
     async fn deliver_error(&mut self, has_origin_failed: bool) -> Step {
         if has_origin_failed && self.may_answer_stale() {
             return Step::Stale;
@@ -76,20 +82,20 @@ impl Fetch {
         self.synthesise().await
     }
 
-    /// VCL wants a retry that the backend's budget does not allow.
+    /// VCL returns a retry that the backend's budget does not allow.
     pub(super) fn refuse_retry(&mut self) {
         let name = self.task.route.backend.as_ref().map_or("", |backend| backend.name()).to_owned();
         self.log_fetch_error(Reason::RetryBudgetSpent, &format!("backend {name}: retry budget spent"));
     }
 
-    /// Stores what vcl_backend_error made.
+    /// Stores the response of vcl_backend_error.
     async fn synthesise(&mut self) -> Step {
         let body = std::mem::take(&mut self.task.attempt.synthetic);
         let Some(object) = self.allocate(Some(body.len() as u64), ObjectFlags::SYNTHETIC, true) else {
             return Step::Fail;
         };
         if object.is_passing() {
-            // Its buffer is limited: the client must be able to read while we write.
+            // Its buffer is limited: the client must be able to read while the page is written.
             self.publish();
         }
         match self.store(&object, &body).await {

@@ -1,4 +1,4 @@
-//! Fail: there is no object, or an incomplete one; everybody who waits for it is told.
+//! Fail: there is no object, or an incomplete one; all requests that wait for it are notified.
 
 use super::task::Kept;
 use super::{Fetch, FetchAnswer, Step};

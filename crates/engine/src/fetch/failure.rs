@@ -1,15 +1,21 @@
-//! How a fetch fails: what is logged and counted, what the backend is told, and what VCL reads of it.
+//! Failures of a fetch: their log records, their counters, their report to the backend, and the
+//! text that VCL reads.
 //!
-//! The kinds of failure are the rows of `surface::failure`. A backend whose VCL sets limits counts those that are the origin's fault
-//! ([`backend::Trust`]) and may be set aside, or come back with an answer; that leaves a `Backend_health` record outside
-//! transactions, like that of a probe. A connection that was dead before it was used says nothing about its origin.
+//! The kinds of failure are the rows of `surface::failure`. A backend whose VCL sets limits counts
+//! the failures that are the origin's fault ([`backend::Breaker`], the circuit breaker): a failure
+//! may open the circuit, and an answer may close it. Either change writes a `Backend_health` record
+//! outside transactions, like that of a probe. A connection that was dead before it was used proves
+//! nothing about its origin.
+//!
+//! *Invariant:* a request is repeated without VCL only if a second execution has no effect.
 
-use super::{Fetch, Step};
-use crate::origin::OriginExchange;
-use backend::{Backend, Turn};
+use super::sent_body::SentBody;
+use super::{Fetch, FetchAnswer, Step};
+use crate::origin::{OriginExchange, close_reason};
+use backend::{Backend, Transition};
 use shm::log::{LogId, LogRing};
 use surface::counter::Main;
-use surface::failure::{PHRASE, Tally};
+use surface::failure::{CountedBy, PHRASE};
 use surface::reason::Reason;
 use surface::tag::Tag;
 use tokio::time::Instant;
@@ -21,14 +27,14 @@ impl Fetch {
         self.count_failure(reason);
     }
 
-    /// Only the records.
+    /// Writes the records only.
     pub(super) fn log_without_count(&mut self, reason: Reason, text: &str) {
         self.log.record(Tag::FetchError, text.as_bytes());
         self.why(reason, &format!("text={text}"));
     }
 
-    /// The connection broke before the origin had answered: if it may have been dead before, the next step is to send again on
-    /// another one. `why` it is closed.
+    /// The connection broke before the origin had answered: if it may have been dead before, the
+    /// next step is to send again on another one. `why` is the reason for closing it.
     pub(super) fn fail_or_try_again(&mut self, reason: Reason, text: &str, why: &'static str) -> Option<Step> {
         if self.may_try_again() {
             if self.may_repeat() {
@@ -39,40 +45,69 @@ impl Fetch {
             self.context.count(Main::BackendRetryRefused);
         }
         self.log_fetch_error(reason, text);
-        None
+        self.refuse_stream()
     }
 
-    /// Whether the backend may be asked once more for what it has failed to answer. If so, that is counted.
+    /// If the origin has not processed a request whose body is gone, the client of a stream is
+    /// notified to send it again: that is known to be safe, whatever the method. Source: RFC 9113
+    /// §8.7.
+    fn refuse_stream(&mut self) -> Option<Step> {
+        if !self.task.order.is_duplex || !self.is_unprocessed() || self.task.attempt.sent_body == SentBody::None {
+            return None;
+        }
+        self.close_connection(close_reason::SEND);
+        self.context.count(Main::FetchFailed);
+        self.task.life.answer = FetchAnswer::Refused;
+        Some(Step::Fail)
+    }
+
+    /// True if the origin has not processed the request.
+    fn is_unprocessed(&self) -> bool {
+        self.task.attempt.exchange.as_ref().is_some_and(|exchange| exchange.progress().is_unprocessed)
+    }
+
+    /// True if the request that failed may be sent to the backend once more. If so, that is
+    /// counted.
     pub(super) fn may_repeat(&self) -> bool {
         self.task.route.backend.as_ref().is_none_or(|backend| backend.may_repeat())
     }
 
-    /// Counts a failure of this kind, and tells the backend if it is the origin's fault.
+    /// Counts a failure of this kind, and reports it to the backend if it is the origin's fault.
     pub(super) fn count_failure(&mut self, reason: Reason) {
         let Some(row) = reason.failure() else { return };
-        if let Tally::Fetch(counter) = row.tally {
+        if let CountedBy::Fetch(counter) = row.counted_by {
             self.context.count(counter);
         }
         self.task.attempt.failure = Some(reason);
-        if row.is_origins_fault && !self.is_clients_time(reason) {
+        let is_excused = self.is_clients_time(reason) || self.is_clients_body() || self.is_unprocessed();
+        if row.is_origins_fault && !is_excused {
             self.note_fault();
         }
     }
 
-    /// Whether the origin ran out of time since it had no whole request to answer: the client was slow.
+    /// True if the failure may be due to the request's body. Otherwise any client could make an
+    /// origin unavailable to all others.
+    fn is_clients_body(&self) -> bool {
+        let sent = self.task.attempt.sent_body;
+        let upload = self.task.life.upload.as_ref().filter(|_| sent != SentBody::None);
+        upload.map_or(sent, |upload| upload.sent()).may_be_to_blame()
+    }
+
+    /// True if the origin ran out of time because it had not received the whole request: the client
+    /// was slow.
     fn is_clients_time(&self, reason: Reason) -> bool {
-        let Some(standing) = self.task.attempt.exchange.as_ref().map(OriginExchange::standing) else { return false };
+        let Some(progress) = self.task.attempt.exchange.as_ref().map(OriginExchange::progress) else { return false };
         match reason {
-            Reason::FirstByteTimeout | Reason::BetweenBytesTimeout => standing.awaits_client,
+            Reason::FirstByteTimeout | Reason::BetweenBytesTimeout => progress.awaits_client,
             Reason::LastByteTimeout => {
-                let due = self.task.attempt.last_byte_by.map(|due| due + standing.client_time);
-                standing.awaits_client || due.is_some_and(|due| Instant::now() < due)
+                let due = self.task.attempt.last_byte_by.map(|due| due + progress.client_time);
+                progress.awaits_client || due.is_some_and(|due| Instant::now() < due)
             }
             _ => false,
         }
     }
 
-    /// What `beresp.reason` says of the failure.
+    /// The text of `beresp.reason` for the failure.
     pub(super) fn failure_phrase(&self) -> &'static str {
         let told = self.task.attempt.failure.filter(|_| self.task.order.parameters.backend_error_reasons);
         told.and_then(Reason::failure).map_or(PHRASE, |row| row.phrase)
@@ -83,20 +118,23 @@ impl Fetch {
         self.task.attempt.is_faulty = true;
         let now = self.now();
         let Some(backend) = &self.task.route.backend else { return };
-        if let Some(turn) = backend.note_fault(self.task.attempt.trial, now) {
-            log_turn(&self.context.engine.ring, backend, turn);
+        if let Some(transition) = backend.note_fault(self.task.attempt.trial, now) {
+            log_transition(&self.context.engine.ring, backend, transition);
         }
     }
 
-    /// The head of a response has come.
+    /// The head of a response was received.
     pub(super) fn note_answer(&mut self) {
         let Some(backend) = self.task.route.backend.clone() else { return };
-        let minds_errors = backend.trust().is_some_and(|trust| trust.minds_errors());
+        let minds_errors = backend.breaker().is_some_and(|breaker| breaker.minds_errors());
         if minds_errors && semantics::revalidate::is_error(self.task.attempt.beresp.status()) {
-            return self.note_fault();
+            if !self.is_clients_body() {
+                self.note_fault();
+            }
+            return;
         }
-        if let Some(turn) = backend.note_answer(self.task.attempt.trial, self.now()) {
-            log_turn(&self.context.engine.ring, &backend, turn);
+        if let Some(transition) = backend.note_answer(self.task.attempt.trial, self.now()) {
+            log_transition(&self.context.engine.ring, &backend, transition);
         }
         if self.task.attempt.body.size.is_empty() {
             self.note_success();
@@ -110,7 +148,7 @@ impl Fetch {
         }
     }
 
-    /// The client has gone, and nobody else can use what this would bring.
+    /// The client is gone, and no other request can use the response.
     pub(super) fn give_up(&mut self) -> Step {
         self.log_given_up();
         if let Some(exchange) = self.task.attempt.exchange.take() {
@@ -122,15 +160,15 @@ impl Fetch {
     pub(super) fn log_given_up(&mut self) {
         self.log.record(Tag::Debug, b"Fetch: Pass delivery abandoned");
         self.why(Reason::FetchGivenUp, "");
-        self.context.count(Main::FetchGivenUp);
+        self.context.count(Main::FailGivenUp);
     }
 }
 
-/// Leaves a record of what an outcome has changed.
-pub(crate) fn log_turn(ring: &LogRing, backend: &Backend, turn: Turn) {
-    let (word, text) = match turn {
-        Turn::Back => ("healthy", "an answer has come".to_owned()),
-        Turn::Aside { time, in_row, share: (failed, all) } => {
+/// Logs the change that an outcome has caused in the circuit breaker.
+pub(crate) fn log_transition(ring: &LogRing, backend: &Backend, transition: Transition) {
+    let (word, text) = match transition {
+        Transition::Closed => ("healthy", "an answer has come".to_owned()),
+        Transition::Opened { time, in_row, share: (failed, all) } => {
             let time = time.as_secs_f64();
             ("sick", format!("aside for {time:.3}s: {in_row} failures in a row, {failed} of {all} failed of late"))
         }

@@ -1,11 +1,17 @@
-//! Fill: moves a body from its source into an object, piece by piece, through filters, into the store.
+//! Fill: moves a body from its source into an object, piece by piece, through filters, into the
+//! store.
 //!
-//! The origin's transport shows the pieces in its own buffers; a stale object that is valid again shows its stored body. The
-//! next piece is pulled only once the output of the last one is stored. Storing may wait: for eviction, or for the readers of a
-//! body that is not kept (`overflow.rs`). Next file: `commit.rs`.
+//! Encoders hold bytes back to compress them better. When the origin pauses, these bytes are
+//! flushed to the readers, so that a slow stream (progress lines, events) arrives as it is sent. A
+//! body without pauses is compressed as a whole.
+//!
+//! The origin's transport shows the pieces in its own buffers; a stale object that is valid again
+//! shows its stored body. The next piece is pulled only once the output of the last one is stored.
+//! Storing may wait for eviction, or for the readers of a body that is not kept (`overflow.rs`).
+//! Next file: `commit.rs`.
 
 use super::Fetch;
-use crate::bodies::filed::are_there;
+use crate::bodies::disk_tier::are_there;
 use crate::bodies::filters::Filters;
 use crate::bodies::pull::{Failure, Next, Pull, Pulled, Supply};
 use crate::origin::{CutShort, OriginExchange, ReceiveLimits};
@@ -14,49 +20,50 @@ use body::FilterError;
 use body::esi::NoteLevel;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 use store::{AppendError, BodyReader, Object, ObjectFlags};
 use surface::counter::{Main, Vbe};
-use surface::limits::PASS_IN_FLIGHT_BYTES_SHORT;
+use surface::limits::{FLUSH_PAUSE_MILLISECONDS, PASS_IN_FLIGHT_BYTES_SHORT};
 use surface::reason::Reason;
 use surface::tag::Tag;
 
 /// Bytes of a stored body to copy before other tasks of this event loop get a turn.
 const SLICE_BYTES: usize = 256 << 10;
 
-/// Where a body comes from. It shows a piece until that is used up, then waits for the next.
+/// Source of a body. It shows a piece until that is used up, then waits for the next.
 pub(super) struct Source {
     supplier: Supplier,
-    /// What comes after that.
+    /// Suppliers that follow the current one.
     next: VecDeque<Supplier>,
-    /// The origin's exchange, once its body is used up and more comes after it.
+    /// The origin's exchange, once its body is used up and another supplier follows it.
     exchange: Option<OriginExchange>,
-    /// Bytes that the origin must still send, no fewer and no more; `None` = as many as come.
+    /// Bytes that the origin must still send, no fewer and no more; `None` = any number.
     expected: Option<u64>,
     /// The body has ended.
     is_over: bool,
 }
 
-/// What supplies the body.
+/// Supplier of the body.
 enum Supplier {
-    /// An origin, and how long it may take.
+    /// An origin, and its time limits.
     Exchange(Box<OriginExchange>, ReceiveLimits),
     /// A complete object.
     Object {
         reader: BodyReader,
         /// Bytes used.
         offset: u64,
-        /// How many bytes from there on are shown.
+        /// Number of bytes from there on that are shown.
         slice_bytes: usize,
-        /// No byte from there on is shown.
+        /// End of the bytes that are shown.
         end: u64,
     },
-    /// A stored object that is no longer there.
+    /// A stored object that no longer exists.
     Gone,
 }
 
-/// Why a body is incomplete.
+/// Reason why a body is incomplete.
 pub(super) enum BodyFailure {
-    /// The connection ended or stalled, or what was received is not a valid body.
+    /// The connection ended or stalled, or the received bytes are not a valid body.
     Origin(CutShort),
     /// The stale object to copy from is not complete.
     Template,
@@ -66,7 +73,7 @@ pub(super) enum BodyFailure {
     Filter(FilterError),
     /// The body could not be stored.
     Store,
-    /// Nobody wants the body any more.
+    /// No client needs the body any more.
     Abandoned,
 }
 
@@ -115,12 +122,13 @@ impl Source {
         std::iter::once(self.supplier).chain(self.next).find_map(Supplier::into_exchange).or(self.exchange)
     }
 
-    /// Whether the last bytes came from an origin.
+    /// True if the last bytes came from an origin.
     fn is_at_origin(&self) -> bool {
         matches!(self.supplier, Supplier::Exchange(..))
     }
 
-    /// Waits for the next piece and returns its size, 0 at the end. What is left of the last piece is dropped.
+    /// Waits for the next piece and returns its size, 0 at the end. The rest of the last piece is
+    /// dropped.
     async fn more(&mut self) -> Result<usize, BodyFailure> {
         loop {
             let count = self.supplier.more().await?;
@@ -135,7 +143,8 @@ impl Source {
         }
     }
 
-    /// Takes the piece that was received last, if it is an origin's and lies in a buffer of its own.
+    /// Takes the piece that was received last, if it came from an origin and is in a buffer of its
+    /// own.
     fn take_piece(&mut self) -> Option<Vec<u8>> {
         match &mut self.supplier {
             Supplier::Exchange(exchange, _) => exchange.take_body(),
@@ -143,7 +152,7 @@ impl Source {
         }
     }
 
-    /// Counts what the origin sent; 0 = nothing more will come.
+    /// Counts the bytes that the origin sent; 0 = no more will follow.
     fn check_length(&mut self, count: u64) -> Result<(), BodyFailure> {
         let Some(expected) = &mut self.expected else { return Ok(()) };
         match expected.checked_sub(count) {
@@ -156,7 +165,7 @@ impl Source {
     }
 }
 
-/// A part is longer or shorter than its Content-Range says.
+/// A part is longer or shorter than stated by its Content-Range.
 const OF_ANOTHER_LENGTH: CutShort =
     CutShort { errno: None, reason: Reason::ResponseGarbled, text: "body is not as long as content-range says" };
 
@@ -194,7 +203,7 @@ impl Supplier {
                     tokio::task::yield_now().await;
                 }
                 let left = usize::try_from(end.saturating_sub(*offset)).unwrap_or(usize::MAX);
-                if left > 0 && reader.object().is_filed() {
+                if left > 0 && reader.object().is_on_disk() {
                     Box::pin(are_there(reader, *offset)).await;
                 }
                 *slice_bytes = reader.chunk_at(*offset).map_or(0, <[u8]>::len).min(SLICE_BYTES).min(left);
@@ -242,7 +251,7 @@ impl Fetch {
     /// Moves a whole body from its source through filters into the object.
     ///
     /// # Errors
-    /// [`BodyFailure`]; the part that has come by then is in the object.
+    /// [`BodyFailure`]; the part received by then is in the object.
     pub(super) async fn fill(
         &mut self,
         object: &Arc<Object>,
@@ -251,11 +260,12 @@ impl Fetch {
     ) -> Result<(), BodyFailure> {
         let (mut pull, mut turns) = (Pull::default(), Turns::through(filters));
         loop {
+            self.hold_grown(filters);
             match pull.next(source, filters) {
                 Next::Bytes { bytes, .. } => self.store(object, bytes).await?,
                 Next::Nothing => {}
                 Next::Waits => {
-                    self.receive(source).await?;
+                    self.receive_or_flush(object, source, filters).await?;
                     if filters.is_empty() && object.is_passing() {
                         self.hand_over(object, source).await?;
                     }
@@ -266,10 +276,11 @@ impl Fetch {
                     break;
                 }
                 Next::Failed(Failure::Filter(error)) => return Err(BodyFailure::Filter(error)),
-                // Sources fail only while they are waited for, and no filter of this side promises a length.
+                // Sources fail only during a wait, and no filter of this side announces a length.
                 Next::Failed(Failure::Supply | Failure::Short) => return Err(BodyFailure::Origin(CutShort::GONE)),
             }
             self.log_notes_of(filters);
+            self.hold_grown(filters);
             turns.take().await;
         }
         // The rest of the body must be received even if the filters don't use it.
@@ -279,7 +290,23 @@ impl Fetch {
         Ok(())
     }
 
-    /// Logs what the parser of pages has found.
+    /// Counts the memory that the filters hold by now.
+    #[inline]
+    fn hold_grown(&mut self, filters: &mut Filters) {
+        if filters.is_empty() {
+            return;
+        }
+        let memory = &self.context.memory;
+        filters.spare_memory(memory.is_short());
+        let (life, bytes) = (&mut self.task.life, filters.held_bytes());
+        let before = std::mem::replace(&mut life.held_filter_bytes, bytes);
+        if bytes != before {
+            life.held_base_bytes = life.held_base_bytes.saturating_sub(before) + bytes;
+            life.held.set(memory, life.held.bytes().saturating_sub(before) + bytes);
+        }
+    }
+
+    /// Logs the findings of the page parser.
     #[inline]
     fn log_notes_of(&mut self, filters: &mut Filters) {
         while let Some(note) = filters.note() {
@@ -292,18 +319,63 @@ impl Fetch {
         }
     }
 
+    /// Waits for the next piece and counts it. If the origin pauses, the filters are flushed to the
+    /// readers.
+    async fn receive_or_flush(
+        &mut self,
+        object: &Arc<Object>,
+        source: &mut Source,
+        filters: &mut Filters,
+    ) -> Result<(), BodyFailure> {
+        // A page for ESI is read only when it is complete.
+        let is_read_meanwhile =
+            object.is_passing() || (self.task.attempt.verdict.do_stream && !object.flags().has(ObjectFlags::ESI));
+        if !is_read_meanwhile || !filters.hold_back() {
+            return self.receive(source).await;
+        }
+        let received = {
+            let mut receiving = Box::pin(source.more());
+            let pause = Duration::from_millis(FLUSH_PAUSE_MILLISECONDS);
+            match tokio::time::timeout(pause, &mut receiving).await {
+                Ok(received) => received,
+                Err(_) => {
+                    self.flush(object, filters).await?;
+                    receiving.await
+                }
+            }
+        };
+        self.count_received(source, received?);
+        Ok(())
+    }
+
+    /// Stores the bytes that the filters hold back.
+    async fn flush(&mut self, object: &Arc<Object>, filters: &mut Filters) -> Result<(), BodyFailure> {
+        let mut turns = Turns::through(filters);
+        while let Some(bytes) = filters.flush().map_err(BodyFailure::Filter)? {
+            self.store(object, bytes).await?;
+            self.hold_grown(filters);
+            turns.take().await;
+        }
+        Ok(())
+    }
+
     /// Waits for the next piece and counts it.
     async fn receive(&mut self, source: &mut Source) -> Result<(), BodyFailure> {
         let bytes = source.more().await?;
+        self.count_received(source, bytes);
+        Ok(())
+    }
+
+    /// Counts a piece that was received.
+    fn count_received(&mut self, source: &Source, bytes: usize) {
         if source.is_at_origin() {
             self.task.attempt.received_pieces += u64::from(bytes > 0);
             self.task.life.account.response_body += bytes as u64;
             self.count_backend(Vbe::BerespBodybytes, bytes as u64);
         }
-        Ok(())
     }
 
-    /// Hands the piece that was received to the reader of a passing body, if it lies in a buffer of its own.
+    /// Hands the received piece to the reader of a passing body, if it is in a buffer of its own.
     async fn hand_over(&mut self, object: &Arc<Object>, source: &mut Source) -> Result<(), BodyFailure> {
         let Some(piece) = source.take_piece() else { return Ok(()) };
         let bytes = piece.len();
@@ -315,7 +387,8 @@ impl Fetch {
         Ok(())
     }
 
-    /// Appends body bytes to the object, waiting for room. If the body cannot be kept, from here on it only passes by.
+    /// Appends body bytes to the object, waiting for room. If the body cannot be kept, from here on
+    /// it is only passed to its readers.
     ///
     /// # Errors
     /// [`AppendError`].
@@ -344,7 +417,8 @@ impl Fetch {
         Ok(())
     }
 
-    /// Counts the bytes in flight of a body that passes by. Few are allowed while memory for requests is short.
+    /// Counts the bytes in flight of a body that is only passed to its readers. Few are allowed
+    /// while memory for requests is short.
     fn hold_passing(&mut self, object: &Object, more: usize) {
         let memory = &self.context.memory;
         let most = self.in_flight_bytes();
@@ -352,6 +426,6 @@ impl Fetch {
         object.limit_in_flight(most);
         let under_way = object.under_way_bytes();
         let life = &mut self.task.life;
-        life.held.set(memory, life.held_aside_bytes + under_way + more.min(most.saturating_sub(under_way)));
+        life.held.set(memory, life.held_base_bytes + under_way + more.min(most.saturating_sub(under_way)));
     }
 }

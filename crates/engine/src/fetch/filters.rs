@@ -1,13 +1,15 @@
-//! Which filters a response goes through into the store when VCL names none; this follows from its head and VCL's `do_`
-//! variables.
+//! Filters that a response passes on its way into the store when VCL names none; they follow from
+//! its head and VCL's `do_` variables.
 //!
-//! What filters do is in `bodies/filters.rs`.
+//! The filters are implemented in `bodies/filters.rs`.
 
 use super::task::FetchTask;
+use semantics::HttpPolicy;
+use semantics::encoding::may_be_compressed_by_default;
 use surface::encoding::Encoding;
 use surface::vcl::Generation;
 
-/// The list that `beresp.filters` shows when VCL has set none. Each name is preceded by a space.
+/// The list in `beresp.filters` when VCL has set none. Each name is preceded by a space.
 pub(crate) fn default_list(task: &FetchTask) -> Vec<u8> {
     if task.attempt.body.size.is_empty() {
         return Vec::new();
@@ -17,12 +19,15 @@ pub(crate) fn default_list(task: &FetchTask) -> Vec<u8> {
     let is_plain = encoding.is_none();
     let supported = task.order.gzip_support;
     let gunzips = supported && task.attempt.verdict.do_gunzip && is_gzipped;
-    let gzips = supported && task.attempt.verdict.do_gzip && is_plain;
-    // The first dialects knew nothing of gzip.
+    // Compat: under `http_policy=varnish` the flag is enough, as in Varnish. A list that VCL sets
+    // applies under both policies.
+    let may_compress = task.order.vcl.policy != HttpPolicy::Rfc || may_be_compressed_by_default(&task.attempt.beresp);
+    let gzips = supported && task.attempt.verdict.do_gzip && is_plain && may_compress;
+    // The first dialects did not support gzip.
     let packed = is_gzipped && task.order.vcl.generation >= Generation::V3;
     let mut list = Vec::new();
     if supported && task.attempt.verdict.do_esi {
-        // What is searched for ESI instructions must be readable.
+        // A body that is searched for ESI instructions must not be encoded.
         match encoding.and_then(Encoding::of_name) {
             Some(Encoding::Brotli) => list.extend_from_slice(b" unbrotli"),
             Some(Encoding::Zstd) => list.extend_from_slice(b" unzstd"),

@@ -1,7 +1,8 @@
-//! Whether a client still wants the response that a fetch waits for.
+//! Interest of a client in the response that a fetch waits for.
 //!
-//! A fetch whose bytes nobody takes any more learns that with the next bytes. For a stream that may be silent for hours that is
-//! too late, so clients that can give up a single request hold an [`Interest`]. Both ends are on one event loop.
+//! A fetch whose bytes no client takes any more finds that out with the next bytes. For a stream
+//! that may be silent for hours that is too late, so clients that can cancel a single request hold
+//! an [`Interest`]. Both ends are on one event loop.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -14,7 +15,7 @@ struct Slot {
     fetch: RefCell<Option<Waker>>,
 }
 
-/// The client's end: dropped when it wants nothing more.
+/// The client's end: dropped when the client no longer needs the response.
 #[derive(Default)]
 pub struct Interest(Rc<Slot>);
 
@@ -23,7 +24,7 @@ pub struct Interest(Rc<Slot>);
 pub struct Interested(Rc<Slot>);
 
 impl Interest {
-    /// The other end.
+    /// Creates the fetch's end.
     #[must_use]
     pub fn watch(&self) -> Interested {
         Interested(Rc::clone(&self.0))
@@ -40,12 +41,12 @@ impl Drop for Interest {
 }
 
 impl Interested {
-    /// Returns when the client wants nothing more.
+    /// Returns when the client no longer needs the response.
     pub(crate) async fn lost(&self) {
         poll_fn(|context| self.poll_lost(context)).await;
     }
 
-    /// Ready when the client wants nothing more.
+    /// Ready when the client no longer needs the response.
     pub(crate) fn poll_lost(&self, context: &mut Context<'_>) -> Poll<()> {
         if self.0.is_lost.get() {
             return Poll::Ready(());

@@ -1,10 +1,13 @@
-//! The old dialects (1.x to 3.0) on the origin's side: `vcl_fetch` works on the client's request, and decides for the client.
+//! The old dialects (1.x to 3.0) on the origin's side: `vcl_fetch` works on the client's request,
+//! and decides for the client.
 //!
-//! The client's side makes the request to the origin before vcl_miss and vcl_pass and hands it over (`PreparedRequest`),
-//! together with what VCL may read and change of the client's request (`ClientRequest`; both are in `legacy_order.rs`). Both
-//! sides run on one event loop; the client waits meanwhile, and gets its request back with the answer. If the client goes away,
-//! the fetch keeps both. What a dialect considers cacheable is decided here too: [`Fetch::legacy_lifetime`] before vcl_fetch,
-//! then [`Fetch::legacy_deliver`] and [`Fetch::legacy_pass`]. Source: behaviour of Varnish 1.1.2, 2.0.6, 2.1.5 and 3.0.7.
+//! The client's side makes the request to the origin before vcl_miss and vcl_pass and hands it over
+//! (`PreparedRequest`), together with the part of the client's request that VCL may read and change
+//! (`ClientRequest`; both are in `legacy_order.rs`). Both sides run on one event loop; the client's
+//! side waits, and gets its request back with the answer. If the client leaves, the fetch keeps
+//! both. The dialects' rules of cacheability are here too: [`Fetch::legacy_lifetime`] before
+//! vcl_fetch, then [`Fetch::legacy_deliver`] and [`Fetch::legacy_pass`]. Source: behaviour of
+//! Varnish 1.1.2, 2.0.6, 2.1.5 and 3.0.7.
 
 use super::{Fetch, FetchAnswer, FetchMode, Step};
 use crate::logged::{self, BEREQ};
@@ -23,8 +26,8 @@ impl Fetch {
         Step::Send
     }
 
-    /// How the dialect treats a response before vcl_fetch: it is received completely unless VCL wants it streamed, and its
-    /// status decides whether it is cacheable.
+    /// Treatment of a response by the dialect before vcl_fetch: it is received completely unless
+    /// VCL streams it, and its status decides if it is cacheable.
     pub(super) fn legacy_lifetime(&mut self) {
         let status = self.task.attempt.beresp.status();
         self.task.attempt.verdict.do_stream = false;
@@ -39,8 +42,8 @@ impl Fetch {
         }
     }
 
-    /// vcl_fetch said deliver. Only 2.1 then looks at whether the response is cacheable; before, `deliver` and `insert` meant
-    /// the cache. A response without ttl has no grace either.
+    /// vcl_fetch returned deliver. Only 2.1 then considers if the response is cacheable; before,
+    /// `deliver` and `insert` meant the cache. A response without ttl has no grace either.
     pub(super) fn legacy_deliver(&mut self) {
         if self.task.attempt.verdict.origin + self.task.attempt.verdict.ttl <= self.now() {
             self.task.attempt.verdict.ttl = 0.0;
@@ -53,8 +56,8 @@ impl Fetch {
         }
     }
 
-    /// vcl_fetch said pass, without a duration: remembered for as long as the response would have lived, in 2.x for
-    /// `default_ttl` at least.
+    /// vcl_fetch returned pass, without a duration: the marker lasts for the lifetime that the
+    /// response would have had, in 2.x for `default_ttl` at least.
     pub(super) fn legacy_pass(&mut self) {
         self.task.attempt.verdict.grace = 0.0;
         self.task.attempt.verdict.keep = 0.0;
@@ -70,7 +73,8 @@ impl Fetch {
             self.task.order.vcl.generation == Generation::V21 && !self.task.attempt.verdict.is_cacheable;
     }
 
-    /// vcl_fetch said restart or error: the client's request carries that out, and there is no object.
+    /// vcl_fetch returned restart or error: the client's request carries that out, and there is no
+    /// object.
     pub(super) fn order_client(&mut self, answer: FetchAnswer) -> Step {
         self.task.give_up_response(&self.context, &mut self.log);
         if self.task.order.vcl.is_legacy() {
@@ -100,8 +104,8 @@ impl Fetch {
         Step::Fail
     }
 
-    /// The error of a fetch whose backend is in saint mode for this request. Directors skip such a backend; this is for a
-    /// backend that VCL chose directly.
+    /// The error of a fetch whose backend is in saint mode for this request. Directors skip such a
+    /// backend; this is for a backend that VCL chose directly.
     pub(super) fn refused_by_saint_mode(&self) -> Option<String> {
         let backend = self
             .task

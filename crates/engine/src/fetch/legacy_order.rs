@@ -1,5 +1,5 @@
-//! What an order of the old dialects (1.x to 3.0) carries in addition: the request to the origin, which VCL has already seen,
-//! and the client's own request, on loan until the answer.
+//! Additional parts of an order of the old dialects (1.x to 3.0): the request to the origin, which
+//! VCL has already seen, and the client's own request, on loan until the answer.
 
 use super::mode::{FetchMode, copy_request};
 use crate::legacy_rules::forwards_address;
@@ -9,23 +9,24 @@ use semantics::HttpPolicy;
 use surface::vcl::Generation;
 use vmods::TaskState;
 
-/// What VCL may read and change of a client's request during its fetch.
+/// State of a client's request that VCL may read and change during its fetch.
 pub struct ClientRequest {
     /// `req`.
     pub message: Message,
     /// The request as it was received, for rollbacks.
     pub original: Message,
-    /// What VCL chose for the request, as far as vcl_fetch can see it.
+    /// VCL's choices for the request, as far as vcl_fetch can see them.
     pub(crate) choices: Choices,
     /// `req.restarts`.
     pub restarts: u64,
     /// `req.esi_level`.
     pub esi_level: u64,
     /// `req.xid`.
-    pub vxid: u32,
-    /// What VMODs keep for the request.
+    pub vxid: u64,
+    /// State that VMODs keep for the request.
     pub vmod_state: TaskState,
-    /// The origin's status, which `return (error)` uses when VCL names none. 0 = there was no response.
+    /// The origin's status, which `return (error)` uses when VCL names none. 0 = there was no
+    /// response.
     pub response_status: u16,
 }
 
@@ -33,7 +34,7 @@ pub struct ClientRequest {
 #[derive(Debug)]
 pub struct PreparedRequest {
     /// vxid of the fetch, already assigned.
-    pub vxid: u32,
+    pub vxid: u64,
     /// `bereq`.
     pub bereq: Message,
     /// `bereq.connect_timeout`, seconds; 0 = not set.
@@ -45,11 +46,11 @@ pub struct PreparedRequest {
 }
 
 impl PreparedRequest {
-    /// Makes the request to an origin from the client's. `gzip_support`: ask for gzip, whatever the client accepts; `client` is
-    /// the client's address as text.
+    /// Makes the request to an origin from the client's. `gzip_support`: accept gzip, whatever the
+    /// client accepts; `client` is the client's address as text.
     #[must_use]
     pub fn new(
-        vxid: u32,
+        vxid: u64,
         mode: FetchMode,
         request: &Message,
         generation: Generation,

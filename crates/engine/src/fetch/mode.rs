@@ -1,4 +1,4 @@
-//! The kinds of fetch, and what each passes to the origin of the client's request.
+//! The kinds of fetch, and the parts of the client's request that each passes to the origin.
 
 use message::Message;
 use semantics::HttpPolicy;
@@ -7,7 +7,7 @@ use semantics::filter::{Class, copy_filtered};
 /// The kind of fetch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FetchMode {
-    /// A miss: the object goes into the cache.
+    /// A miss: the object is stored in the cache.
     Fetch,
     /// A pass: the object is private to the request.
     Pass,
@@ -27,7 +27,7 @@ impl FetchMode {
     }
 }
 
-/// Copies which part of the response the client wants.
+/// Copies the range that the client requests.
 pub(crate) fn copy_range(request: &Message, bereq: &mut Message) {
     for name in ["Range", "If-Range"] {
         if let Some(value) = request.get(name) {
@@ -36,7 +36,7 @@ pub(crate) fn copy_range(request: &Message, bereq: &mut Message) {
     }
 }
 
-/// Copies from the client's request what an origin may see.
+/// Copies the parts of the client's request that an origin may see.
 pub(crate) fn copy_request(request: &Message, mode: FetchMode, policy: HttpPolicy, bereq: &mut Message) {
     let class = if mode == FetchMode::Pass { Class::Pass } else { Class::Fetch };
     bereq.reserve_for(request);
@@ -45,7 +45,7 @@ pub(crate) fn copy_request(request: &Message, mode: FetchMode, policy: HttpPolic
     bereq.set_protocol(request.protocol());
     copy_filtered(request, bereq, class);
     bereq.unset("Expect");
-    // What the client asks of caches is for those on the way as well. Source: RFC 9111 §5.2.
+    // The client's cache directives are for the caches on the way as well. Source: RFC 9111 §5.2.
     if policy == HttpPolicy::Rfc && mode != FetchMode::Pass {
         for value in request.get_all("Cache-Control") {
             bereq.append(b"Cache-Control", value);

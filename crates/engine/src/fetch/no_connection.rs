@@ -1,4 +1,4 @@
-//! Why there is no connection to an origin, for fetches and pipes.
+//! Reasons for a missing connection to an origin, for fetches and pipes.
 
 use backend::OpenError;
 use backend::backend::is_local;
@@ -7,8 +7,8 @@ use surface::reason::Reason;
 const ETIMEDOUT: i32 = 110;
 const ECONNREFUSED: i32 = 111;
 
-/// Whether all connections that the backend may have are in use.
-pub(super) fn is_for_want_of_place(error: &OpenError) -> bool {
+/// True if all connections that the backend may have are in use.
+pub(super) fn is_for_lack_of_place(error: &OpenError) -> bool {
     matches!(error, OpenError::Busy(_) | OpenError::QueueFull(_) | OpenError::WaitTimeout(_))
 }
 
@@ -17,7 +17,7 @@ pub(crate) fn reason_of(error: &OpenError) -> Reason {
     match error {
         OpenError::None => Reason::NoBackend,
         OpenError::Unhealthy(_) => Reason::BackendSick,
-        OpenError::Aside(_) => Reason::BackendAside,
+        OpenError::BreakerOpen(_) => Reason::BackendAside,
         OpenError::Busy(_) => Reason::BackendBusy,
         OpenError::QueueFull(_) => Reason::BackendQueueFull,
         OpenError::WaitTimeout(_) => Reason::BackendWaitTimeout,

@@ -1,11 +1,13 @@
-//! Parts: what a fetch asks for when its request wants a part of a response, and what becomes of the part that comes (206).
+//! Parts: the request to the origin when a client wants a part of a response, and the handling of
+//! the received part (206).
 //!
-//! Only under the policy `rfc`. A miss with a single range sends the range on. If the whole is wanted and a part of it is stored,
-//! only the rest is asked for, provided that its version can be told. A part that contradicts itself, or what was asked, becomes an
-//! error, and one that fits a stored part of the same version is joined with it before VCL sees the response; one that does not is
-//! stored beside it, or, if the whole is wanted, the whole is asked for. *Invariant:* an object with the flag PARTIAL has status
-//! 206 and the Content-Range of its body. Source: RFC 9110 §15.3.7, RFC 9111 §3.3, §3.4. Next files: `fill.rs`,
-//! `semantics::part`.
+//! Only under the policy `rfc`. A miss with a single range sends the range on. If the whole is
+//! wanted and a part of it is stored, only the rest is requested, provided that the stored version
+//! can be identified. A part that contradicts itself, or the request, becomes an error. A part that
+//! fits a stored part of the same version is joined with it before VCL sees the response. One that
+//! does not fit is stored next to it, or, if the whole is wanted, the whole is requested.
+//! *Invariant:* an object with the flag PARTIAL has status 206 and the Content-Range of its body.
+//! Source: RFC 9110 §15.3.7, RFC 9111 §3.3, §3.4. Next files: `fill.rs`, `semantics::part`.
 
 use super::fill::Source;
 use super::task::PartTaken;
@@ -25,14 +27,15 @@ impl Fetch {
         self.follows_rfc() && self.task.order.parameters.http_range_support
     }
 
-    /// Whether the response, if it is a part, is one for all who want that part. A part that VCL has asked for on its own account,
-    /// perhaps under a key that says which one, is stored as what VCL takes it for.
+    /// True if the response, if it is a part, is valid for all requests for that part. A part that
+    /// VCL has requested by itself, perhaps under a key that names the part, is stored as the
+    /// response that VCL takes it for.
     fn is_for_parts(&self) -> bool {
         self.task.life.asks_for_part || self.task.life.wants_rest
     }
 
-    /// Asks for the rest if a part is stored and the whole is wanted. Parts are asked for without a coding: what one client got
-    /// must be what the next one can use.
+    /// Requests the rest if a part is stored and the whole is wanted. Parts are requested without a
+    /// coding: a part that one client got must be usable for the next one.
     pub(super) fn ask_for_part(&mut self) {
         if !self.deals_in_parts() {
             return;
@@ -111,7 +114,7 @@ impl Fetch {
         }
     }
 
-    /// The range that was asked for is all that there is (`bytes=0-`): the response is as good as a 200.
+    /// The range that was requested is the whole (`bytes=0-`): the response is as good as a 200.
     fn take_whole(&mut self, part: Part) -> Option<Step> {
         let (log, beresp) = (&mut self.log, &mut self.task.attempt.beresp);
         part::complete(beresp);
@@ -138,7 +141,7 @@ impl Fetch {
         }
     }
 
-    /// The head of the stored part, and how the received one fits.
+    /// The head of the stored part, and its relation to the received one.
     fn fitting(&self, object: &Object) -> Option<(Message, Joint)> {
         let mut stored = Message::new();
         stored.decode(object.head())?;
@@ -149,7 +152,7 @@ impl Fetch {
         Some((stored, joint))
     }
 
-    /// The stored part and the origin's answer don't make a whole: the whole is asked for.
+    /// The stored part and the origin's answer don't make a whole: the whole is requested.
     fn ask_for_whole(&mut self) -> Step {
         self.why(Reason::PartOutdated, "");
         self.task.give_up_response(&self.context, &mut self.log);
@@ -161,8 +164,8 @@ impl Fetch {
         Step::Send
     }
 
-    /// The flags of an object that holds a part. If VCL has changed what says so, the response is for its client alone: nobody else
-    /// could tell what it is.
+    /// The flags of an object that holds a part. If VCL has changed the fields that mark it as a
+    /// part, the response is for its client alone: no other request could recognise it as one.
     pub(super) fn part_flags(&mut self) -> ObjectFlags {
         let Some(part) = self.task.attempt.part.stored().filter(|_| self.is_for_parts()) else {
             return ObjectFlags::NONE;
@@ -175,7 +178,8 @@ impl Fetch {
         ObjectFlags::PARTIAL
     }
 
-    /// The length of the body as the part's Content-Range says it, before filters; `None` when the response is no part.
+    /// The length of the body by the part's Content-Range, before filters; `None` when the response
+    /// is not a part.
     pub(super) fn part_bytes(&self) -> Option<u64> {
         let PartTaken { received, joint } = self.task.attempt.part;
         joint.map(|joint| joint.part).or(received).map(|part| part.span.bytes())
@@ -196,7 +200,7 @@ impl Fetch {
         }
     }
 
-    /// The stored part that the new object makes superfluous.
+    /// The stored part that the new object supersedes.
     pub(super) fn replaced_part(&mut self) -> Option<Arc<Object>> {
         let PartTaken { received, joint } = self.task.attempt.part;
         let is_replaced = !self.task.attempt.is_synthetic && (joint.is_some() || received.is_none());
@@ -204,7 +208,7 @@ impl Fetch {
     }
 }
 
-/// The part that a stored object holds; `stored` is its head.
+/// The part in a stored object; `stored` is its head.
 fn part_of(object: &Object, stored: &Message) -> Option<Part> {
     Part::of_message(stored, Some(object.available_bytes()))
 }

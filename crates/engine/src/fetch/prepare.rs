@@ -1,12 +1,16 @@
 //! Prepare: makes the request to the origin from the client's, and runs vcl_backend_fetch.
 //!
-//! The class of the fetch decides which headers are passed on (`semantics::filter`). A request for the cache asks with GET, for
-//! gzip, and with the conditions of a stale object that may be revalidated; a pass asks as the client did. A retry runs this
-//! step again with the request as VCL left it. Next file: `send.rs`.
+//! The kind of fetch selects the headers that are passed on (`semantics::filter`). A request for
+//! the cache uses GET, accepts gzip, and has the conditions of a stale object that may be
+//! revalidated; a pass keeps the client's method and fields. A retry runs this step again with the
+//! request as VCL left it. Next file: `send.rs`.
 
 use super::{Fetch, FetchMode, Step};
 use crate::logged::{self, BEREQ};
+use crate::request::early::HEADER;
+use crate::request::trace::continue_to_origin;
 use crate::ruling::{Failed, FetchRuling};
+use crate::via;
 use message::Message;
 use std::sync::Arc;
 use store::{Object, ObjectFlags};
@@ -16,8 +20,8 @@ use surface::reason::Reason;
 impl Fetch {
     /// Changes the request into one for the cache rather than for the client.
     fn ask_for_cache(&mut self) {
-        let is_question = self.task.bereq.method() == b"QUERY" && self.follows_rfc();
-        if self.task.bereq.method() != b"GET" && !is_question {
+        let is_query = self.task.bereq.method() == b"QUERY" && self.follows_rfc();
+        if self.task.bereq.method() != b"GET" && !is_query {
             self.task.bereq.set_method(b"GET");
             self.log.record(BEREQ.method, b"GET");
         }
@@ -32,6 +36,15 @@ impl Fetch {
         if self.task.bereq.protocol() != b"HTTP/1.1" {
             self.task.bereq.set_protocol(b"HTTP/1.1");
             self.log.record(BEREQ.protocol, b"HTTP/1.1");
+        }
+    }
+
+    /// Sets `Early-Data` to `1`, whatever value the client sent: the field has no other value.
+    /// Source: RFC 8470 §5.1.
+    fn mark_as_early(&mut self) {
+        let bereq = &mut self.task.bereq;
+        if bereq.has(HEADER) && (bereq.get(HEADER) != Some(b"1") || bereq.get_all(HEADER).nth(1).is_some()) {
+            logged::set(&mut self.log, BEREQ, bereq, HEADER, b"1");
         }
     }
 
@@ -61,6 +74,10 @@ impl Fetch {
             if self.task.order.mode != FetchMode::Pass {
                 self.ask_for_cache();
             }
+            self.mark_as_early();
+            if self.follows_rfc() {
+                via::add(&mut self.log, BEREQ, &mut self.task.bereq, &self.context.engine.pseudonym);
+            }
             self.ask_in_our_protocol();
             if self.task.order.mode != FetchMode::Pass {
                 self.ask_conditionally();
@@ -68,6 +85,9 @@ impl Fetch {
                 self.ask_for_part();
             }
             self.task.bereq_original.copy_from(&self.task.bereq);
+        }
+        if self.task.order.parameters.trace_context {
+            continue_to_origin(&mut self.task.bereq, &mut self.log, self.task.life.vxid);
         }
         let mut number = itoa::Buffer::new();
         logged::set(
@@ -104,8 +124,9 @@ impl Fetch {
     }
 }
 
-/// Whether an expired object can be revalidated: it has a validator, is no marker, and its body is complete (or may yet be). Compat:
-/// Varnish asks anew for what has no body.
+/// True if an expired object can be revalidated: it has a validator, is not a marker, and its body
+/// is complete (or may yet be). Compat: Varnish sends an unconditional request for an object
+/// without a body.
 fn is_revalidatable(stale: &Object, may_be_empty: bool) -> bool {
     let flags = stale.flags();
     flags.has(ObjectFlags::CAN_REVALIDATE)

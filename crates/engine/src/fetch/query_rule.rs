@@ -1,13 +1,14 @@
-//! `No-Vary-Search` on the origin's side: what a response says about the queries of its resource.
+//! `No-Vary-Search` on the origin's side: the rule of a response about the queries of its resource.
 //!
-//! It is read after vcl_backend_response, so VCL may set, change or remove the field. Only a 200 that may be stored changes a rule; what
-//! was made here says nothing. A response that was looked up under a rule and does not state it is for one client: other queries have
-//! the same key. Next file: `query_rules.rs`.
+//! It is read after vcl_backend_response, so VCL may set, change or remove the field. Only a 200
+//! that may be stored changes a rule; a response made here does not. A response that was looked up
+//! under a rule and does not state it is for one client: other queries have the same key. Next
+//! file: `query_rules.rs`.
 
 use super::{Fetch, FetchMode};
 
 impl Fetch {
-    /// Heeds what the response says; call it before it is decided whether that is stored.
+    /// Applies the rule of the response; must be called before the decision to store the response.
     pub(super) fn heed_query_rule(&mut self) {
         if self.task.order.query.is_some() && !self.task.attempt.is_synthetic {
             self.compare_query_rules();

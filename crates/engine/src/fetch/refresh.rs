@@ -1,13 +1,14 @@
-//! Refresh: the origin says that the stale object is still valid (304), and vcl_backend_refresh runs.
+//! Refresh: the origin confirms the stale object (304), and vcl_backend_refresh runs.
 //!
-//! It chooses the headers that the object gets; the body remains that of the stale object (`revalidate.rs`). It runs only for a
-//! VCL that defines it itself ([`vcl_run::program::Program::refreshes`]); for others the headers are merged right away.
-//! Whatever it chooses, the body's coding, its length and its validators are those of the stale object. Source: VCL of Varnish
-//! 8.0. Next file: `revalidate.rs`.
+//! It chooses the headers that the object gets; the body remains that of the stale object
+//! (`revalidate.rs`). It runs only for a VCL that defines it itself
+//! ([`vcl_run::program::Program::refreshes`]); for others the headers are merged right away. The
+//! body's coding, its length and its validators are always those of the stale object. Source: VCL
+//! of Varnish 8.0. Next file: `revalidate.rs`.
 
 use super::task::Attempt;
 use super::{Fetch, Step};
-use crate::bodies::filed::are_there;
+use crate::bodies::disk_tier::are_there;
 use crate::logged::{self, BEREQ, BERESP};
 use crate::origin::close_reason;
 use crate::ruling::{Failed, RefreshRuling};
@@ -33,7 +34,7 @@ impl Fetch {
         if self.is_about_something_else() {
             return Err(self.ask_anew(Reason::NotModifiedOther));
         }
-        if let Some(stale) = self.revalidatable_stale().filter(|stale| stale.is_filed())
+        if let Some(stale) = self.revalidatable_stale().filter(|stale| stale.is_on_disk())
             && !Box::pin(is_readable(&stale)).await
         {
             self.log.record(Tag::Error, b"Stored body could not be read");
@@ -62,15 +63,16 @@ impl Fetch {
         Ok(())
     }
 
-    /// Whether the stale object was removed since the origin was asked about it. A purge must not be undone by a 304. Compat: where its
-    /// body has broken off meanwhile the fetch fails, as Varnish's does.
+    /// True if the stale object was removed since the request was sent. A 304 must not undo a
+    /// purge. Compat: if its body has broken off since then the fetch fails, as Varnish's does.
     pub(super) fn has_lost_stale(&self) -> bool {
         let was_conditional = self.task.bereq.has("If-None-Match") || self.task.bereq.has("If-Modified-Since");
         let stale = self.task.life.stale.as_ref();
         was_conditional && stale.is_some_and(|stale| stale.is_removed() && stale.state() != BodyState::Failed)
     }
 
-    /// Whether RFC 9111 forbids to use the 304 for the stale object: it names the tag of another response.
+    /// True if RFC 9111 forbids using the 304 for the stale object: it names the tag of another
+    /// response.
     fn is_about_something_else(&self) -> bool {
         if self.task.order.vcl.policy != HttpPolicy::Rfc {
             return false;
@@ -80,7 +82,8 @@ impl Fetch {
         stored.decode(stale.head()).is_some() && !revalidate::is_about(&stored, &self.task.attempt.beresp)
     }
 
-    /// Sends the request again without conditions. The stale object is of no use any more, nor is what VCL made of the 304.
+    /// Sends the request again without conditions. The stale object is not used any more, nor is
+    /// VCL's result for the 304.
     pub(super) fn ask_anew(&mut self, reason: Reason) -> Step {
         self.why(reason, "");
         self.task.give_up_response(&self.context, &mut self.log);
@@ -123,7 +126,7 @@ impl Fetch {
     }
 }
 
-/// Whether the beginning of a body that lies in a file can be read.
+/// True if the beginning of a body that is stored in a file can be read.
 async fn is_readable(stale: &Arc<Object>) -> bool {
     let Some(mut reader) = stale.reader() else { return false };
     are_there(&mut reader, 0).await || !reader.has_failed()

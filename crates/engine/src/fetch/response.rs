@@ -1,21 +1,25 @@
 //! Response: receives the head, calculates its lifetime, and runs vcl_backend_response.
 //!
-//! Interim responses (1xx) are passed on to the client that ordered the fetch under the policy `rfc`, and skipped under the
-//! others (Compat: Varnish 7.1 fails the fetch). `100 Continue` is never passed on: the origin was not asked for it, and a
-//! client that asked us has had ours. If the head is invalid, or the end of its body is uncertain, the connection is closed
-//! and vcl_backend_error runs. A 304 to a conditional request becomes the 200 it stands for before VCL sees it
-//! (`revalidate.rs`). Source: RFC 9110 §15.2, RFC 9112 §4. Next file: `body.rs`.
+//! Interim responses (1xx) are passed on to the client that ordered the fetch under the policy
+//! `rfc`, and skipped under the others (Compat: Varnish 7.1 fails the fetch). `100 Continue` is
+//! never passed on: Copal did not request it, and a client that requested it from Copal has
+//! received it already. If the head is invalid, or the end of its body is ambiguous, the connection
+//! is closed and vcl_backend_error runs. A 304 to a conditional request becomes the 200 it stands
+//! for before VCL sees it (`revalidate.rs`). Source: RFC 9110 §15.2, RFC 9112 §4. Next file:
+//! `body.rs`.
 
-use super::aside::Aside;
+use super::body_relay::SendError;
+use super::out_of_band::OutOfBand;
 use super::task::{Attempt, Verdict};
 use super::{Fetch, FetchAnswer, FetchMode, Step};
 use crate::exchange::BodyAnnounced;
 use crate::logged::{self, BERESP};
-use crate::origin::{BodyTerms, HeadFailure, OriginExchange, ReceiveLimits, close_reason};
+use crate::origin::{BodySettings, BrokenLimit, HeadFailure, OriginExchange, ReceiveLimits, close_reason};
 use crate::ruling::{Failed, PassTime, ResponseRuling, StatusLine};
 use message::Message;
 use semantics::LifetimeDefaults;
 use semantics::date::DateForms;
+use shm::histogram::Example;
 use std::sync::atomic::Ordering;
 use surface::counter::{Main, Vbe};
 use surface::limits::INTERIM_MAX;
@@ -23,7 +27,7 @@ use surface::reason::Reason;
 use surface::tag::Tag;
 use tokio::time::Instant;
 
-/// Why there is no response head.
+/// Reason why there is no response head.
 enum NoHead {
     /// No valid head arrived.
     Failed(HeadFailure),
@@ -38,8 +42,14 @@ impl Fetch {
         }
         self.task.attempt.responded = self.now();
         self.task.attempt.wants_fresh = false;
+        self.measure_first_byte();
+        // The rest of it is not needed.
+        self.task.life.body.let_go();
+        if let Some(body) = self.task.life.uploading.take() {
+            body.borrow_mut().forget();
+        }
         self.log.timestamp("Beresp", self.task.attempt.responded);
-        // Compat: joined before anybody sees it.
+        // Compat: joined before VCL and the log see it.
         self.task.attempt.beresp.join("Connection");
         logged::log_response(&mut self.log, BERESP, &self.task.attempt.beresp);
         if !self.begin_body() {
@@ -76,11 +86,19 @@ impl Fetch {
         }
     }
 
+    /// Counts the time until the head in the histograms of the backend.
+    fn measure_first_byte(&self) {
+        let (Some(backend), attempt) = (&self.task.route.backend, &self.task.attempt) else { return };
+        let value = ((attempt.responded - attempt.requested) * 1e9) as u64;
+        let example = Example { vxid: self.task.life.vxid, value, time: attempt.responded };
+        backend.count_first_byte(attempt.beresp.status(), example);
+    }
+
     async fn receive_head(&mut self) -> Result<(), NoHead> {
         self.context.count(Main::BackendReq);
         self.rest();
         let limits = self.receive_limits();
-        for earlier in 0..=INTERIM_MAX {
+        while self.task.attempt.interims <= INTERIM_MAX {
             let Attempt { exchange, beresp, .. } = &mut self.task.attempt;
             let Some(exchange) = exchange else { return Err(NoHead::Failed(HeadFailure::ENDED)) };
             let bytes = exchange.receive_head(beresp, &limits).await.map_err(NoHead::Failed)?;
@@ -88,30 +106,53 @@ impl Fetch {
             if !matches!(self.task.attempt.beresp.status(), 100 | 102..=199) {
                 return Ok(());
             }
-            self.context.count(Main::Fetch1xx);
-            if earlier < INTERIM_MAX {
-                self.pass_on_interim();
-            }
+            self.note_interim();
         }
         Err(NoHead::Interim)
     }
 
-    /// Tells the client of an interim response, unless this is none for it.
+    /// Receives an interim response that arrives while the request is being sent.
+    ///
+    /// # Errors
+    /// The response is malformed, or one more than allowed: the rest of the request is not sent.
+    pub(super) async fn receive_interim(&mut self) -> Result<(), SendError> {
+        let limits = self.receive_limits();
+        let Attempt { exchange: Some(exchange), beresp, interims, .. } = &mut self.task.attempt else {
+            return Err(SendError::Answered);
+        };
+        if *interims > INTERIM_MAX {
+            return Err(SendError::Answered);
+        }
+        let bytes = exchange.receive_head(beresp, &limits).await.map_err(|_| SendError::Answered)?;
+        self.count_response_head(bytes);
+        self.note_interim();
+        Ok(())
+    }
+
+    fn note_interim(&mut self) {
+        self.context.count(Main::Fetch1xx);
+        self.task.attempt.interims += 1;
+        if self.task.attempt.interims <= INTERIM_MAX {
+            self.pass_on_interim();
+        }
+    }
+
+    /// Passes an interim response on to the client, if it may receive it.
     fn pass_on_interim(&mut self) {
         let interim = &self.task.attempt.beresp;
         if interim.status() == 100 {
             return;
         }
-        let Some(aside) = &self.task.life.aside else { return };
+        let Some(out_of_band) = &self.task.life.out_of_band else { return };
         logged::log_response(&mut self.log, BERESP, interim);
         let mut passed_on = Message::new();
         semantics::filter::copy_interim(interim, &mut passed_on);
-        if !aside.tell(passed_on, &self.context.memory) {
+        if !out_of_band.send_interim(passed_on, &self.context.memory) {
             self.log.record(Tag::Error, b"Interim response not passed on: too many wait for the client");
         }
     }
 
-    /// How long the origin may take from now on, and how much it may send.
+    /// Limits for the origin from now on: time and bytes.
     pub(super) fn receive_limits(&self) -> ReceiveLimits {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let parameters = &self.task.order.parameters;
@@ -128,10 +169,10 @@ impl Fetch {
         }
     }
 
-    /// Logs why there is no head, and returns the next step.
+    /// Logs the cause of the missing head, and returns the next step.
     fn no_head(&mut self, failure: NoHead) -> Step {
-        let standing = self.task.attempt.exchange.as_ref().map(OriginExchange::standing);
-        self.count_response_head(standing.map_or(0, |standing| standing.unused_bytes));
+        let progress = self.task.attempt.exchange.as_ref().map(OriginExchange::progress);
+        self.count_response_head(progress.map_or(0, |progress| progress.unused_bytes));
         let why = match failure {
             NoHead::Failed(HeadFailure::Abandoned) => return self.give_up(),
             NoHead::Failed(HeadFailure::Broken { reason, text }) => {
@@ -154,7 +195,7 @@ impl Fetch {
                 close_reason::TIMEOUT
             }
             NoHead::Failed(HeadFailure::FirstByteTimeout) => {
-                let is_reused = standing.is_some_and(|standing| standing.is_reused);
+                let is_reused = progress.is_some_and(|progress| progress.is_reused);
                 let text = if is_reused { "first byte timeout (reused connection)" } else { "first byte timeout" };
                 self.log_fetch_error(Reason::FirstByteTimeout, text);
                 close_reason::TIMEOUT
@@ -163,12 +204,12 @@ impl Fetch {
                 self.log_fetch_error(Reason::BetweenBytesTimeout, "timeout");
                 close_reason::TIMEOUT
             }
-            NoHead::Failed(HeadFailure::TooLarge) => {
-                self.log_fetch_error(Reason::ResponseTooLarge, "overflow");
+            NoHead::Failed(HeadFailure::TooLarge(limit)) => {
+                self.log_broken_limit(limit, "overflow");
                 close_reason::OVERFLOW
             }
-            NoHead::Failed(HeadFailure::Garbage { header, line }) => {
-                self.log_garbage(header.as_deref(), &line);
+            NoHead::Failed(HeadFailure::Garbage { header, line, limit }) => {
+                self.log_garbage(header.as_deref(), &line, limit);
                 close_reason::JUNK
             }
             NoHead::Interim => {
@@ -181,28 +222,41 @@ impl Fetch {
         Step::Error
     }
 
-    fn log_garbage(&mut self, header: Option<&str>, line: &[u8]) {
+    fn log_garbage(&mut self, header: Option<&str>, line: &[u8], limit: Option<BrokenLimit>) {
         if let Some(header) = header {
             self.log.record(Tag::BogoHeader, header.as_bytes());
         }
         self.log.record(Tag::HttpGarbage, line);
         self.log.record(Tag::BerespStatus, b"503");
         self.log.record(Tag::BerespReason, semantics::reason::phrase(503).as_bytes());
-        self.log_fetch_error(Reason::ResponseGarbled, "http format error");
+        match limit {
+            None => self.log_fetch_error(Reason::ResponseGarbled, "http format error"),
+            Some(limit) => self.log_broken_limit(limit, "http format error"),
+        }
     }
 
-    /// Determines what follows the head; false when the end of the body is uncertain.
+    /// Logs and counts that a head was larger than allowed.
+    fn log_broken_limit(&mut self, limit: BrokenLimit, text: &str) {
+        let BrokenLimit { parameter, max } = limit;
+        let said = format_args!("The head of the response is larger than allowed: parameter {parameter} is {max}");
+        self.log.record_fmt(Tag::Error, said);
+        self.log.record(Tag::FetchError, text.as_bytes());
+        self.why(Reason::ResponseTooLarge, &format!("limit={parameter} max={max} text={text}"));
+        self.count_failure(Reason::ResponseTooLarge);
+    }
+
+    /// Determines the framing of the body; false if the end of the body is ambiguous.
     fn begin_body(&mut self) -> bool {
         let reads_until_close = self.follows_rfc();
         let Attempt { exchange: Some(exchange), beresp, .. } = &mut self.task.attempt else { return false };
-        let terms = BodyTerms {
+        let settings = BodySettings {
             needs_close_notify: self.task.order.parameters.backend_close_notify,
             takes_unknown_coding: self.task.order.parameters.unknown_transfer_encoding,
             reads_until_close,
-            keeps_trailers: self.task.life.aside.as_ref().is_some_and(Aside::takes_trailers)
+            keeps_trailers: self.task.life.out_of_band.as_ref().is_some_and(OutOfBand::takes_trailers)
                 && (beresp.has("Trailer") || semantics::trailers::are_part_of(beresp)),
         };
-        let Some(body) = exchange.begin_body(&self.task.bereq, beresp, terms) else { return false };
+        let Some(body) = exchange.begin_body(&self.task.bereq, beresp, settings) else { return false };
         let is_head = self.task.bereq.method() == b"HEAD";
         self.context.count(match (body.size, body.carriage, beresp.status()) {
             (BodyAnnounced::None, ..) if is_head => Main::FetchHead,
@@ -218,7 +272,8 @@ impl Fetch {
     /// Adds headers that a response must have, and joins headers that form a list.
     fn complete_head(&mut self) {
         if self.follows_rfc() {
-            // It is about one connection, although nothing has ever defined it. Source: RFC 9110 §7.6.1.
+            // The field concerns one connection, although no specification has ever defined it.
+            // Source: RFC 9110 §7.6.1.
             logged::unset(&mut self.log, BERESP, &mut self.task.attempt.beresp, "Proxy-Connection");
         }
         let Attempt { beresp, responded, .. } = &mut self.task.attempt;
@@ -267,7 +322,7 @@ impl Fetch {
         }
     }
 
-    /// Carries out what vcl_backend_response decided.
+    /// Carries out the decision of vcl_backend_response.
     fn respond(&mut self, ruling: ResponseRuling) -> Step {
         match ruling {
             ResponseRuling::Deliver => {
@@ -340,7 +395,7 @@ impl Fetch {
             self.timestamp("Process");
             return Step::Stale;
         }
-        if self.is_refresh_in_vain() {
+        if self.is_refresh_useless() {
             self.timestamp("Process");
             self.spare_refreshed();
             self.close_connection(close_reason::REQUESTED);
@@ -351,7 +406,7 @@ impl Fetch {
             return Step::Revalidate;
         }
         if self.task.attempt.exchange.is_none() {
-            // VCL has rolled the request back, and yet wants its response.
+            // VCL has rolled the request back, but delivers its response.
             self.timestamp("Process");
             self.log.record(Tag::FetchError, b"No backend connection (rollback?)");
             self.why_vcl(Reason::ErrorByVcl);

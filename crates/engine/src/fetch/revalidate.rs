@@ -1,12 +1,12 @@
 //! Revalidate: a 304 made the stale object valid again; its body becomes that of the new object.
 //!
-//! The new head is that of the 304, with headers it does not mention taken from the stored one. The body is copied once it is
-//! complete. What a filter did to the stale body applies to the new object too. Source: RFC 9111 §4.3.4. Next file:
-//! `commit.rs`.
+//! The new head is that of the 304, with headers it does not mention taken from the stored one. The
+//! body is copied once it is complete. The changes of a filter to the stale body apply to the new
+//! object too. Source: RFC 9111 §4.3.4. Next file: `commit.rs`.
 
 use super::fill::{BodyFailure, Source};
 use super::{Fetch, Step};
-use crate::bodies::filed::held_bytes;
+use crate::bodies::disk_tier::held_bytes;
 use crate::bodies::filters::{Filters, Subject};
 use crate::logged::{self, BERESP};
 use body::Side;
@@ -62,10 +62,12 @@ impl Fetch {
         if stale.flags().is_sliced() {
             return self.renew_head(&stale);
         }
-        // Only a complete body can be used; if it breaks off now, there can still be an error response.
+        // Only a complete body can be used; if it breaks off now, there can still be an error
+        // response.
         if stale.state() == BodyState::Writing {
-            // Another fetch receives it, for as long as its origin likes; meanwhile there is nothing to send. That must not hold the
-            // connection, nor go on for longer than an origin may be silent.
+            // Another fetch receives it, for as long as its origin takes; until then there is
+            // nothing to send. That must not hold the connection, nor last longer than an origin
+            // may be silent.
             self.release_connection();
             let _ = tokio::time::timeout(self.first_byte_limit(), stale.changed(u64::MAX)).await;
             if self.has_lost_stale() {
@@ -92,13 +94,14 @@ impl Fetch {
         }
         let piece_bytes = held_bytes(&stale);
         if piece_bytes > 0 {
-            self.task.life.held_aside_bytes += piece_bytes;
+            self.task.life.held_base_bytes += piece_bytes;
             self.task.life.held.add(&self.context.memory, piece_bytes);
         }
         let filled = self.fill(&object, &mut Source::of_object(reader), &mut Filters::default()).await;
         let filled = filled.and_then(|()| Ok(object.finish_with(&stale.annex().unwrap_or_default())?));
         match filled {
-            // What nobody can find yet must not come to light after its body was purged.
+            // An object that is not in the index yet must not be published after its body was
+            // purged.
             Ok(()) if !is_streamed && self.has_lost_stale() => self.ask_anew(Reason::StaleRemoved),
             Ok(()) => Step::Commit,
             Err(failure) => {

@@ -1,33 +1,40 @@
 //! Send: takes a connection from the pool or opens one, and sends the request.
 //!
-//! A reused connection may turn out to be dead. Then the request is sent once more on a new one (`wants_fresh`), if that loses
-//! nothing of the client's body and the origin cannot carry the request out twice: it is idempotent, or the connection accepted
-//! no byte of it (`docs/decisions/a-request-is-placed-once.md`). Next files: `transmit.rs`, `response.rs`.
+//! A reused connection may turn out to be dead. Then the request is sent once more on a new one
+//! (`wants_fresh`), if no byte of the client's body is lost by that and the origin cannot carry the
+//! request out twice: it is idempotent, or the connection accepted no byte of it
+//! (`docs/decisions/a-request-is-placed-once.md`). Next files: `transmit.rs`, `response.rs`.
 
-use super::no_connection::{is_for_want_of_place, reason_of};
-use super::passage::SendError;
+use super::body_relay::SendError;
+use super::no_connection::{is_for_lack_of_place, reason_of};
+use super::sent_body::SentBody;
 use super::{Fetch, Step};
 use crate::bodies::request::RequestBody;
 use crate::logged::{self, BEREQ};
 use crate::origin::{OriginExchange, close_reason};
 use backend::director::trail::Trail;
-use backend::{Notes, OpenRequest};
+use backend::{Attempts, Backend, Notes, OpenRequest};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use surface::counter::{Main, Vbe};
+use surface::limits::BROKEN_ANSWER_SECONDS;
 use surface::reason::Reason;
 use surface::tag::Tag;
 use tokio::time::Instant;
 
-/// How long to wait at most when there is no limit.
+/// Error number when the origin accepted no bytes within the time limit.
+const ETIMEDOUT: i32 = 110;
+
+/// Longest wait if there is no limit.
 const UNLIMITED: Duration = Duration::from_secs(366 * 86_400);
 
 impl Fetch {
     pub(super) async fn send(&mut self) -> Step {
-        // Without its body, which was used up before a restart, this would be a different request, whose response must neither
-        // be sent nor cached. VCL may declare that there is no body (`unset bereq.body`).
+        // Without its body, which was used up before a restart, this would be a different request,
+        // whose response must neither be sent nor cached. VCL may declare that there is no body
+        // (`unset bereq.body`).
         if let RequestBody::Taken = self.task.life.body {
             self.log.record(Tag::VCLError, b"Uncached req.body can only be consumed once");
             self.log_fetch_error(Reason::ClientBodyLost, "req.body read error: it was sent before and not kept");
@@ -38,25 +45,27 @@ impl Fetch {
             self.timestamp("Fetch");
             self.await_first_lookups().await;
             self.task.route.trail = Trail::default();
+            // Compat: in VCL 4, a retry keeps the `Host` of the first backend.
+            self.task.route.has_backend_host &= self.task.order.vcl.is_legacy();
             if let Err((reason, text)) = self.resolve() {
                 self.log_fetch_error(reason, &text);
                 self.timestamp("Beresp");
                 return Step::Error;
             }
         }
+        logged::drop_fragment(&mut self.log, BEREQ, &mut self.task.bereq);
         self.task.attempt.requested = self.now();
+        self.task.attempt.sent_body = SentBody::None;
+        self.task.attempt.interims = 0;
         while let Err(none) = self.connect().await {
-            let NoConnection::Failed(reason, text) = none else { return self.give_up() };
-            if self.task.order.vcl.is_legacy() {
-                let failed = self.task.route.backend.clone();
-                if self.resolve().is_ok() {
-                    // The director has another backend.
-                    self.log.record(Tag::FetchError, text.as_bytes());
-                    let next = std::mem::replace(&mut self.task.route.backend, failed);
-                    self.count_failure(reason);
-                    self.task.route.backend = next;
-                    continue;
-                }
+            let NoConnection::Failed { reason, text, is_of_address } = none else { return self.give_up() };
+            let failed = self.task.route.backend.clone();
+            if self.select_another(is_of_address) {
+                self.log.record(Tag::FetchError, text.as_bytes());
+                let next = std::mem::replace(&mut self.task.route.backend, failed);
+                self.count_failure(reason);
+                self.task.route.backend = next;
+                continue;
             }
             self.log_fetch_error(reason, &text);
             self.timestamp("Beresp");
@@ -78,7 +87,7 @@ impl Fetch {
                 self.timestamp("Bereq");
                 Step::Response
             }
-            Err(error) => self.send_failed(error),
+            Err(error) => self.send_failed(error).await,
         }
     }
 
@@ -94,7 +103,8 @@ impl Fetch {
         }
     }
 
-    /// Follows directors to a backend; in the old dialects to the next one when a backend gave no connection.
+    /// Follows directors to a backend; in the old dialects to the next one if a backend gave no
+    /// connection.
     fn resolve(&mut self) -> Result<(), (Reason, String)> {
         let notes = Notes::new();
         let mut trail = std::mem::take(&mut self.task.route.trail);
@@ -105,14 +115,35 @@ impl Fetch {
         };
         self.task.route.trail = trail;
         crate::world::log_notes(&self.context.engine, &mut self.log, &notes);
-        let backend = resolved.map_err(|none| (Reason::NoBackend, none.text()))?;
+        let resolved = resolved.map_err(|none| (Reason::NoBackend, none.text()))?;
+        self.task.route.attempts = Attempts::of(&resolved);
+        self.take_backend(resolved.backend)
+    }
+
+    /// Selects another backend after a failed connect: that at the next address of the same name
+    /// or, in the old dialects, the next one of the director. False if there is none.
+    fn select_another(&mut self, is_of_address: bool) -> bool {
+        let notes = Notes::new();
+        let mut attempts = std::mem::take(&mut self.task.route.attempts);
+        let next = is_of_address
+            .then(|| self.task.order.vcl.directors.next_address(&mut attempts, &self.resolving(&notes)))
+            .flatten();
+        self.task.route.attempts = attempts;
+        match next {
+            Some(next) => self.take_backend(next).is_ok(),
+            None => self.task.order.vcl.is_legacy() && self.resolve().is_ok(),
+        }
+    }
+
+    /// Sets the backend of the fetch.
+    fn take_backend(&mut self, backend: Arc<Backend>) -> Result<(), (Reason, String)> {
         let host = &backend.definition().host_header;
         if self.task.route.has_backend_host {
             logged::unset(&mut self.log, BEREQ, &mut self.task.bereq, "Host");
         }
         if !self.task.bereq.has("Host") && !host.is_empty() {
             logged::append(&mut self.log, BEREQ, &mut self.task.bereq, "Host", &[host.as_bytes()]);
-            self.task.route.has_backend_host = self.task.order.vcl.is_legacy();
+            self.task.route.has_backend_host = true;
         }
         self.task.route.backend = Some(backend);
         self.refused_by_saint_mode().map_or(Ok(()), |text| Err((Reason::BackendSick, text)))
@@ -121,10 +152,11 @@ impl Fetch {
     async fn connect(&mut self) -> Result<(), NoConnection> {
         let context = Rc::clone(&self.context);
         let Some(backend) = self.task.route.backend.clone() else {
-            return Err(NoConnection::Failed(Reason::NoBackend, "No backend".to_owned()));
+            let text = "No backend".to_owned();
+            return Err(NoConnection::Failed { reason: Reason::NoBackend, text, is_of_address: false });
         };
         let clock = || context.clock.now();
-        let request = OpenRequest {
+        let mut request = OpenRequest {
             backend: &backend,
             pool: &context.pool,
             dial: &*context.dial,
@@ -138,7 +170,8 @@ impl Fetch {
             held: Cell::new(self.task.attempt.held_place.take().map(|place| *place)),
             trial: Cell::default(),
         };
-        // In a box: while the fetch waits for a response it is not to have room for this.
+        self.task.route.attempts.limit(&mut request);
+        // Boxed: while the fetch waits for a response, it should not reserve this memory.
         let opening = Box::pin(OriginExchange::open(&request, &context));
         let opened = match &self.task.order.interest {
             None => opening.await,
@@ -151,10 +184,11 @@ impl Fetch {
         self.task.attempt.trial = request.trial.get();
         let exchange = opened.map_err(|error| {
             self.log_handshake(error.tls_record());
-            if let Some(fragment) = self.task.order.fragment.as_ref().filter(|_| is_for_want_of_place(&error)) {
+            if let Some(fragment) = self.task.order.fragment.as_ref().filter(|_| is_for_lack_of_place(&error)) {
                 fragment.has_no_place();
             }
-            NoConnection::Failed(reason_of(&error), error.text())
+            let (reason, is_of_address) = (reason_of(&error), error.is_of_address());
+            NoConnection::Failed { reason, text: error.text(), is_of_address }
         })?;
         if let Some(fragment) = &self.task.order.fragment {
             fragment.has_place(&backend);
@@ -165,7 +199,8 @@ impl Fetch {
         self.task.route.address = exchange.ends().remote;
         self.task.life.account.request_head += exchange.proxy_header_bytes();
         let mut exchange = exchange;
-        // A client of a connection has one request at a time; one of streams can open and reset as many as its budget allows.
+        // An HTTP/1 client has one request at a time; an HTTP/2 or HTTP/3 client can open and reset
+        // as many as its budget allows.
         let is_bounded = !self.task.order.is_duplex || self.task.order.parameters.h2_rapid_reset_limit > 0;
         exchange.serves(self.task.order.interest.clone(), is_bounded);
         self.task.attempt.exchange = Some(exchange);
@@ -178,16 +213,19 @@ impl Fetch {
         }
     }
 
-    fn send_failed(&mut self, error: SendError) -> Step {
+    async fn send_failed(&mut self, error: SendError) -> Step {
         match error {
+            SendError::Answered => return self.response_before_the_end(),
             SendError::Origin(errno) => {
-                if let Some(exchange) = &mut self.task.attempt.exchange
-                    && exchange.standing().unused_bytes > 0
-                {
-                    // The origin did not want the rest; its answer comes first.
-                    exchange.must_close(close_reason::SEND);
-                    self.timestamp("Bereq");
-                    return Step::Response;
+                // An origin that refuses the rest answers before it closes; the answer is read
+                // first.
+                if let Some(exchange) = &mut self.task.attempt.exchange {
+                    if errno != ETIMEDOUT && exchange.progress().has_sent {
+                        exchange.await_answer(Duration::from_secs(BROKEN_ANSWER_SECONDS)).await;
+                    }
+                    if exchange.progress().unused_bytes > 0 {
+                        return self.response_before_the_end();
+                    }
                 }
                 let text = backend::backend::error_text(errno);
                 let is_late = self.task.attempt.last_byte_by.is_some_and(|due| Instant::now() >= due);
@@ -198,7 +236,7 @@ impl Fetch {
                 }
                 self.close_connection(close_reason::SEND);
             }
-            // Another connection could not say it either.
+            // Another connection could not express it either.
             SendError::Unsayable(what) => {
                 self.log_fetch_error(Reason::RequestUnsayable, &format!("{what} cannot be said over HTTP/2"));
                 self.close_connection(close_reason::SEND);
@@ -212,30 +250,53 @@ impl Fetch {
         Step::Error
     }
 
-    /// Whether the failure may be due to a reused connection, and sending the request again cannot make the origin carry it out
-    /// twice. Source: RFC 9110 §9.2.2, RFC 9112 §9.3.1, RFC 9113 §8.7.
-    pub(super) fn may_try_again(&self) -> bool {
-        let Some(exchange) = &self.task.attempt.exchange else { return false };
-        let standing = exchange.standing();
-        let is_harmless = !standing.has_sent || semantics::method::is_idempotent(self.task.bereq.method());
-        let may_be_dead = standing.is_reused && !standing.has_answered;
-        (standing.is_unprocessed || may_be_dead && is_harmless)
-            && !self.task.attempt.wants_fresh
-            && self.can_send_again()
+    /// The step when the rest of the request is not sent, since the origin has already answered, or
+    /// ends the connection.
+    fn response_before_the_end(&mut self) -> Step {
+        if let Some(exchange) = &mut self.task.attempt.exchange {
+            exchange.must_close(close_reason::SEND);
+        }
+        self.timestamp("Bereq");
+        Step::Response
     }
 
-    /// Whether the client's body is still complete.
+    /// True if the failure may be due to a reused connection, and sending the request again cannot
+    /// make the origin carry it out twice. Source: RFC 9110 §9.2.2, RFC 9112 §9.3.1, RFC 9113 §8.7.
+    pub(super) fn may_try_again(&self) -> bool {
+        let Some(exchange) = &self.task.attempt.exchange else { return false };
+        let progress = exchange.progress();
+        let is_harmless = !progress.has_sent || semantics::method::is_idempotent(self.task.bereq.method());
+        let may_be_dead = progress.is_reused && !progress.has_answered;
+        (progress.is_unprocessed || may_be_dead && is_harmless)
+            && !self.task.attempt.wants_fresh
+            && (self.can_send_again() || progress.is_unprocessed && self.is_body_kept())
+    }
+
+    /// True if the client's body is still complete.
     pub(super) fn can_send_again(&self) -> bool {
         match &self.task.life.body {
             RequestBody::None | RequestBody::Cached(_) => true,
-            RequestBody::Stream { .. } => !self.task.life.is_body_begun,
-            RequestBody::Taken => !self.task.life.is_body_begun,
+            RequestBody::Stream { .. } | RequestBody::Taken => !self.task.life.is_body_begun,
         }
     }
 
-    /// Closes a dead reused connection and sends again on a new one. The place is kept: the request has waited for it.
+    /// True if all bytes of the client's body that were sent are kept, as long as the origin has
+    /// not begun to answer.
+    fn is_body_kept(&self) -> bool {
+        match &self.task.life.uploading {
+            Some(body) => body.borrow().can_rewind(),
+            None => self.task.life.body.can_rewind(),
+        }
+    }
+
+    /// Closes a dead reused connection and sends again on a new one. The connection slot is kept:
+    /// the request has waited for it.
     pub(super) fn try_again(&mut self, why: &'static str) -> Step {
         self.task.attempt.held_place = self.task.close_connection(&mut self.log, why).map(Box::new);
+        if let Some(body) = self.task.life.uploading.take() {
+            // No task sends it any more.
+            self.task.life.body = body.replace(RequestBody::Taken);
+        }
         self.task.attempt.wants_fresh = true;
         self.context.count(Main::BackendRetry);
         Step::Send
@@ -244,6 +305,7 @@ impl Fetch {
     /// Closes the connection, if there is one.
     pub(super) fn close_connection(&mut self, why: &'static str) {
         self.task.close_connection(&mut self.log, why);
+        self.task.life.uploading = None;
     }
 
     /// After a complete response: returns the connection to the pool, or closes it.
@@ -264,7 +326,8 @@ impl Fetch {
         applies(self.task.choices.between_bytes_timeout, of_backend, self.task.order.parameters.between_bytes_timeout)
     }
 
-    /// The `last_byte_timeout` that applies; `None` = there is no limit. Unlike the others, Varnish has none of it: 0 is a word.
+    /// The `last_byte_timeout` that applies; `None` = no limit. Unlike the others, it does not
+    /// exist in Varnish, and 0 is a setting of its own: no limit.
     fn last_byte_limit(&self) -> Option<Duration> {
         let of_backend = self.task.route.backend.as_ref().and_then(|backend| backend.definition().last_byte_timeout);
         let own = self.task.choices.last_byte_timeout.or(of_backend);
@@ -272,7 +335,7 @@ impl Fetch {
         (limit < UNLIMITED).then_some(limit)
     }
 
-    /// How long the origin may take nothing of the request.
+    /// Longest time in which the origin may accept no bytes of the request.
     pub(super) fn send_limit(&self) -> Duration {
         let left = self.task.attempt.last_byte_by.map(|due| due.saturating_duration_since(Instant::now()));
         left.unwrap_or(UNLIMITED).min(self.first_byte_limit())
@@ -286,11 +349,11 @@ impl Fetch {
     }
 }
 
-/// Why there is no connection.
+/// Reason why there is no connection.
 enum NoConnection {
-    /// It failed.
-    Failed(Reason, String),
-    /// Nobody wants it any more.
+    /// The attempt failed. `is_of_address`: another address may be reachable.
+    Failed { reason: Reason, text: String, is_of_address: bool },
+    /// No client needs it any more.
     Unwanted,
 }
 

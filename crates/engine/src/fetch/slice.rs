@@ -1,17 +1,19 @@
-//! Slices: what a fetch asks for when the resource is to be stored piece by piece, and what becomes of the piece that comes.
+//! Slices: the request of a fetch when the resource is stored piece by piece, and the handling of
+//! the received piece.
 //!
 //! ```text
-//! head unknown ─▶ a slice is asked for ┬▶ 206 with version and length ─▶ a head object, then the slice
-//!                                      └▶ anything else ─▶ as without slices, and remembered
-//! head known ──▶ a slice is asked for, If-Range ┬▶ 206 of that version ─▶ the slice
-//!                                               ├▶ another version ─▶ the head is removed, the fetch has failed
-//!                                               └▶ anything else ─▶ the fetch has failed
+//! head unknown ─▶ request a slice ┬▶ 206 with version and length ─▶ a head object, then the slice
+//!                                 └▶ anything else ─▶ as without slices, and remembered
+//! head known ──▶ request a slice, If-Range ┬▶ 206 of that version ─▶ the slice
+//!                                          ├▶ another version ─▶ head removed, the fetch fails
+//!                                          └▶ anything else ─▶ the fetch fails
 //! ```
 //!
-//! VCL sees every slice as the whole response that it stands for: status 200, the length of the whole, no Content-Range. What it
-//! decides about lifetimes counts for the head; slices live as long as that. *Invariant:* bytes of two versions never lie under keys
-//! of one head: each slice has passed [`semantics::part::judge`], has the head's strong validator and its total length. Source: RFC
-//! 9110 §13.1.5, §14. Next files: `storage.rs`, `slicing.rs`.
+//! VCL sees every slice as the whole response that it stands for: status 200, the length of the
+//! whole, no Content-Range. Its decisions about lifetimes apply to the head; slices have the
+//! lifetime of the head. *Invariant:* bytes of two versions are never stored under keys of one
+//! head: each slice has passed [`semantics::part::judge`], has the head's strong validator and its
+//! total length. Source: RFC 9110 §13.1.5, §14. Next files: `storage.rs`, `slicing.rs`.
 
 use super::filters::default_list;
 use super::order::SliceOrder;
@@ -32,12 +34,13 @@ use surface::reason::Reason;
 use surface::tag::Tag;
 
 impl Fetch {
-    /// Whether this is the fetch for a slice of a resource whose head is stored.
+    /// True if this is the fetch for a slice of a resource whose head is stored.
     pub(super) fn is_for_known_head(&self) -> bool {
         self.task.life.slice.as_ref().is_some_and(|slice| slice.head.is_some())
     }
 
-    /// Asks for a slice. Slices are asked for without a coding: what one client got must be what the next one can use.
+    /// Requests a slice. Slices are requested without a coding: a slice that one client got must be
+    /// usable for the next one.
     pub(super) fn ask_for_slice(&mut self) {
         let Some(slice) = &self.task.life.slice else { return };
         let (log, bereq) = (&mut self.log, &mut self.task.bereq);
@@ -54,7 +57,7 @@ impl Fetch {
         }
     }
 
-    /// Judges the response to a request for a slice; true if it is one, or all that there is.
+    /// Judges the response to a request for a slice; true if it is a slice, or the whole resource.
     ///
     /// # Errors
     /// The next step instead, if it cannot be used.
@@ -72,7 +75,7 @@ impl Fetch {
         }
     }
 
-    /// The first slice says how the resource is divided.
+    /// Handles the first slice, which determines how the resource is divided.
     fn take_first(&mut self, received: Option<Part>, slice: &SliceOrder) -> Result<bool, Step> {
         let beresp = &self.task.attempt.beresp;
         let asked = open_span(slice.number, slice.slice_bytes);
@@ -93,7 +96,8 @@ impl Fetch {
                 Ok(true)
             }
             (None, 416) if slice.number > 0 => {
-                // What the client wants may not exist; the beginning tells how much does.
+                // The requested slice may not exist; the first one shows the length of the
+                // resource.
                 self.task.life.slice = Some(SliceOrder { number: 0, ..slice.clone() });
                 self.task.give_up_response(&self.context, &mut self.log);
                 self.ask_for_slice();
@@ -129,7 +133,7 @@ impl Fetch {
             return Ok(());
         }
         if matches!(beresp.status(), 200 | 206 | 404 | 410 | 412 | 416) {
-            // Its other slices would not fit what the origin has now.
+            // Its other slices would not fit the origin's current version.
             self.context.engine.cache.remove(head);
             self.log_fetch_error(Reason::SliceOutdated, "slice is of another version than those before");
         } else {
@@ -149,7 +153,7 @@ impl Fetch {
         }
     }
 
-    /// Asks for the whole; `is_in_vain` says that it would be no use to ask for slices again.
+    /// Requests the whole; `is_in_vain` means that requesting slices again would fail, too.
     fn ask_without_slices(&mut self, is_in_vain: bool) -> Step {
         if is_in_vain {
             self.remember_refusal();
@@ -171,8 +175,8 @@ impl Fetch {
         self.context.slice_refusals.note(&self.task.order.digest, until);
     }
 
-    /// After VCL: if what it decided does not allow slices, asks for the whole. A further slice that must not be stored is for the client
-    /// that ordered it.
+    /// After VCL: if its decision does not allow slices, requests the whole. A further slice that
+    /// must not be stored is for the client that ordered it.
     pub(super) fn give_up_slices(&mut self) -> Option<Step> {
         let part = self.task.attempt.slice?;
         if self.is_for_known_head() {
@@ -188,7 +192,8 @@ impl Fetch {
         if is_as_sent && self.split(part) { None } else { Some(self.ask_without_slices(!is_as_sent)) }
     }
 
-    /// Stores and publishes the head; from here on this is the fetch of a slice. False if it may not be stored, or there is no room.
+    /// Stores and publishes the head; from here on this is the fetch of a slice. False if it may
+    /// not be stored, or there is no room.
     fn split(&mut self, part: Part) -> bool {
         let (Some(slice), Some(total)) = (self.task.life.slice.clone(), part.total) else { return false };
         let digest = self.task.order.digest;
@@ -207,7 +212,7 @@ impl Fetch {
         true
     }
 
-    /// Makes a head object from the response; `None` when it is not for everybody, or there is no room.
+    /// Makes a head object from the response; `None` if it may not be shared, or there is no room.
     fn make_head(&mut self, slicing: Slicing) -> Option<Arc<Object>> {
         // An unusable Vary makes the response uncacheable.
         let vary = self.vary_key();
@@ -229,7 +234,7 @@ impl Fetch {
         Some(head)
     }
 
-    /// Publishes a head, in the place of the stale object.
+    /// Publishes a head, replacing the stale object.
     fn publish_head(&mut self, head: &Arc<Object>) {
         self.task.attempt.kept = Kept { object: Some(Arc::clone(head)), is_stored: true, ..Kept::default() };
         self.publish();
@@ -239,7 +244,7 @@ impl Fetch {
         }
     }
 
-    /// A 304 made a head valid again: its slices stay what they are.
+    /// Handles a 304 that made a head valid again: its slices stay unchanged.
     pub(super) fn renew_head(&mut self, stale: &Arc<Object>) -> Step {
         let mut stored = Message::new();
         let is_same =
@@ -255,7 +260,7 @@ impl Fetch {
         Step::Commit
     }
 
-    /// Receives a slice, streaming it to those who wait for it.
+    /// Receives a slice, streaming it to the requests that wait for it.
     pub(super) async fn slice_body(&mut self) -> Step {
         let Some(object) = self.make_slice() else {
             self.close_connection(close_reason::EXHAUSTED);
@@ -263,7 +268,8 @@ impl Fetch {
         };
         match &self.task.life.busy {
             Some(busy) if self.task.attempt.kept.is_stored => busy.publish(&object),
-            // Others ask for themselves. There is no marker: nobody would look for one among slices.
+            // Other requests send their own. There is no marker: no lookup would search for one
+            // among slices.
             Some(_) | None => self.task.life.busy = None,
         }
         self.publish();
@@ -287,8 +293,8 @@ impl Fetch {
         }
     }
 
-    /// Makes the object for a slice. If it must not be stored, or there is no room, it passes by the client that ordered it; `None` when
-    /// there is none.
+    /// Makes the object for a slice. If it must not be stored, or there is no room, it is only
+    /// passed to the client that ordered it; `None` if there is no such client.
     fn make_slice(&mut self) -> Option<Arc<Object>> {
         let (Some(part), Some(SliceOrder { head: Some((head, slicing)), .. })) =
             (self.task.attempt.slice, &self.task.life.slice)

@@ -1,21 +1,23 @@
-//! Memory that fetches have used and the next ones of the same event loop use again: the messages of a fetch, and what VCL works with.
+//! Memory that fetches have used and the next ones of the same event loop use again: the messages
+//! of a fetch, and the working memory of VCL.
 //!
-//! A fetch fills several buffers and is over soon: made anew each time, they are half of what it allocates.
-//! *Limits:* [`MESSAGES_MAX`] messages and [`MACHINES_MAX`] machines are kept, each with at most [`KEPT_BYTES`] in each of its buffers.
+//! A fetch fills several buffers and is over soon: allocating them for each fetch would be half of
+//! its allocations. *Limits:* [`MESSAGES_MAX`] messages and [`MACHINES_MAX`] machines are kept,
+//! each with at most [`KEPT_BYTES`] in each of its buffers.
 
 use message::Message;
 use std::cell::RefCell;
 use vcl_run::eval::Machine;
 use vcl_run::value::Scratch;
 
-/// Messages kept while nobody uses them: those of about thirty fetches.
+/// Unused messages that are kept: those of about thirty fetches.
 const MESSAGES_MAX: usize = 96;
-/// Machines kept while nobody uses them.
+/// Unused machines that are kept.
 const MACHINES_MAX: usize = 32;
-/// Most that a buffer may hold to be kept, in bytes.
+/// Largest buffer that is kept, in bytes.
 const KEPT_BYTES: usize = 4 << 10;
 
-/// See the module header.
+/// Spare messages and machines; see the module header.
 #[derive(Default)]
 pub(crate) struct Spares {
     messages: RefCell<Vec<Message>>,
@@ -37,7 +39,7 @@ impl Spares {
         }
     }
 
-    /// A machine with its scratch, which may grow to that many bytes.
+    /// A machine with its scratch memory, which may grow to `limit_bytes`.
     pub(crate) fn machine(&self, limit_bytes: usize) -> (Machine, Scratch) {
         let kept = self.machines.borrow_mut().pop();
         kept.map_or_else(
@@ -67,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_back_is_empty_and_small_and_not_endless() {
+    fn returned_spares_are_empty_small_and_bounded_in_number() {
         let spares = Spares::default();
         for length in [10, 100 << 10] {
             let mut message = Message::new();

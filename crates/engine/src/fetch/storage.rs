@@ -1,30 +1,38 @@
-//! Where the response goes: into the index, or to the one client that asked.
+//! Storage of the response: in the index, or for the one client that sent the request.
 //!
-//! Stored objects and the markers for hit-for-miss and hit-for-pass go to the arena. A response that is private, or would be
-//! dead on arrival, only passes by (`Object::passing`); if it must be complete before delivery, it is held in the arena without
-//! being indexed. A full storage never costs the client the response: it passes by, uncached; the same goes for a storage that
-//! proves too small during the body (`overflow.rs`). The fetch fails only if VCL wants no storage at all. *Invariant:* a
-//! private response, its head included, is never in the index.
+//! Stored objects and the markers for hit-for-miss and hit-for-pass are placed in the arena. A
+//! response that is private, or would expire at once, is only passed to its client
+//! (`Object::passing`); if it must be complete before delivery, it is held in the arena without
+//! being indexed. A full storage never costs the client the response: it is passed on, uncached.
+//! The same applies to a storage that turns out too small during the body (`overflow.rs`). The
+//! fetch fails only if VCL selects no storage at all. *Invariant:* a private response is never in
+//! the index; a marker keeps the fields of its head that `marker_head` selects, and is never
+//! delivered.
+//!
+//! *Invariant:* a refusal to store belongs to a response, not to its fetch. Under `rfc` no response
+//! to HEAD is stored or changes a stored response, unless VCL insists.
 
 use super::task::{Attempt, Kept};
 use super::{Fetch, FetchMode};
 use crate::groups;
 use crate::logged::{self, BERESP};
 use cache::pin;
-use message::Message;
+use message::HeaderLine;
 use semantics::filter::{Class, copy_filtered};
 use semantics::groups::CACHE_GROUPS;
+use semantics::rfc::Refusal;
 use semantics::vary;
 use std::sync::Arc;
 use store::{Object, ObjectAttributes, ObjectFlags};
 use surface::counter::Main;
-use surface::header::TAG_HEADERS;
-use surface::limits::PASS_IN_FLIGHT_BYTES_MAX;
+use surface::header::{CREDENTIAL_HEADERS, TAG_HEADERS};
+use surface::limits::{MARKER_HEAD_BYTES_MAX, PASS_IN_FLIGHT_BYTES_MAX};
 use surface::reason::Reason;
 use surface::tag::Tag;
 
 impl Fetch {
-    /// Picks the default storage for a response, which VCL may change: the next in turn each time an origin is asked.
+    /// Picks the default storage for a response, which VCL may change: the next in turn for each
+    /// request to an origin.
     pub(super) fn draw_storage(&mut self) {
         let storages = &self.context.engine.storages;
         let is_transient = self.task.life.uncacheable;
@@ -34,8 +42,8 @@ impl Fetch {
         self.task.attempt.is_storage_chosen = false;
     }
 
-    /// Picks another one, unless VCL has chosen, if the body is rather for memory or for a file. `bytes_max` is its length, or more;
-    /// `None` = nobody knows.
+    /// Picks another storage, unless VCL has chosen, if the body suits memory or a file better.
+    /// `bytes_max` is the length of the body, or an upper bound; `None` = unknown.
     pub(super) fn place(&mut self, bytes_max: Option<u64>) {
         let Attempt { storage, is_storage_chosen, .. } = &mut self.task.attempt;
         if let Some(storage) = storage.as_mut().filter(|_| !*is_storage_chosen) {
@@ -43,7 +51,7 @@ impl Fetch {
         }
     }
 
-    /// The same by what is known before VCL sees the response.
+    /// Does the same by the facts known before VCL sees the response.
     pub(super) fn place_announced(&mut self) {
         let Attempt { body, verdict, .. } = &self.task.attempt;
         let length = match &self.task.life.stale {
@@ -54,9 +62,10 @@ impl Fetch {
         self.place(length);
     }
 
-    /// Makes the object for the response. `length` is that of the stored body; `is_streamed` says that clients will read it
-    /// while it grows. `None` when VCL wants no storage for it, or a page that is parsed finds none: it cannot pass by, since its
-    /// plan comes last.
+    /// Makes the object for the response. `length` is that of the stored body; `is_streamed` says
+    /// that clients will read it while it grows. `None` if VCL selects no storage for it, or if
+    /// there is none for a page that is parsed: such a page cannot be passed on uncached, since its
+    /// plan is complete last.
     pub(super) fn allocate(
         &mut self,
         length: Option<u64>,
@@ -68,7 +77,7 @@ impl Fetch {
         let part_flags = self.part_flags();
         let mut attributes = self.attributes(flags | part_flags | self.response_flags(), vary);
         attributes.body_bytes = length;
-        // What is packed here gets hardly longer.
+        // A body that is compressed here becomes hardly longer.
         let is_unpacked = flags.has(ObjectFlags::CHANGED_GZIP) && !flags.is_coded();
         let announced = self.task.attempt.body.size.length().filter(|_| !is_unpacked);
         self.place(length.or(announced));
@@ -119,7 +128,7 @@ impl Fetch {
         Some(object)
     }
 
-    /// How far the response of a pass may run ahead of its client, in bytes.
+    /// Number of bytes that the response of a pass may be ahead of its client.
     pub(super) fn in_flight_bytes(&self) -> usize {
         match usize::try_from(self.task.transit_buffer()) {
             Ok(0) | Err(_) => PASS_IN_FLIGHT_BYTES_MAX,
@@ -159,8 +168,8 @@ impl Fetch {
         }
     }
 
-    /// The storage of the object: Transient for what is private or short-lived, whatever VCL chose. `None` when VCL wants no
-    /// storage.
+    /// The storage of the object: Transient for a private or short-lived response, whatever VCL
+    /// chose. `None` if VCL selects no storage.
     pub(super) fn storage_of_response(&self) -> Option<u32> {
         let lifetime = self.task.attempt.verdict.lifetime();
         if self.task.is_uncacheable() || lifetime < self.task.order.parameters.shortlived {
@@ -183,8 +192,8 @@ impl Fetch {
         }
     }
 
-    /// The encoded head of the object; one that passes by is read once, and need not be short. Whatever VCL wrote, `Content-Length`
-    /// is the length of the body, or absent.
+    /// The encoded head of the object; a head that is only passed on is read once, and need not be
+    /// short. Regardless of VCL, `Content-Length` is the length of the body, or absent.
     pub(super) fn stored_head(&mut self, length: Option<u64>, passes_by: bool) -> Vec<u8> {
         let class = self.stored_class();
         let beresp = &self.task.attempt.beresp;
@@ -225,7 +234,7 @@ impl Fetch {
         head
     }
 
-    /// Which fields of the response are kept.
+    /// Class of the response's fields that are kept.
     fn stored_class(&self) -> Class {
         match (self.task.is_uncacheable(), self.follows_rfc()) {
             (true, _) => Class::StorePass,
@@ -234,9 +243,10 @@ impl Fetch {
         }
     }
 
-    /// Publishes the response: to the index if it may be shared, and to the waiting client in any case. For a response that may
-    /// not be shared the index gets a marker, so that requests for it don't queue up. Happens once; the busy mark is kept until
-    /// the end of the fetch where the index needs to know the outcome.
+    /// Publishes the response: to the index if it may be shared, and to the waiting client in any
+    /// case. For a response that may not be shared the index gets a marker, so that requests for it
+    /// don't queue up. Happens once; the busy mark is kept until the end of the fetch where the
+    /// index needs to know the outcome.
     pub(super) fn publish(&mut self) {
         let Some(object) = self.task.attempt.kept.object.clone() else { return };
         if self.task.life.ready.is_none() {
@@ -255,10 +265,11 @@ impl Fetch {
         self.deliver(&object);
     }
 
-    /// The marker that a response must not be shared; `None` when that need not be remembered.
+    /// The marker that a response must not be shared; `None` if no marker is needed.
     fn marker(&mut self, object: &Object) -> Option<Arc<Object>> {
         let Attempt { verdict, is_synthetic, .. } = &self.task.attempt;
-        let is_refused = verdict.refusal.is_some() && !verdict.is_ttl_set;
+        // The ttl that VCL set was for a response that is stored.
+        let is_refused = !self.task.life.uncacheable && self.task.policy_refusal().is_some();
         let is_remembered = self.task.is_uncacheable()
             && self.task.order.mode != FetchMode::Pass
             && !verdict.is_unremembered
@@ -271,7 +282,7 @@ impl Fetch {
         let flag = if verdict.is_hit_for_pass { ObjectFlags::HIT_FOR_PASS } else { ObjectFlags::HIT_FOR_MISS };
         let mut attributes = self.attributes(flag, object.vary().to_vec());
         if is_refused {
-            // How long the response itself would have lived has nothing to do with it.
+            // The lifetime that the response itself would have had does not matter here.
             attributes.origin = self.now();
             (attributes.ttl, attributes.grace, attributes.keep) =
                 (self.task.order.parameters.uncacheable_ttl, 0.0, 0.0);
@@ -283,20 +294,44 @@ impl Fetch {
     pub(super) fn make_marker(&self, mut attributes: ObjectAttributes) -> Option<Arc<Object>> {
         attributes.body_bytes = Some(0);
         attributes.transient = true;
-        let mut stored = Message::new();
-        stored.set_protocol(b"HTTP/1.1");
-        stored.set_status(self.task.attempt.beresp.status());
-        // A purge by tag should remove the marker, too.
-        for header in self.task.attempt.beresp.headers().filter(|header| TAG_HEADERS.iter().any(|name| header.is(name)))
-        {
-            stored.append(header.name(), header.value());
-        }
-        let mut head = Vec::new();
-        stored.encode(&mut head);
+        let head = self.marker_head();
         let storages = &self.context.engine.storages;
         let marker = storages.store(storages.transient()).create(&attributes, &head).ok()?;
         marker.finish();
         Some(marker)
+    }
+
+    /// The encoded head of a marker: the status, and the fields by which bans and purges by tag
+    /// find it, up to [`MARKER_HEAD_BYTES_MAX`]. Tags take precedence. Credentials are left out; of
+    /// a response with `no-store` only the tags are kept. Source: RFC 9111 §5.2.2.5.
+    fn marker_head(&self) -> Vec<u8> {
+        // At most this many bytes are added to the line of a field, and to the status line.
+        const FRAME_BYTES: usize = 16;
+        let beresp = &self.task.attempt.beresp;
+        let mut stored = self.context.spares.message();
+        stored.set_protocol(b"HTTP/1.1");
+        stored.set_status(beresp.status());
+        copy_filtered(beresp, &mut stored, Class::StorePass);
+        let is_tag = |header: &HeaderLine<'_>| TAG_HEADERS.iter().any(|name| header.is(name));
+        let is_unstorable = self.task.policy_refusal() == Some(Refusal::NoStore);
+        let is_left_out =
+            |header: &HeaderLine<'_>| is_unstorable || CREDENTIAL_HEADERS.iter().any(|name| header.is(name));
+        let takes = |header: &HeaderLine<'_>, room: &mut usize| {
+            let left = room.checked_sub(header.line().len() + FRAME_BYTES);
+            *room = left.unwrap_or(*room);
+            left.is_some()
+        };
+        let mut room_of_tags = MARKER_HEAD_BYTES_MAX - FRAME_BYTES;
+        let mut room = room_of_tags;
+        stored.headers().filter(is_tag).for_each(|header| _ = takes(&header, &mut room));
+        stored.retain(|header| match is_tag(&header) {
+            true => takes(&header, &mut room_of_tags),
+            false => !is_left_out(&header) && takes(&header, &mut room),
+        });
+        let mut head = Vec::with_capacity(stored.memory_bytes());
+        stored.encode(&mut head);
+        self.context.spares.put_message(stored);
+        head
     }
 
     /// Gives the response a status line and the headers of a response made here.
@@ -306,6 +341,7 @@ impl Fetch {
         let mut date = [0; 29];
         semantics::date::format(self.context.clock.now(), &mut date);
         logged::append(&mut self.log, BERESP, &mut self.task.attempt.beresp, "Date", &[&date]);
-        logged::append(&mut self.log, BERESP, &mut self.task.attempt.beresp, "Server", &[b"Varnish"]);
+        let server = self.context.engine.name.server().as_bytes();
+        logged::append(&mut self.log, BERESP, &mut self.task.attempt.beresp, "Server", &[server]);
     }
 }

@@ -1,44 +1,39 @@
-//! What a fetch consists of: everything that its steps and its VCL work on.
+//! State of a fetch: all data that its steps and its VCL work on.
 //!
-//! Sorted by how long it lasts: the order never changes; a life lasts across retries, as do VCL's choices for the request and
-//! the way to the origin; an attempt ends with its response. Each part is forgotten by replacing it as a whole, so that a new
-//! field is forgotten too. Next file: `retry.rs`.
+//! Sorted by lifetime: the order never changes; `Life` lasts across retries, as do VCL's choices
+//! for the request and the way to the origin; an attempt ends with its response. Each part is reset
+//! by replacing it as a whole, so that a new field is reset too. Next file: `retry.rs`.
 
-use super::aside::Aside;
-use super::interest::Interested;
 use super::legacy_order::ClientRequest;
 use super::mode::{FetchMode, copy_range, copy_request};
-use super::order::{FetchAnswer, FetchOrder, FetchReport, SliceOrder};
+use super::order::{FetchAnswer, FetchOrder, FetchReport, Ordered, SliceOrder};
+use super::out_of_band::OutOfBand;
+use super::sent_body::{SentBody, UploadProgress};
 use crate::bodies::filters::Filters;
-use crate::bodies::fragment::Fragment;
 use crate::bodies::request::RequestBody;
 use crate::context::Loop;
-use crate::loaded_vcl::LoadedVcl;
 use crate::logged::{self, BEREQ};
 use crate::memory::Held;
 use crate::origin::{OriginExchange, ResponseBody, close_reason};
-use crate::peer::{EarlyPhase, Peer};
-use crate::query_rules::QueryOrder;
+use crate::peer::EarlyPhase;
 use crate::world::decision::Noted;
 use crate::world::vmod_wait::VmodWait;
 use backend::director::trail::Trail;
 use backend::open::Place;
-use backend::{Backend, ClientName, Notes, ResolveContext, TestableRandom};
+use backend::{Attempts, Backend, ClientName, Notes, ResolveContext, TestableRandom};
 use cache::Busy;
 use message::Message;
 use semantics::HttpPolicy;
 use semantics::part::{Joint, Part};
-use semantics::rfc::{FieldNames, Refusal};
+use semantics::rfc::{FieldNames, Refusal, Sharing};
 use shm::log::LogBuffer;
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use store::Object;
 use surface::encoding::Encoding;
-use surface::parameter::Parameters;
 use surface::reason::Reason;
-use surface::vcl::Generation;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use vcl_run::tls::TlsFacts;
@@ -47,70 +42,39 @@ use vmods::TaskState;
 
 /// The state of one fetch.
 pub(crate) struct FetchTask {
-    /// What the client's side ordered.
+    /// Order of the client's side.
     pub(crate) order: Ordered,
     /// The state of one attempt to get a response.
     pub(crate) attempt: Attempt,
-    /// The way to the origin; a repeated attempt goes the same way.
+    /// The path to the origin; a repeated attempt uses the same path.
     pub(crate) route: Route,
-    /// What VCL chose for the request; kept across retries.
+    /// VCL's choices for the request; kept across retries.
     pub(crate) choices: Choices,
-    /// From the order to the answer.
+    /// State from the order to the answer.
     pub(crate) life: Life,
 
     /// `bereq`.
     pub(crate) bereq: Message,
     /// `bereq` before VCL, for rollbacks.
     pub(crate) bereq_original: Message,
-    /// What VMODs keep during the fetch.
+    /// State of VMODs during the fetch.
     pub(crate) vmod_state: TaskState,
-    /// What a VMOD is waiting for.
+    /// The operation that a VMOD is waiting for.
     pub(crate) vmod_wait: Option<VmodWait>,
 }
 
-/// What was ordered, and the parameters for it. It never changes.
-pub(crate) struct Ordered {
-    /// Copied once, so that a change midway cannot cause inconsistencies.
-    pub(crate) parameters: Arc<Parameters>,
-    /// `http_gzip_support`; always false for the dialects before 3.0.
-    pub(crate) gzip_support: bool,
-    /// The kind of fetch.
-    pub(crate) mode: FetchMode,
-    /// vxid of the ordering request.
-    pub(crate) parent_vxid: u32,
-    /// vxid of the session (`sess.xid`).
-    pub(crate) session_vxid: u32,
-    /// `bereq.hash`.
-    pub(crate) digest: [u8; 32],
-    /// What is known of queries that do not matter; `None` when that is not asked.
-    pub(crate) query: Option<QueryOrder>,
-    /// `bereq.is_hitmiss`.
-    pub(crate) is_hit_for_miss: bool,
-    /// `bereq.is_hitpass`.
-    pub(crate) is_hit_for_pass: bool,
-    /// The VCL of the request.
-    pub(crate) vcl: Arc<LoadedVcl>,
-    /// Addresses of the client's connection.
-    pub(crate) peer: Peer,
-    /// The client can send its body and receive the response at the same time.
-    pub(crate) is_duplex: bool,
-    /// Tells when the client wants nothing more.
-    pub(crate) interest: Option<Interested>,
-    /// The fragment of a page that waits for it.
-    pub(crate) fragment: Option<Rc<Fragment>>,
-}
-
-/// What lasts as long as the fetch.
+/// State that lasts as long as the fetch.
 pub(crate) struct Life {
     /// Transaction id; changes with a retry.
-    pub(crate) vxid: u32,
+    pub(crate) vxid: u64,
     /// `bereq.time`, seconds since 1970.
     pub(crate) started: f64,
     /// `bereq.retries`.
     pub(crate) retries: u64,
-    /// The promise to fetch.
+    /// The busy mark.
     pub(crate) busy: Option<Busy>,
-    /// For a POST under the policy `rfc`, until its response has come: the right to store that for a GET.
+    /// For a POST under the policy `rfc`, until its response is received: the right to store it for
+    /// a GET.
     pub(crate) promise: Option<Busy>,
     /// The response to a POST is stored for a GET.
     pub(crate) answers_get: bool,
@@ -120,11 +84,11 @@ pub(crate) struct Life {
     pub(crate) part: Option<Arc<Object>>,
     /// The client's range was passed on.
     pub(crate) asks_for_part: bool,
-    /// Only what that part lacks was asked for.
+    /// Only the bytes missing in that part were requested.
     pub(crate) wants_rest: bool,
-    /// The slice of the resource that is wanted.
+    /// The requested slice of the resource.
     pub(crate) slice: Option<SliceOrder>,
-    /// Where to report that the object can be delivered; `None` once that was done.
+    /// Channel for the report that the object can be delivered; `None` once that was sent.
     pub(crate) ready: Option<oneshot::Sender<FetchReport>>,
     /// The answer for the ticket if there is no object.
     pub(crate) answer: FetchAnswer,
@@ -132,33 +96,37 @@ pub(crate) struct Life {
     pub(crate) client: Option<Box<ClientRequest>>,
     /// The client's body.
     pub(crate) body: RequestBody,
-    /// What came after it.
+    /// The client's body while a task of its own sends it and the origin has not begun to answer.
+    pub(crate) uploading: Option<Rc<RefCell<RequestBody>>>,
+    /// Trailers of the client's body.
     pub(crate) trailers: Option<Message>,
     /// Part of a streamed body was taken, so it cannot be sent again.
     pub(crate) is_body_begun: bool,
-    /// It came as early data, and the origin is told so.
+    /// The request was received as early data, and is marked as such for the origin.
     pub(crate) early: Option<Rc<EarlyPhase>>,
     /// `bereq.uncacheable`; once set, it stays set, and makes every response uncacheable.
     pub(crate) uncacheable: bool,
-    /// Where VCL made the response uncacheable.
+    /// Place where VCL made the response uncacheable.
     pub(crate) uncacheable_by: Option<Noted>,
     /// The Vary of a response is unusable.
     pub(crate) is_vary_unusable: bool,
     /// The response was looked up under a rule that it does not state (`query_rule.rs`).
     pub(crate) is_for_other_queries: bool,
-    /// What the client is told besides.
-    pub(crate) aside: Option<Aside>,
+    /// Out-of-band messages for the client.
+    pub(crate) out_of_band: Option<OutOfBand>,
     /// Bytes transferred.
     pub(crate) account: Account,
-    /// Bytes of the request's body that were sent while the response came.
-    pub(crate) uploaded_bytes: Rc<Cell<u64>>,
+    /// Progress of a request body that is sent while the response is received.
+    pub(crate) upload: Option<Rc<UploadProgress>>,
     /// Memory held beyond the base.
     pub(crate) held: Held,
-    /// How much of that is not for the body.
-    pub(crate) held_aside_bytes: usize,
+    /// Bytes of `held` that are not for the body.
+    pub(crate) held_base_bytes: usize,
+    /// The part of `held_base_bytes` that the filters hold; it changes with the body.
+    pub(crate) held_filter_bytes: usize,
 }
 
-/// What VCL chose for the request; kept across retries.
+/// VCL's choices for the request; kept across retries.
 #[derive(Default)]
 pub(crate) struct Choices {
     /// `bereq.backend`; `None` = no backend, so the fetch fails.
@@ -179,15 +147,19 @@ pub(crate) struct Choices {
     pub(crate) body_filters: Option<Vec<u8>>,
 }
 
-/// The way to the origin.
+/// The path to the origin.
 #[derive(Default)]
 pub(crate) struct Route {
     /// `beresp.backend`, once resolved.
     pub(crate) backend: Option<Arc<Backend>>,
-    /// In an old dialect: the path through directors to the backend, continued when the backend gives no connection.
+    /// In an old dialect: the path through directors to the backend, continued when the backend
+    /// gives no connection.
     pub(crate) trail: Trail,
-    /// `Host` comes from the backend's definition.
+    /// `Host` is the one in this backend's definition. If the connect fails, the next backend's
+    /// `Host` replaces it.
     pub(crate) has_backend_host: bool,
+    /// The addresses tried, if the backend is at an address of a name.
+    pub(crate) attempts: Attempts,
     /// `beresp.backend.ip`.
     pub(crate) address: Option<SocketAddr>,
 }
@@ -199,44 +171,49 @@ pub(crate) struct Attempt {
     pub(crate) exchange: Option<OriginExchange>,
     /// The next connection must be a new one.
     pub(crate) wants_fresh: bool,
-    /// The place that is kept for it. Boxed, since few fetches are sent once more.
+    /// The connection slot that is kept for it. Boxed, since few fetches are sent once more.
     pub(crate) held_place: Option<Box<Place>>,
-    /// Which trial of a backend that was set aside this is; `None` = it is none.
+    /// Number of the trial, if this fetch tests a backend whose circuit is half-open; `None` = it
+    /// does not.
     pub(crate) trial: Option<u64>,
-    /// When the response must have come; `None` = there is no limit.
+    /// Deadline of the whole response; `None` = no limit.
     pub(crate) last_byte_by: Option<Instant>,
     /// The last failure.
     pub(crate) failure: Option<Reason>,
     /// The origin has failed this attempt.
     pub(crate) is_faulty: bool,
+    /// Amount of the request's body that was sent.
+    pub(crate) sent_body: SentBody,
+    /// Interim responses received before all of it was sent.
+    pub(crate) interims: usize,
     /// The filters of `bereq.filters`, once the headers have been changed for them.
     pub(crate) body_stages: Option<Filters>,
-    /// The filters unpack the body, and the headers have been changed for that.
+    /// The filters decode the body, and the headers have been changed for that.
     pub(crate) unpacked: Option<Encoding>,
 
     /// `beresp`.
     pub(crate) beresp: Message,
-    /// When the request began to be sent, seconds since 1970.
+    /// Time when sending of the request began, seconds since 1970.
     pub(crate) requested: f64,
     /// `beresp.time`, seconds since 1970.
     pub(crate) responded: f64,
-    /// What the head says about the body.
+    /// Framing of the body according to the head.
     pub(crate) body: ResponseBody,
-    /// The part that the response is.
+    /// The part of the representation in the response.
     pub(crate) part: PartTaken,
-    /// The response is a slice, and shows itself to VCL as the whole.
+    /// The response is a slice, and is shown to VCL as the whole.
     pub(crate) slice: Option<Part>,
-    /// What VCL and the headers decide about the response.
+    /// Decisions of VCL and the headers about the response.
     pub(crate) verdict: Verdict,
-    /// `beresp.storage`; `None` = VCL wants none.
+    /// `beresp.storage`; `None` = VCL selected none.
     pub(crate) storage: Option<u32>,
-    /// VCL has set it.
+    /// VCL has set the storage.
     pub(crate) is_storage_chosen: bool,
     /// `obj_stale`, in vcl_backend_refresh.
     pub(crate) stale_head: Message,
     /// Pieces of body received, for `VfpAcct`.
     pub(crate) received_pieces: u64,
-    /// What the response becomes.
+    /// Result made from the response.
     pub(crate) kept: Kept,
 
     /// The response was made by vcl_backend_error.
@@ -249,31 +226,32 @@ pub(crate) struct Attempt {
     pub(crate) synthetic: Vec<u8>,
 }
 
-/// The part that a response holds; new for each response.
+/// The part in a response; new for each response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct PartTaken {
-    /// What the origin sends.
+    /// The part that the origin sends.
     pub(crate) received: Option<Part>,
-    /// How it is joined with the stored part.
+    /// Relation of the part to the stored part.
     pub(crate) joint: Option<Joint>,
 }
 
 impl PartTaken {
-    /// What the object will hold; `None` = a whole.
+    /// The part that the object will hold; `None` = a whole.
     pub(crate) fn stored(self) -> Option<Part> {
         let part = self.joint.map_or(self.received, |joint| Some(joint.part));
         part.filter(|part| !part.is_whole() || self.joint.is_none())
     }
 }
 
-/// What a response becomes. An object dropped before it is complete has failed, so that its readers don't wait for more.
+/// Result of a response. An object dropped before it is complete has failed, so that its readers
+/// don't wait for more.
 #[derive(Default)]
 pub(crate) struct Kept {
     /// The object made from it.
     pub(crate) object: Option<Arc<Object>>,
-    /// Whether the object goes into the index, rather than to one client only.
+    /// True if the object is added to the index instead of being for one client only.
     pub(crate) is_stored: bool,
-    /// The index remembers that the response must not be shared.
+    /// The index has a marker that the response must not be shared.
     pub(crate) is_marked: bool,
     /// Body bytes of the object, after filters.
     pub(crate) body_bytes: u64,
@@ -296,7 +274,7 @@ pub(crate) struct Account {
     pub(crate) response_body: u64,
 }
 
-/// What VCL and the headers decide about the response; new for each response.
+/// Decisions of VCL and the headers about the response; new for each response.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Verdict {
     /// `beresp.do_esi`.
@@ -311,7 +289,7 @@ pub(crate) struct Verdict {
     pub(crate) filters: Option<Vec<u8>>,
     /// `beresp.storage_hint` when VCL set it.
     pub(crate) storage_hint: Option<u32>,
-    /// When the response was generated, seconds since 1970.
+    /// Time when the response was generated, seconds since 1970.
     pub(crate) origin: f64,
     /// Seconds from `origin`.
     pub(crate) ttl: f64,
@@ -325,44 +303,69 @@ pub(crate) struct Verdict {
     pub(crate) is_hit_for_pass: bool,
     /// `beresp.cacheable` of the old dialects.
     pub(crate) is_cacheable: bool,
-    /// Do not remember that the response is private.
+    /// Store no marker that the response is private.
     pub(crate) is_unremembered: bool,
     /// `beresp.transit_buffer` when VCL set it, bytes.
     pub(crate) transit_buffer: Option<u64>,
-    /// Where VCL set the ttl: the last place, and the one before it.
+    /// Places where VCL set the ttl: the last one, and the one before it.
     pub(crate) ttl_by: [Option<Noted>; 2],
     /// VCL set the ttl.
     pub(crate) is_ttl_set: bool,
-    /// Why RFC 9111 does not let the response be stored; VCL may see it otherwise.
+    /// Reason why RFC 9111 forbids storing the response; VCL may override it.
     pub(crate) refusal: Option<Refusal>,
-    /// It must be validated before every use.
+    /// The response must be validated before every use.
     pub(crate) must_validate: bool,
-    /// It must never be served stale.
+    /// The response must never be served stale.
     pub(crate) never_stale: bool,
-    /// Fields that only the client that asked may get.
+    /// Fields that only the requesting client may get.
     pub(crate) unshared: FieldNames,
+    /// Facts that decide about a lifetime that is not the response's own; `None` under other
+    /// policies.
+    pub(crate) sharing: Option<Sharing>,
+    /// VCL takes the responsibility for storing: `set beresp.uncacheable = false`.
+    pub(crate) is_vouched_for: bool,
 }
 
 impl Verdict {
-    /// How long the object is usable, in seconds.
+    /// Time for which the object is usable, in seconds.
     pub(crate) fn lifetime(&self) -> f64 {
         self.ttl + self.grace + self.keep
     }
 
-    /// Whether the object is still usable at `now`, seconds since 1970.
+    /// True if the object is to be validated before every use from the time `now` on: because of
+    /// `no-cache`, or because it is stale and must not be served stale. VCL overrides both by
+    /// setting a lifetime.
+    pub(crate) fn asks_first(&self, now: f64) -> bool {
+        let is_fresh = self.origin + self.ttl > now;
+        self.must_validate_always() || (self.is_never_stale() && !is_fresh)
+    }
+
+    /// `no-cache` applies.
+    pub(crate) fn must_validate_always(&self) -> bool {
+        self.must_validate && !self.is_ttl_set
+    }
+
+    /// It must not be served stale. The policy gives no grace to such a response: if there is one,
+    /// VCL set it.
+    pub(crate) fn is_never_stale(&self) -> bool {
+        self.never_stale && self.grace <= 0.0
+    }
+
+    /// True if the object is still usable at `now`, seconds since 1970.
     pub(crate) fn lives_at(&self, now: f64) -> bool {
         self.origin + self.ttl + self.grace + self.keep > now
     }
 }
 
-/// Announces the client's trailers, and asks for those of the origin if the client wants some. VCL may object.
-fn agree_on_trailers(request: &Message, body: &RequestBody, aside: Option<&Aside>, bereq: &mut Message) {
+/// Announces the client's trailers, and requests those of the origin if the client accepts some.
+/// VCL may object.
+fn agree_on_trailers(request: &Message, body: &RequestBody, out_of_band: Option<&OutOfBand>, bereq: &mut Message) {
     if let RequestBody::Stream { length: None, .. } = body
         && let Some(names) = semantics::trailers::announced(request)
     {
         bereq.append(b"Trailer", &names);
     }
-    if aside.is_some_and(Aside::takes_trailers) {
+    if out_of_band.is_some_and(OutOfBand::takes_trailers) {
         bereq.append(b"TE", b"trailers");
         bereq.append(b"Connection", b"TE");
     }
@@ -370,44 +373,32 @@ fn agree_on_trailers(request: &Message, body: &RequestBody, aside: Option<&Aside
 
 impl FetchTask {
     /// The initial state for an order.
-    pub(crate) fn new(context: &Loop, order: FetchOrder<'_>, ready: oneshot::Sender<FetchReport>) -> FetchTask {
+    pub(crate) fn new(context: &Loop, ordered: FetchOrder<'_>, ready: oneshot::Sender<FetchReport>) -> FetchTask {
         let FetchOrder {
-            mode,
+            order,
             request,
             prepared,
             mut client,
-            parent_vxid,
             vxid,
-            digest,
-            query,
             busy,
             stale,
             part,
             asks_for_part,
             slice,
-            is_hit_for_miss,
-            is_hit_for_pass,
-            vcl,
             director,
             body,
             early,
-            peer,
             client_identity,
-            session_vxid,
             trace,
-            aside,
-            is_duplex,
-            interest,
-            fragment,
-        } = order;
-        let parameters = context.engine.parameters.load_full();
-        let gzip_support = parameters.http_gzip_support && vcl.generation >= Generation::V3;
+            out_of_band,
+        } = ordered;
+        let (mode, policy) = (order.mode, order.vcl.policy);
         let now = context.clock.now();
         let mut choices = Choices { director, client_identity, trace, ..Choices::default() };
         let mut bereq = context.spares.message();
         match prepared {
             None => {
-                copy_request(request, mode, vcl.policy, &mut bereq);
+                copy_request(request, mode, policy, &mut bereq);
                 if asks_for_part {
                     copy_range(request, &mut bereq);
                 }
@@ -419,27 +410,16 @@ impl FetchTask {
                 choices.between_bytes_timeout = prepared.between_bytes_timeout;
             }
         }
-        if vcl.policy == HttpPolicy::Rfc || aside.is_some() {
-            agree_on_trailers(request, &body, aside.as_ref(), &mut bereq);
+        if policy == HttpPolicy::Rfc || out_of_band.is_some() {
+            agree_on_trailers(request, &body, out_of_band.as_ref(), &mut bereq);
+        }
+        // VCL may object. Source: RFC 9110 §10.1.1.
+        if body.awaits_leave() {
+            bereq.append(b"Expect", b"100-continue");
         }
         let vmod_state = client.as_mut().map(|client| std::mem::take(&mut client.vmod_state)).unwrap_or_default();
         FetchTask {
-            order: Ordered {
-                parameters,
-                gzip_support,
-                mode,
-                parent_vxid,
-                session_vxid,
-                digest,
-                query,
-                is_hit_for_miss,
-                is_hit_for_pass,
-                vcl,
-                peer,
-                is_duplex,
-                interest,
-                fragment,
-            },
+            order,
             attempt: Attempt { beresp: context.spares.message(), ..Attempt::default() },
             route: Route::default(),
             choices,
@@ -459,6 +439,7 @@ impl FetchTask {
                 answer: FetchAnswer::Failed,
                 client,
                 body,
+                uploading: None,
                 trailers: None,
                 is_body_begun: false,
                 early,
@@ -466,11 +447,12 @@ impl FetchTask {
                 uncacheable_by: None,
                 is_vary_unusable: false,
                 is_for_other_queries: false,
-                aside,
+                out_of_band,
                 account: Account::default(),
-                uploaded_bytes: Rc::default(),
+                upload: None,
                 held: Held::default(),
-                held_aside_bytes: 0,
+                held_base_bytes: 0,
+                held_filter_bytes: 0,
             },
             bereq,
             bereq_original: context.spares.message(),
@@ -479,9 +461,19 @@ impl FetchTask {
         }
     }
 
-    /// `beresp.uncacheable`: said by VCL, or by the policy for this response.
+    /// `beresp.uncacheable`: set by VCL, or by the policy for this response.
     pub(crate) fn is_uncacheable(&self) -> bool {
-        self.life.uncacheable || self.attempt.verdict.refusal.is_some()
+        self.life.uncacheable || self.policy_refusal().is_some()
+    }
+
+    /// Reason why the policy does not let the response be stored, as far as VCL has not decided
+    /// otherwise. It depends on the headers as VCL left them.
+    pub(crate) fn policy_refusal(&self) -> Option<Refusal> {
+        let Attempt { verdict, beresp, responded, .. } = &self.attempt;
+        if verdict.is_vouched_for {
+            return None;
+        }
+        verdict.refusal.or_else(|| verdict.sharing?.refusal(beresp, &verdict.unshared, verdict.asks_first(*responded)))
     }
 
     /// Bytes of the messages that VCL can make grow.
@@ -494,20 +486,21 @@ impl FetchTask {
         self.order.vcl.directors.id_of(self.route.backend.as_ref()?)
     }
 
-    /// What was agreed with the origin whose response there is; `None` in clear, and once the connection is given up.
+    /// TLS parameters of the connection to the origin whose response is in use; `None` if the
+    /// connection is in clear, or is closed.
     pub(crate) fn origin_tls(&self) -> Option<&TlsFacts> {
         self.attempt.exchange.as_ref()?.tls()
     }
 
-    /// Restores `bereq` as it was before VCL. The response no longer answers that request, so it is given up. Compat: the
-    /// connection is given up with it.
+    /// Restores `bereq` as it was before VCL. The response no longer answers that request, so it is
+    /// dropped. Compat: the connection is closed with it.
     pub(crate) fn roll_back(&mut self, context: &Loop, log: &mut LogBuffer) {
         self.give_up_response(context, log);
         self.attempt.verdict.filters = None;
         self.bereq.copy_from(&self.bereq_original);
     }
 
-    /// Closes the connection, if there is one, and returns its place.
+    /// Closes the connection, if there is one, and returns its connection slot.
     pub(super) fn close_connection(&mut self, log: &mut LogBuffer, why: &'static str) -> Option<Place> {
         self.attempt.exchange.take().and_then(|exchange| exchange.close(why, log))
     }
@@ -519,7 +512,7 @@ impl FetchTask {
         }
     }
 
-    /// Gives up a response that is no longer wanted. The connection can be reused if there was no body to come.
+    /// Drops a response that is no longer needed. The connection can be reused if no body follows.
     pub(super) fn give_up_response(&mut self, context: &Loop, log: &mut LogBuffer) {
         if self.attempt.body.size.is_empty() {
             self.release_connection(context, log);
@@ -535,7 +528,7 @@ impl FetchTask {
         logged::unset(log, BEREQ, &mut self.bereq, "Transfer-Encoding");
     }
 
-    /// What directors need to choose a backend at `now` (seconds since 1970).
+    /// State that directors need to choose a backend at `now` (seconds since 1970).
     pub(crate) fn resolving<'b>(
         &'b self,
         random: &'b TestableRandom,

@@ -1,49 +1,71 @@
-//! Transmit: sends the request, with its body going through the filters of `bereq.filters`.
+//! Transmit: sends the request, with its body passing the filters of `bereq.filters`.
 //!
-//! Opening those filters changes the headers that describe the body; a retry restores them. An unpacked body is sent without a
-//! length, even if it is kept completely, since nobody knows how long it will be (VCL of Varnish 7.7). A kept body is sent
-//! together with the head, one that is still being received goes out piece by piece: the client is asked for the next piece
-//! when the last one has been sent. The framing is up to the transport (`origin.rs`), and whether the response may come meanwhile
-//! (`upload.rs`). Next file: `response.rs`.
+//! Opening those filters changes the headers that describe the body; a retry restores them. A
+//! decoded body is sent without a length, even if it is kept completely, since its length is not
+//! known in advance (VCL of Varnish 7.7). A kept body is sent together with the head; one that is
+//! still being received is sent piece by piece: the next piece is requested from the client when
+//! the last one has been sent. The transport decides about the framing (`origin.rs`), and if the
+//! response may be received at the same time (`upload.rs`). Next file: `response.rs`.
 
 use super::Fetch;
-use super::passage::{Passage, SendError, pass_on};
-use super::task::Ordered;
+use super::body_relay::{BodyRelay, SendError, relay_body};
+use super::order::Ordered;
+use super::sent_body::SentBody;
+use super::task::{Attempt, FetchTask, Life};
 use super::upload::Upload;
 use crate::bodies::filters::{Filters, Subject};
-use crate::bodies::request::{BodyReadError, RequestBody};
+use crate::bodies::request::RequestBody;
 use crate::bodies::source::Handed;
 use crate::deadline::duration;
 use crate::exchange::BodyAnnounced;
 use crate::logged::{self, BEREQ};
-use crate::origin::{OriginExchange, Sender};
+use crate::origin::{Early, OriginExchange, Sender};
 use body::Side;
 use message::Message;
+use std::cell::RefCell;
+use std::future::{pending, poll_fn};
 use std::rc::Rc;
+use std::task::Poll;
 use surface::counter::Vbe;
 use surface::encoding::Encoding;
-use surface::limits::FILTER_STEP_BYTES_MAX;
-use tokio::time::Instant;
+use surface::limits::{FILTER_STEP_BYTES_MAX, UPLOAD_KEPT_BYTES_MAX};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
-impl Passage for Fetch {
+impl BodyRelay for Fetch {
     async fn send(&mut self, piece: &[u8]) -> Result<(), SendError> {
         self.send_some(piece).await
     }
 
-    /// A client that may receive meanwhile is not told how long it may be silent by its own side: the fetch knows that here it can receive
-    /// nothing before it has sent everything.
-    async fn next(&mut self) -> Option<Result<Vec<u8>, BodyReadError>> {
+    /// A client that may receive at the same time has no idle timeout on its own side: the fetch
+    /// applies it here, since before everything is sent only an early answer can be received.
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, SendError> {
         let Ordered { is_duplex, parameters, .. } = &self.task.order;
-        let idle = is_duplex.then_some(parameters.timeout_idle);
+        let idle = is_duplex.then(|| duration(parameters.timeout_idle));
         let asked = Instant::now();
-        let next = self.task.life.body.next(&mut self.task.life.trailers);
-        let next = match idle {
-            None => next.await,
-            Some(idle) => tokio::time::timeout(duration(idle), next)
-                .await
-                .unwrap_or_else(|_| Some(Err(BodyReadError("nothing came for timeout_idle".to_owned())))),
+        let next = loop {
+            let FetchTask { life: Life { body, trailers, .. }, attempt: Attempt { exchange, .. }, .. } = &mut self.task;
+            let next = tokio::select! {
+                biased;
+                next = body.next(trailers) => next.transpose().map_err(SendError::from),
+                early = poll_fn(|context| {
+                    exchange.as_mut().map_or(Poll::Pending, |exchange| exchange.poll_early(context))
+                }) => match early {
+                    Early::Interim => {
+                        self.receive_interim().await?;
+                        continue;
+                    }
+                    Early::Accepted | Early::Declined => Err(SendError::Answered),
+                },
+                () = async {
+                    match idle {
+                        Some(idle) => sleep_until(asked + idle).await,
+                        None => pending().await,
+                    }
+                } => Err(SendError::Client("nothing came for timeout_idle".to_owned())),
+            };
+            break next;
         };
-        // That was not the origin's time.
+        // That time was not the origin's.
         if let Some(due) = &mut self.task.attempt.last_byte_by {
             *due += asked.elapsed();
         }
@@ -87,13 +109,13 @@ impl Fetch {
         self.task.life.body.length().filter(|_| !changes)
     }
 
-    /// Takes the filters for a body that is sent now; `None` when it is sent unchanged. For the next attempt they are set up
-    /// again.
+    /// Takes the filters for a body that is sent now; `None` if it is sent unchanged. For the next
+    /// attempt they are set up again.
     pub(super) fn take_stages(&mut self) -> Option<Filters> {
         self.task.attempt.body_stages.take_if(|stages| !stages.is_empty())
     }
 
-    /// What is known about the length of the body that will be sent.
+    /// Known facts about the length of the body that will be sent.
     pub(super) fn announced_body(&self) -> BodyAnnounced {
         match &self.task.life.body {
             RequestBody::None | RequestBody::Taken => BodyAnnounced::None,
@@ -105,8 +127,16 @@ impl Fetch {
 
     /// Sends the head and then the body.
     pub(super) async fn transmit(&mut self) -> Result<(), SendError> {
+        if self.task.life.is_body_begun && self.task.bereq.has("Expect") {
+            // A request that is sent again does not wait for `100 Continue`.
+            logged::unset(&mut self.log, BEREQ, &mut self.task.bereq, "Expect");
+        }
         let Some(exchange) = &mut self.task.attempt.exchange else { return Err(SendError::Origin(0)) };
         let head_bytes = exchange.put_head(&self.task.bereq).map_err(SendError::Unsayable)?;
+        self.task.attempt.sent_body = match self.announced_body().is_empty() {
+            true => SentBody::None,
+            false => SentBody::Some(0),
+        };
         self.count_request_head(head_bytes);
         match &self.task.life.body {
             RequestBody::None | RequestBody::Taken => self.send_some(b"").await?,
@@ -116,7 +146,7 @@ impl Fetch {
                     None => self.send_some(&body).await?,
                     Some(stages) => {
                         self.send_some(b"").await?;
-                        pass_on(self, Handed::whole(body), None, stages).await?;
+                        relay_body(self, Handed::whole(body), None, stages).await?;
                     }
                 }
             }
@@ -124,7 +154,14 @@ impl Fetch {
                 let length = *length;
                 // The client is asked for its body once the head has been sent.
                 self.send_some(b"").await?;
-                self.task.life.is_body_begun = true;
+                if self.task.life.body.awaits_leave() && self.task.bereq.has("Expect") {
+                    self.await_leave().await?;
+                }
+                if std::mem::replace(&mut self.task.life.is_body_begun, true) {
+                    self.task.life.body.rewind();
+                }
+                let kept_bytes = length.unwrap_or(u64::MAX).min(UPLOAD_KEPT_BYTES_MAX as u64) as usize;
+                self.task.life.held.set_at_least(&self.context.memory, kept_bytes);
                 let stages = self.take_stages().unwrap_or_default();
                 if self.task.order.is_duplex
                     && let Some(sender) = self.task.attempt.exchange.as_mut().and_then(OriginExchange::detach_sender)
@@ -132,20 +169,43 @@ impl Fetch {
                     self.upload(sender, length, stages);
                     return Ok(());
                 }
-                pass_on(self, Handed::default(), length, stages).await?;
+                relay_body(self, Handed::default(), length, stages).await?;
             }
         }
-        self.send_end().await
+        self.send_end().await?;
+        self.task.attempt.sent_body.complete();
+        Ok(())
+    }
+
+    /// Waits until the origin requests the body, or its time limit has passed: then the body is
+    /// sent without `100 Continue`. Only then is the client asked for it. Source: RFC 9110 §10.1.1.
+    async fn await_leave(&mut self) -> Result<(), SendError> {
+        let due = Instant::now() + duration(self.task.order.parameters.expect_continue_timeout);
+        loop {
+            let Some(exchange) = &mut self.task.attempt.exchange else { return Err(SendError::Origin(0)) };
+            match timeout_at(due, poll_fn(|context| exchange.poll_early(context))).await {
+                Ok(Early::Interim) => {
+                    self.receive_interim().await?;
+                    if self.task.attempt.beresp.status() == 100 {
+                        return Ok(());
+                    }
+                }
+                Ok(Early::Accepted | Early::Declined) => return Err(SendError::Answered),
+                Err(_) => return Ok(()),
+            }
+        }
     }
 
     /// Has the client's body sent while the response is received.
     fn upload(&mut self, sender: Sender, length: Option<u64>, stages: Filters) {
         let body = std::mem::replace(&mut self.task.life.body, RequestBody::Taken);
+        let body = Rc::new(RefCell::new(body));
+        self.task.life.uploading = Some(Rc::clone(&body));
         let is_filtered = self.task.choices.body_filters.is_some();
         let announced = semantics::trailers::announced(&self.task.bereq).filter(|_| !is_filtered);
         let stall = self.send_limit();
-        let sent_bytes = Rc::clone(&self.task.life.uploaded_bytes);
-        let upload = Upload { sender, body, announced, stall, sent_bytes, trailers: None };
+        let progress = Rc::clone(self.task.life.upload.get_or_insert_default());
+        let upload = Upload { sender, body, announced, stall, progress, trailers: None };
         let running = tokio::task::spawn_local(upload.run(length, stages));
         if let Some(exchange) = &mut self.task.attempt.exchange {
             exchange.ends_upload(running.abort_handle());
@@ -156,7 +216,7 @@ impl Fetch {
     async fn send_some(&mut self, piece: &[u8]) -> Result<(), SendError> {
         let stall = self.send_limit();
         let Some(exchange) = &mut self.task.attempt.exchange else { return Err(SendError::Origin(0)) };
-        let bytes = exchange.send(piece, stall).await.map_err(SendError::Origin)?;
+        let bytes = exchange.send(piece, stall).await?;
         self.count_request_body(bytes);
         Ok(())
     }
@@ -165,12 +225,12 @@ impl Fetch {
         let stall = self.send_limit();
         let trailers = self.request_trailers();
         let Some(exchange) = &mut self.task.attempt.exchange else { return Err(SendError::Origin(0)) };
-        let bytes = exchange.end(trailers.as_ref(), stall).await.map_err(SendError::Origin)?;
+        let bytes = exchange.end(trailers.as_ref(), stall).await?;
         self.count_request_body(bytes);
         Ok(())
     }
 
-    /// The client's trailers that the request announces. A body that was filtered is not the one they describe.
+    /// The client's trailers that the request announces. They do not describe a filtered body.
     fn request_trailers(&mut self) -> Option<Message> {
         if self.task.choices.body_filters.is_some() {
             return None;
@@ -190,6 +250,7 @@ impl Fetch {
 
     fn count_request_body(&mut self, bytes: u64) {
         self.task.life.account.request_body += bytes;
+        self.task.attempt.sent_body.add(bytes);
         self.count_backend(Vbe::BereqBodybytes, bytes);
     }
 }

@@ -1,45 +1,53 @@
-//! Upload: a request's body goes out while the response already comes in.
+//! Upload: a request's body is sent while the response is received.
 //!
-//! Some origins answer before they have read everything, and some talk to the client for hours (gRPC). For a pass between a client
-//! and an origin that can both do that, the body is sent by a task of its own, so that neither direction waits for the other. It
-//! ends with the exchange. *Invariant:* a body that does not come whole resets the stream: the origin never takes a part for all.
+//! Some origins answer before they have read everything, and some exchange messages with the client
+//! for hours (gRPC). For a pass between a client and an origin that can both do that, the body is
+//! sent by a task of its own, so that neither direction waits for the other. It ends with the
+//! exchange. *Invariant:* an incomplete body resets the stream: the origin never takes a part for
+//! the whole.
 
-use super::passage::{Passage, SendError, pass_on};
+use super::body_relay::{BodyRelay, SendError, relay_body};
+use super::sent_body::UploadProgress;
 use crate::bodies::filters::Filters;
-use crate::bodies::request::{BodyReadError, RequestBody};
+use crate::bodies::request::RequestBody;
 use crate::bodies::source::Handed;
 use crate::origin::Sender;
 use message::Message;
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::time::Duration;
 use surface::reason::Reason;
 
-/// What is needed to send a body.
+/// State needed to send a body.
 pub(super) struct Upload {
     pub(super) sender: Sender,
-    pub(super) body: RequestBody,
-    /// What the request announces as trailers.
+    /// The fetch takes it back if it has to be sent again.
+    pub(super) body: Rc<RefCell<RequestBody>>,
+    /// The trailers that the request announces.
     pub(super) announced: Option<Vec<u8>>,
-    /// How long the origin may take nothing.
+    /// Longest time in which the origin may accept no bytes.
     pub(super) stall: Duration,
-    /// Counts the bytes.
-    pub(super) sent_bytes: Rc<Cell<u64>>,
-    /// What came after the body.
+    /// Progress of the upload.
+    pub(super) progress: Rc<UploadProgress>,
+    /// Trailers of the body.
     pub(super) trailers: Option<Message>,
 }
 
 impl Upload {
-    /// Sends it to its end.
+    /// Sends the body to its end.
     pub(super) async fn run(mut self, length: Option<u64>, stages: Filters) {
-        match pass_on(&mut self, Handed::default(), length, stages).await {
+        match relay_body(&mut self, Handed::default(), length, stages).await {
             Ok(()) => {
+                self.progress.complete();
                 let trailers = self.trailers_to_send();
-                // If the stream is gone, whoever receives the response knows why.
+                // If the stream is gone, the receiver of the response reports why.
                 let _ = self.sender.end(trailers.as_ref());
             }
             Err(SendError::Client(_)) => self.sender.give_up(Reason::ClientBodyLost),
-            Err(SendError::Origin(_) | SendError::Unsayable(_)) => self.sender.give_up(Reason::RequestNotSent),
+            Err(SendError::Origin(_) | SendError::Answered | SendError::Unsayable(_)) => {
+                self.sender.give_up(Reason::RequestNotSent)
+            }
         }
     }
 
@@ -51,17 +59,17 @@ impl Upload {
     }
 }
 
-impl Passage for Upload {
+impl BodyRelay for Upload {
     async fn send(&mut self, piece: &[u8]) -> Result<(), SendError> {
         self.sender.send(piece, self.stall).await.map_err(SendError::Origin)?;
-        self.sent_bytes.set(self.sent_bytes.get() + piece.len() as u64);
+        self.progress.add(piece.len() as u64);
         Ok(())
     }
 
-    async fn next(&mut self) -> Option<Result<Vec<u8>, BodyReadError>> {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, SendError> {
         self.sender.await_client();
-        let next = self.body.next(&mut self.trailers).await;
+        let next = poll_fn(|context| self.body.borrow_mut().poll_next(context, &mut self.trailers)).await;
         self.sender.client_spoke();
-        next
+        Ok(next.transpose()?)
     }
 }

@@ -1,4 +1,4 @@
-//! Runs a method of the VCL for a fetch.
+//! Runs of VCL methods for a fetch.
 
 use super::Fetch;
 use crate::ruling::{Failed, Ruling, StatusLine};
@@ -14,7 +14,8 @@ use vcl_run::link::LinkedProgram;
 use vcl_run::value::Scratch;
 
 impl Fetch {
-    /// Runs the method that the ruling type `R` belongs to, waiting where a VMOD waits. A failure is counted.
+    /// Runs the method that the ruling type `R` belongs to, waiting where a VMOD waits. A failure
+    /// is counted.
     pub(super) async fn run_vcl<R: Ruling>(&mut self) -> Result<R, Failed> {
         match self.run_method(R::METHOD).await {
             Outcome::Return(action, arguments) => R::of(action, arguments).ok_or(Failed),
@@ -25,7 +26,8 @@ impl Fetch {
     async fn run_method(&mut self, method: Method) -> Outcome {
         let limit = usize::try_from(self.task.order.parameters.request_memory_max).unwrap_or(usize::MAX);
         self.scratch.clear(limit.saturating_sub(self.task.vmod_state.taken_bytes()));
-        // VCL's `now` is the time of the last timestamp, so that a fresh response has its whole lifetime.
+        // VCL's `now` is the time of the last timestamp, so that a fresh response has its whole
+        // lifetime.
         let now = self.log.previous();
         let mut outcome =
             self.in_world(method, now, |machine, program, world, scratch| machine.run(program, method, world, scratch));
@@ -51,7 +53,7 @@ impl Fetch {
         outcome
     }
 
-    /// Runs the evaluator with what the method may access.
+    /// Runs the evaluator with the state that the method may access.
     fn in_world(
         &mut self,
         method: Method,
@@ -64,7 +66,8 @@ impl Fetch {
         run(&mut self.machine, &vcl.program, &mut world, &mut self.scratch)
     }
 
-    /// Bytes that VCL uses for headers, strings, a body and what VMODs keep; 0 when the base covers them.
+    /// Bytes that VCL uses for headers, strings, a body and state of VMODs; 0 when the base covers
+    /// them.
     pub(super) fn bytes_of_vcl(&self) -> usize {
         let heads = self.task.bereq.memory_bytes()
             + self.task.bereq_original.memory_bytes()
@@ -74,7 +77,8 @@ impl Fetch {
         if bytes > REQUEST_BASE_BYTES { bytes } else { 0 }
     }
 
-    /// Keeps what `return (error(status, reason))` said. Call it before another method runs.
+    /// Stores the arguments of `return (error(status, reason))`. Must be called before another
+    /// method runs.
     pub(super) fn note_error(&mut self, line: StatusLine) {
         self.task.attempt.error_status = line.status.unwrap_or(503);
         self.task.attempt.error_reason.clear();

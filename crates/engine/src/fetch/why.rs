@@ -1,4 +1,4 @@
-//! Why: the reasons of the origin's side, recorded where the decision is taken.
+//! Reasons (`why`) of the origin's side, recorded where the decision is taken.
 //!
 //! Next file: `surface::reason`, which has the words for each reason.
 
@@ -10,6 +10,7 @@ use surface::reason::{self, RECORD, Reason, STALE_PIECE};
 impl Fetch {
     /// Records a reason with its details: `name=value …`, or nothing.
     pub(super) fn why(&mut self, reason: Reason, details: &str) {
+        self.context.histograms.count_reason(reason);
         if self.task.order.parameters.tells_reasons() {
             let blank: &[u8] = if details.is_empty() { b"" } else { b" " };
             let parts = [RECORD.as_bytes(), reason.row().word.as_bytes(), blank, details.as_bytes()];
@@ -19,14 +20,16 @@ impl Fetch {
 
     /// Records the decision of the method that ran last, and its place in the VCL.
     pub(super) fn why_vcl(&mut self, reason: Reason) {
+        self.context.histograms.count_reason(reason);
         if self.task.order.parameters.tells_reasons() {
             let decision = Decision::of(&self.machine, &self.task.order.vcl.program);
             self.log.record_fmt(reason::TAG, format_args!("{RECORD}{} {decision}", reason.row().word));
         }
     }
 
-    /// VCL made the response uncacheable: records where that was set, or the place of the action that did it. If the built-in
-    /// VCL considered the response dead, the place that set its ttl is recorded as well.
+    /// VCL made the response uncacheable: records where that was set, or the place of the action
+    /// that did it. If the built-in VCL considered the response expired, the place that set its ttl
+    /// is recorded as well.
     fn why_uncacheable(&mut self) {
         let Some(noted) = self.task.life.uncacheable_by.as_ref().filter(|_| self.task.order.parameters.tells_reasons())
         else {
@@ -43,14 +46,15 @@ impl Fetch {
         self.why(Reason::NotStoredByVcl, &details);
     }
 
-    /// `ttl-at=<source>:<line>`: where VCL set the ttl, the last time (0) or the time before (1). The time before matters
-    /// because the built-in VCL also sets the ttl when it marks a response uncacheable.
+    /// `ttl-at=<source>:<line>`: where VCL set the ttl, the last time (0) or the time before (1).
+    /// The time before matters because the built-in VCL also sets the ttl when it marks a response
+    /// uncacheable.
     fn set_ttl(&self, before: usize) -> Option<String> {
         let noted = self.task.attempt.verdict.ttl_by[before].as_ref()?;
         Some(format!("ttl-at={}", Decision::noted(noted, &self.task.order.vcl.program).place()?))
     }
 
-    /// Records why the response is kept or not. Call it once that is decided.
+    /// Records why the response is stored or not. Must be called once that is decided.
     pub(super) fn why_stored(&mut self, is_full: bool) {
         let lives = self.task.attempt.verdict.lives_at(self.now());
         let is_pass = self.task.order.mode == super::FetchMode::Pass;
@@ -66,14 +70,15 @@ impl Fetch {
             (false, false) if self.task.life.is_for_other_queries => self.why(Reason::NotStoredQuery, ""),
             (false, false) if self.task.attempt.is_synthetic => self.why(Reason::NotStoredError, ""),
             (false, false) if self.task.life.uncacheable => self.why_uncacheable(),
-            (false, false) if let Some(refusal) = self.task.attempt.verdict.refusal => {
-                self.why(super::judgement::reason_of(refusal), "");
+            (false, false) if let Some(refusal) = self.task.policy_refusal() => {
+                let details = self.set_ttl(0).unwrap_or_default();
+                self.why(super::cacheability::reason_of(refusal), &details);
             }
             (false, false) if !lives => {
                 let details = self.set_ttl(0).unwrap_or_default();
                 self.why(Reason::NotStoredDead, &details);
             }
-            // There was nobody to store it for: the promise to fetch is gone.
+            // There was no request to store it for: the busy mark is gone.
             (false, false) => self.why(Reason::NotStoredPass, ""),
         }
     }

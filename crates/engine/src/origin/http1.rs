@@ -1,13 +1,17 @@
-//! HTTP/1.1 to origins: the framing of both messages, and whether the connection stays.
+//! HTTP/1.1 to origins: the framing of both messages, and the reuse of the connection.
 //!
-//! We choose the framing of the request's body, whatever VCL did to the headers: exactly the announced length, or chunked. The
-//! connection is closed if the response's body ends only with it, if the request or response says `close`, or if bytes follow
-//! the end of the response. Source: RFC 9112 §6, §7 and §9. Next file: `origin/http1/wire.rs`.
+//! Copal chooses the framing of the request's body, whatever VCL did to the headers: exactly the
+//! announced length, or chunked. The connection is closed if the response's body ends only with it,
+//! if the request or response has the option `close`, or if bytes follow the end of the response.
+//! Source: RFC 9112 §6, §7 and §9. Next file: `origin/http1/wire.rs`.
 
 pub(crate) mod received;
 mod wire;
 
-use super::terms::{BodyTerms, Carriage, CutShort, HeadFailure, ReceiveLimits, ResponseBody, Standing, close_reason};
+use super::types::{
+    BodySettings, BrokenLimit, Carriage, CutShort, Early, ExchangeProgress, HeadFailure, ReceiveLimits, ResponseBody,
+    Unsent, close_reason,
+};
 use crate::context::Loop;
 use crate::exchange::BodyAnnounced;
 use crate::fetch::interest::Interested;
@@ -19,6 +23,7 @@ use message::Message;
 pub(super) use received::BUFFER_BYTES_LONG;
 use shm::log::LogBuffer;
 use std::rc::Rc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use surface::counter::Main;
 use surface::reason::Reason;
@@ -30,39 +35,41 @@ use wire::{OriginWire, ReceiveError};
 /// Largest body that is sent in one piece with the head, in bytes.
 const JOINED_BODY_BYTES_MAX: usize = 16 << 10;
 
-/// Operators know its text as that of a stalled origin.
+/// Operators recognise its text as that of a stalled origin.
 const EAGAIN: i32 = 11;
 const ECONNRESET: i32 = 104;
 
-/// The kinds of body transfer, in Varnish's words.
+/// The kinds of body transfer, with Varnish's names.
 const CHUNKED: Carriage = Carriage { counter: Main::FetchChunked, fetch_body: "2 chunked", account: "V1F_CHUNKED" };
 const LENGTH: Carriage = Carriage { counter: Main::FetchLength, fetch_body: "3 length", account: "V1F_STRAIGHT" };
 const UNTIL_CLOSE: Carriage = Carriage { counter: Main::FetchEof, fetch_body: "4 eof", account: "V1F_EOF" };
 
-/// An encrypted connection that ended without close_notify, where the end of the connection is that of the body.
+/// An encrypted connection that ended without close_notify, where the end of the connection is the
+/// end of the body.
 const CUT_OFF: CutShort =
     CutShort { errno: None, reason: Reason::BodyCutShort, text: "TLS connection cut off (no close_notify)" };
 
-/// One request and its response on a connection that does nothing else meanwhile.
+/// One request and its response on a connection that carries no other exchange at that time.
 pub(crate) struct Http1Exchange {
     wire: OriginWire,
-    /// The request's head until it is sent, later chunks.
+    /// The request's head until it is sent, then chunks.
     out: Vec<u8>,
     /// The request's body is sent in chunks.
     is_chunked: bool,
-    /// Where the response's body ends.
+    /// Finds the end of the response's body.
     decoder: BodyDecoder,
-    /// The trailer section of the response, if somebody wants it.
+    /// The trailer section of the response, if it is kept.
     trailers: Option<Box<TrailerSection>>,
-    /// How many unframed bytes of the body are at the front of the received bytes.
+    /// Number of unframed bytes of the body at the front of the received bytes.
     piece_bytes: usize,
-    /// A body that ends with the connection needs the origin's word for it, if that is encrypted.
+    /// The body ends with the connection, which is encrypted: its end requires close_notify.
     needs_close_notify: bool,
-    /// Why the connection must not be used again.
+    /// Reason why the connection must not be used again.
     must_close: Option<&'static str>,
 }
 
-/// The bytes of a trailer section; the decoder bounds their number. Boxed, since few responses have one.
+/// The bytes of a trailer section; the decoder bounds their number. Boxed, since few responses have
+/// one.
 #[derive(Default)]
 struct TrailerSection {
     bytes: Vec<u8>,
@@ -104,11 +111,12 @@ impl Http1Exchange {
 
     pub(super) fn describe_body(&mut self, body: BodyAnnounced, bereq: &mut Message, log: &mut LogBuffer) {
         if bereq.protocol() == b"HTTP/2.0" {
-            // An earlier attempt went over HTTP/2.
+            // An earlier attempt used HTTP/2.
             bereq.set_protocol(b"HTTP/1.1");
             log.record(BEREQ.protocol, b"HTTP/1.1");
         }
         self.is_chunked = body == BodyAnnounced::Unknown;
+        self.wire.watches(!body.is_empty());
         match body {
             BodyAnnounced::None => {
                 logged::unset(log, BEREQ, bereq, "Transfer-Encoding");
@@ -139,7 +147,7 @@ impl Http1Exchange {
         self.out.len() as u64
     }
 
-    pub(super) async fn send(&mut self, piece: &[u8], stall: Duration) -> Result<u64, i32> {
+    pub(super) async fn send(&mut self, piece: &[u8], stall: Duration) -> Result<u64, Unsent> {
         let head_bytes = self.out.len();
         if self.is_chunked && !piece.is_empty() {
             http1::chunk_header(piece.len(), &mut self.out);
@@ -159,7 +167,7 @@ impl Http1Exchange {
         Ok(piece.len() as u64)
     }
 
-    pub(super) async fn end(&mut self, trailers: Option<&Message>, stall: Duration) -> Result<u64, i32> {
+    pub(super) async fn end(&mut self, trailers: Option<&Message>, stall: Duration) -> Result<u64, Unsent> {
         if !self.is_chunked {
             return Ok(0);
         }
@@ -172,10 +180,21 @@ impl Http1Exchange {
         Ok(sent)
     }
 
-    async fn send_out(&mut self, stall: Duration) -> Result<(), i32> {
+    async fn send_out(&mut self, stall: Duration) -> Result<(), Unsent> {
         let sent = self.wire.send(&self.out, stall).await;
         self.out.clear();
         sent
+    }
+
+    pub(super) fn poll_early(&mut self, context: &mut Context<'_>) -> Poll<Early> {
+        self.wire.poll_early(context)
+    }
+
+    pub(super) async fn await_answer(&mut self, patience: Duration) {
+        if self.wire.received().is_empty() {
+            // The error recurs when the head is received.
+            let _ = self.wire.receive(0, Instant::now() + patience).await;
+        }
     }
 
     pub(super) async fn receive_head(
@@ -195,8 +214,8 @@ impl Http1Exchange {
                         return Ok(consumed as u64);
                     }
                     Ok(HeadStatus::Partial) => {}
-                    Err(HeadError::Overflow) => return Err(HeadFailure::TooLarge),
-                    Err(error) => return Err(self.garbage(&error)),
+                    Err(HeadError::Overflow) => return Err(HeadFailure::TooLarge(BrokenLimit::of_total(&of_head))),
+                    Err(error) => return Err(self.garbage(&error, &of_head)),
                 }
             }
             let deadline = if is_first { limits.first_byte_by } else { Instant::now() + limits.between_bytes };
@@ -215,26 +234,36 @@ impl Http1Exchange {
         }
     }
 
-    fn garbage(&self, error: &HeadError) -> HeadFailure {
+    fn garbage(&self, error: &HeadError, limits: &http1::HeadLimits) -> HeadFailure {
+        let limit = match error {
+            HeadError::LineTooLong(_) => Some(BrokenLimit::of_line(limits)),
+            HeadError::TooManyHeaders(_) => Some(BrokenLimit::of_headers(limits)),
+            _ => None,
+        };
         let garbage = self.wire.received();
         let line = garbage.split(|&byte| byte == b'\n').next().unwrap_or(garbage);
-        HeadFailure::Garbage { header: error.bogo_header(), line: line.trim_ascii_end().to_vec() }
+        HeadFailure::Garbage { header: error.bogo_header(), line: line.trim_ascii_end().to_vec(), limit }
     }
 
-    pub(super) fn begin_body(&mut self, bereq: &Message, beresp: &Message, terms: BodyTerms) -> Option<ResponseBody> {
+    pub(super) fn begin_body(
+        &mut self,
+        bereq: &Message,
+        beresp: &Message,
+        settings: BodySettings,
+    ) -> Option<ResponseBody> {
         let length = match http1::response_body_length(beresp, bereq.method()) {
             Ok(BodyLength::None)
-                if terms.reads_until_close && bereq.method() != b"HEAD" && http1::is_unframed_keep_alive(beresp) =>
+                if settings.reads_until_close && bereq.method() != b"HEAD" && http1::is_unframed_keep_alive(beresp) =>
             {
                 BodyLength::UntilClose
             }
             Ok(length) => length,
-            Err(_) if terms.takes_unknown_coding && http1::is_coded_until_close(beresp) => BodyLength::UntilClose,
+            Err(_) if settings.takes_unknown_coding && http1::is_coded_until_close(beresp) => BodyLength::UntilClose,
             Err(_) => return None,
         };
         match http1::connection_options(beresp) {
             Err(_) => self.must_close(close_reason::BAD),
-            // Compat: a body that ends with the connection is a wish to close it.
+            // Compat: a body that ends with the connection is a request to close it.
             Ok(options)
                 if options.close
                     && length != BodyLength::UntilClose
@@ -247,20 +276,25 @@ impl Http1Exchange {
             Ok(_) => {}
         }
         if http1::is_http10(beresp) && beresp.has("Transfer-Encoding") {
-            // Its framing is not to be trusted. Source: RFC 9112 §6.1.
+            // Its framing cannot be trusted. Source: RFC 9112 §6.1.
             self.must_close(close_reason::PROTOCOL);
         }
         // Decided now: VCL may remove the header, but that does not keep the origin from closing.
         if length == BodyLength::UntilClose || http1::lists_close(beresp) {
             self.must_close(close_reason::REQUESTED);
         }
+        if let Some(seconds) = http1::keep_alive_seconds(beresp) {
+            // A request takes some of that time to reach the origin.
+            let seconds = f64::from(seconds);
+            self.wire.kept_for(seconds - (seconds / 2.0).min(1.0));
+        }
         let asked = http1::connection_options(bereq);
         if asked.is_ok_and(|options| options.close) || http1::lists_close(bereq) {
             self.must_close(close_reason::REQUEST);
         }
         self.decoder = BodyDecoder::new(length);
-        self.needs_close_notify = terms.needs_close_notify;
-        self.trailers = (terms.keeps_trailers && length == BodyLength::Chunked).then(Box::default);
+        self.needs_close_notify = settings.needs_close_notify;
+        self.trailers = (settings.keeps_trailers && length == BodyLength::Chunked).then(Box::default);
         let (size, carriage) = match length {
             BodyLength::None => (BodyAnnounced::None, None),
             BodyLength::Length(bytes) => (BodyAnnounced::Length(bytes), Some(&LENGTH)),
@@ -308,7 +342,8 @@ impl Http1Exchange {
         self.piece_bytes -= count;
     }
 
-    /// The piece of body that was received last in a buffer of its own, if there is nothing else in that.
+    /// The piece of body that was received last in a buffer of its own, if the buffer contains
+    /// nothing else.
     pub(super) fn take_body(&mut self) -> Option<Vec<u8>> {
         if self.piece_bytes == 0 || self.piece_bytes != self.wire.received().len() {
             return None;
@@ -338,7 +373,8 @@ impl Http1Exchange {
         (parsed.is_ok() && trailers.header_count() > 0).then_some(trailers)
     }
 
-    /// The error for a body whose connection broke or fell silent. Some bodies end only with the connection.
+    /// The error for a body whose connection broke or stalled. Some bodies end only with the
+    /// connection.
     fn broken_off(&mut self, error: ReceiveError) -> CutShort {
         let (errno, reason) = match error {
             ReceiveError::Timeout => (EAGAIN, Reason::BetweenBytesTimeout),
@@ -350,8 +386,8 @@ impl Http1Exchange {
         CutShort { errno: Some(errno), reason, text }
     }
 
-    pub(super) fn standing(&self) -> Standing {
-        Standing {
+    pub(super) fn progress(&self) -> ExchangeProgress {
+        ExchangeProgress {
             is_reused: self.wire.connection().reused,
             has_sent: self.wire.has_sent(),
             has_answered: self.wire.has_answered(),

@@ -1,19 +1,23 @@
 //! HTTP/2 to origins: one exchange is a stream of a connection that others share.
 //!
-//! The request's body goes out as the origin's windows allow, and the response's body comes in as it is used: at most a window of
-//! it is held, so a fetch that waits holds back the origin, and no other stream. Whoever drops an exchange before its response is
-//! complete resets the stream; the connection stays. A stream that the origin has not looked at (REFUSED_STREAM, or beyond the
-//! last one of a GOAWAY) may be sent again. Source: RFC 9113 §5, §6.8, §8.1. Next files: `origin/http2/connections.rs`,
-//! `origin/http2/head.rs`.
+//! The request's body is sent as the origin's windows allow, and the response's body is received as
+//! it is used: at most a window of it is held, so a fetch that waits delays the origin, and no
+//! other stream. Dropping an exchange before its response is complete resets the stream; the
+//! connection stays. A stream that the origin has not processed (REFUSED_STREAM, or beyond the last
+//! one of a GOAWAY) may be sent again. Source: RFC 9113 §5, §6.8, §8.1. Next files:
+//! `origin/http2/connections.rs`, `origin/http2/head.rs`.
 
 pub(crate) mod connection;
 pub(crate) mod connections;
 mod fault;
+mod guard;
 mod head;
+mod pseudo;
 mod sender;
-mod watch;
 
-use super::terms::{BodyTerms, Carriage, CutShort, HeadFailure, ReceiveLimits, ResponseBody, Standing};
+use super::types::{
+    BodySettings, Carriage, CutShort, Early, ExchangeProgress, HeadFailure, ReceiveLimits, ResponseBody, Unsent,
+};
 use crate::context::Loop;
 use crate::exchange::BodyAnnounced;
 use crate::fetch::interest::Interested;
@@ -23,6 +27,7 @@ use backend::open::{CloseRecord, OpenRecord, Place};
 use bytes::{Buf, Bytes};
 use connection::Lease;
 use fault::Fault;
+use guard::Progress;
 use h2::RecvStream;
 use h2::client::ResponseFuture;
 use http::{HeaderMap, Request, Response};
@@ -35,57 +40,62 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use surface::counter::Main;
-use surface::limits::{HTTP2_ORIGIN_WINDOW_BYTES, INTERIM_MAX};
+use surface::limits::{EARLY_ANSWER_STALL_SECONDS, HTTP2_ORIGIN_WINDOW_BYTES, INTERIM_MAX};
 use surface::reason::Reason;
 use surface::tag::Tag;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 use vcl_run::tls::TlsFacts;
-use watch::Progress;
 
 /// Bytes of a body that may be held.
 pub(super) const BUFFER_BYTES: usize = HTTP2_ORIGIN_WINDOW_BYTES;
 
+/// The `FetchError` record of a head that has `:method`, `:path` or another request pseudo-header.
+const MALFORMED: &str = "pseudo-header of a request in the response";
+
 /// EPIPE.
 const BROKEN: i32 = 32;
-/// Operators know its text as that of a stalled origin: EAGAIN.
+/// Operators recognise its text as that of a stalled origin: EAGAIN.
 const STALLED: i32 = 11;
 
-/// How often a response that is awaited while its client is silent looks whether that is so.
+/// Longest time in which an origin that has begun to answer may accept no bytes of the request.
+const EARLY_ANSWER_STALL: Duration = Duration::from_secs(EARLY_ANSWER_STALL_SECONDS);
+
+/// Interval at which a wait for a response checks if its client is silent.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// The kinds of body transfer, in Varnish's words where it has some: frames are a kind of chunks.
+/// The kinds of body transfer, with Varnish's names where they exist: frames are a kind of chunks.
 const FRAMES: Carriage = Carriage { counter: Main::FetchChunked, fetch_body: "2 chunked", account: "H2F" };
 const LENGTH: Carriage = Carriage { counter: Main::FetchLength, fetch_body: "3 length", account: "H2F" };
 
 /// One request and its response.
 pub(crate) struct Http2Exchange {
-    /// Declared first: what is left of the stream goes before the right to use the connection.
+    /// Declared first: the rest of the stream is dropped before the right to use the connection.
     sender: Sender,
     response: Option<ResponseFuture>,
-    /// Interim responses that came while nobody waited for them.
+    /// Interim responses that arrived before a wait for them.
     interim: VecDeque<Response<()>>,
-    /// The final response, once it has come.
+    /// The final response, once received.
     last: Option<Result<Response<RecvStream>, h2::Error>>,
     body: Option<RecvStream>,
     /// The head of the request, until it is sent.
     head: Option<Request<()>>,
     /// The piece of the body that is being used.
     piece: Bytes,
-    /// Bytes that must still come; `None` = as many as come.
+    /// Bytes that must still be received; `None` = any number.
     expected: Option<u64>,
     /// The body has ended.
     is_over: bool,
     keeps_trailers: bool,
     trailers: Option<HeaderMap>,
     has_answered: bool,
-    /// How long the client was awaited before the answer began.
+    /// Time for which the client was awaited before the answer began.
     client_time: Duration,
-    /// The origin has not looked at the request.
+    /// The origin has not processed the request.
     is_unprocessed: bool,
-    /// Ends waiting when nobody wants the response any more.
+    /// Ends waiting when no client needs the response any more.
     interest: Option<Interested>,
-    /// Sends the request's body.
+    /// Handle of the task that sends the request's body.
     upload: Option<AbortHandle>,
     /// The number of the stream, once there is one.
     stream: Option<u32>,
@@ -189,30 +199,77 @@ impl Http2Exchange {
         }
     }
 
-    pub(super) async fn send(&mut self, piece: &[u8], stall: Duration) -> Result<u64, i32> {
-        self.open()?;
+    pub(super) async fn send(&mut self, piece: &[u8], stall: Duration) -> Result<u64, Unsent> {
+        self.open().map_err(Unsent::Broken)?;
         let mut rest = piece;
         while !rest.is_empty() {
-            let deadline = Instant::now() + stall;
-            let wanted = rest.len();
-            let room = poll_fn(|context| {
-                // An early answer is received meanwhile.
-                let _ = self.poll_response(context);
-                self.sender.poll_room(context, wanted)
-            });
-            let count = match timeout_at(deadline, room).await {
-                Ok(Ok(count)) => count,
-                Ok(Err(error)) => return Err(self.sending_failed(error)),
-                Err(_) => {
-                    self.lease.doubt();
-                    return Err(backend::backend::error_number(&std::io::ErrorKind::TimedOut.into()));
-                }
-            };
+            let count = self.await_room(rest.len(), stall).await?;
             let (now, later) = rest.split_at(count);
-            self.sender.put(now)?;
+            self.sender.put(now).map_err(Unsent::Broken)?;
             rest = later;
         }
         Ok(piece.len() as u64)
+    }
+
+    /// Waits until the origin accepts some of `wanted` bytes. An origin that has begun to answer is
+    /// given less time for that.
+    async fn await_room(&mut self, wanted: usize, stall: Duration) -> Result<usize, Unsent> {
+        loop {
+            let is_accepted = self.early() == Some(Early::Accepted);
+            let stall = if is_accepted { stall.min(EARLY_ANSWER_STALL) } else { stall };
+            let room = poll_fn(|context| {
+                let _ = self.poll_response(context);
+                match (self.early(), self.sender.poll_room(context, wanted)) {
+                    (Some(Early::Declined), _) => Poll::Ready(Some(Err(Unsent::Answered))),
+                    (_, Poll::Ready(Ok(count))) => Poll::Ready(Some(Ok(count))),
+                    (_, Poll::Ready(Err(error))) => Poll::Ready(Some(Err(Unsent::Broken(self.sending_failed(error))))),
+                    // The time limit has changed.
+                    (Some(Early::Accepted), Poll::Pending) if !is_accepted => Poll::Ready(None),
+                    (_, Poll::Pending) => Poll::Pending,
+                }
+            });
+            match timeout_at(Instant::now() + stall, room).await {
+                Ok(Some(room)) => return room,
+                Ok(None) => {}
+                Err(_) if is_accepted => return Err(Unsent::Answered),
+                Err(_) => {
+                    self.lease.doubt();
+                    return Err(Unsent::Broken(backend::backend::error_number(&std::io::ErrorKind::TimedOut.into())));
+                }
+            }
+        }
+    }
+
+    /// The answer so far, if it matters for the rest of the request.
+    fn early(&self) -> Option<Early> {
+        match &self.last {
+            Some(Ok(response)) => Some(Early::of_status(response.status().as_u16())),
+            // The cause is reported where the head is received.
+            Some(Err(_)) => Some(Early::Declined),
+            None => (!self.interim.is_empty()).then_some(Early::Interim),
+        }
+    }
+
+    pub(super) fn poll_early(&mut self, context: &mut Context<'_>) -> Poll<Early> {
+        if self.response.is_none() && self.last.is_none() {
+            return Poll::Pending;
+        }
+        let _ = self.poll_response(context);
+        match self.early() {
+            Some(Early::Accepted) if !self.interim.is_empty() => Poll::Ready(Early::Interim),
+            Some(early @ (Early::Interim | Early::Declined)) => Poll::Ready(early),
+            Some(Early::Accepted) | None => Poll::Pending,
+        }
+    }
+
+    pub(super) async fn await_answer(&mut self, patience: Duration) {
+        if self.response.is_some() {
+            let answered = poll_fn(|context| {
+                let _ = self.poll_response(context);
+                if self.last.is_some() { Poll::Ready(()) } else { Poll::Pending }
+            });
+            let _ = timeout_at(Instant::now() + patience, answered).await;
+        }
     }
 
     pub(super) fn end(&mut self, trailers: Option<&Message>) -> Result<u64, i32> {
@@ -220,7 +277,8 @@ impl Http2Exchange {
         self.sender.end(trailers)
     }
 
-    /// The request's body is sent by somebody else from now on, while the response is received here.
+    /// Detaches the sender: another task sends the request's body from now on, while the response
+    /// is received here.
     pub(super) fn detach_sender(&mut self) -> Option<Sender> {
         self.open().ok()?;
         self.sender.detach()
@@ -238,7 +296,7 @@ impl Http2Exchange {
         self.interest.as_ref().map_or(Poll::Pending, |interest| interest.poll_lost(context))
     }
 
-    /// The origin was silent for too long, if it was its turn to say something.
+    /// Handles an origin that was silent for too long, if it was its turn to send.
     fn doubt(&self) {
         if !self.sender.awaits_client() {
             self.lease.doubt();
@@ -256,19 +314,20 @@ impl Http2Exchange {
         let fault = fault::of(error, self.lease.seen(), self.stream);
         self.is_unprocessed |= fault.is_unprocessed;
         if fault.is_unprocessed {
-            // Others would hear the same.
+            // Other requests would meet the same.
             self.lease.retire();
         }
         fault
     }
 
-    /// Takes what has come of the response's heads; ready when the final one has come, or some are waiting to be used.
+    /// Takes the received heads of the response; ready when the final one is received, or some are
+    /// waiting to be used.
     fn poll_response(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let Some(response) = &mut self.response else { return Poll::Ready(()) };
         while let Poll::Ready(Some(interim)) = response.poll_informational(context) {
             let Ok(interim) = interim else { break };
             self.has_answered = true;
-            // One more than are allowed says that there are too many.
+            // One more than allowed shows that there are too many.
             if self.interim.len() <= INTERIM_MAX {
                 self.interim.push_back(interim);
             }
@@ -289,14 +348,17 @@ impl Http2Exchange {
     ) -> Result<u64, HeadFailure> {
         let of_head = limits.of_head();
         loop {
+            if (self.last.is_some() || !self.interim.is_empty()) && self.is_malformed() {
+                return Err(HeadFailure::Broken { reason: Reason::ResponseGarbled, text: MALFORMED });
+            }
             if let Some(interim) = self.interim.pop_front() {
-                return head::take_response(&interim, of_head, beresp).ok_or(HeadFailure::TooLarge);
+                return head::take_response(&interim, of_head, beresp).map_err(HeadFailure::TooLarge);
             }
             match self.last.take() {
                 Some(Ok(response)) => {
                     let taken = head::take_response(&response, of_head, beresp);
                     self.body = Some(response.into_body());
-                    return taken.ok_or(HeadFailure::TooLarge);
+                    return taken.map_err(HeadFailure::TooLarge);
                 }
                 Some(Err(error)) => {
                     let Fault { reason, text, .. } = self.note_fault(&error);
@@ -308,7 +370,7 @@ impl Http2Exchange {
             }
             let mut deadline = limits.first_byte_by;
             loop {
-                // While the request's body still goes out, the origin need not have anything to say.
+                // While the request's body is still being sent, the origin need not send anything.
                 deadline = self.sender.extended(deadline, limits.first_byte);
                 let mut due = limits.later_by(self.sender.client_time()).at_most(deadline);
                 if self.sender.awaits_client() {
@@ -334,7 +396,12 @@ impl Http2Exchange {
         }
     }
 
-    pub(super) fn begin_body(&mut self, bereq: &Message, beresp: &Message, terms: BodyTerms) -> Option<ResponseBody> {
+    pub(super) fn begin_body(
+        &mut self,
+        bereq: &Message,
+        beresp: &Message,
+        settings: BodySettings,
+    ) -> Option<ResponseBody> {
         self.client_time = self.sender.client_time();
         let body = self.body.as_ref()?;
         let mut lengths = beresp.get_all("Content-Length");
@@ -358,7 +425,7 @@ impl Http2Exchange {
             return Some(ResponseBody { size, carriage });
         }
         self.expected = length;
-        self.keeps_trailers = terms.keeps_trailers;
+        self.keeps_trailers = settings.keeps_trailers;
         let (size, carriage) = match length {
             Some(length) => (BodyAnnounced::Length(length), &LENGTH),
             None => (BodyAnnounced::Unknown, &FRAMES),
@@ -384,7 +451,7 @@ impl Http2Exchange {
                 if limits.is_over() {
                     return Err(CutShort::LATE);
                 }
-                // As long as the request's body moves, the exchange does.
+                // Progress of the request's body counts as progress of the exchange.
                 let later = self.sender.extended(deadline, limits.between_bytes);
                 if later <= deadline {
                     self.doubt();
@@ -417,8 +484,16 @@ impl Http2Exchange {
         Ok(())
     }
 
-    /// Nothing more will come.
+    /// A head, or the trailers, had fields that only a request may have.
+    fn is_malformed(&self) -> bool {
+        self.stream.is_some_and(|stream| self.lease.seen().is_malformed(stream))
+    }
+
+    /// Ends the body: nothing more will follow.
     fn finish(&mut self) -> Result<(), CutShort> {
+        if self.is_malformed() {
+            return Err(CutShort { errno: None, reason: Reason::BodyBroken, text: MALFORMED });
+        }
         if self.expected.is_some_and(|missing| missing > 0) {
             let text = "body shorter than content-length";
             return Err(CutShort { errno: None, reason: Reason::BodyCutShort, text });
@@ -427,13 +502,14 @@ impl Http2Exchange {
         Ok(())
     }
 
-    /// An origin that has answered completely may reset the stream, if it does not want the rest of the request.
+    /// An origin that has answered completely may reset the stream, if it does not need the rest of
+    /// the request.
     fn body_broken(&mut self, error: &h2::Error) -> Result<(), CutShort> {
         if self.stream.is_some_and(|stream| self.lease.seen().has_ended(stream)) && !error.is_library() {
             return self.finish();
         }
         let Fault { reason, text, .. } = self.note_fault(error);
-        // The head is whole.
+        // The head is complete.
         let reason = if reason == Reason::OriginClosed { Reason::BodyCutShort } else { reason };
         let reason = self.sender.failure().unwrap_or(reason);
         Err(CutShort { errno: None, reason, text })
@@ -449,7 +525,7 @@ impl Http2Exchange {
         if let Some(body) = &mut self.body
             && count > 0
         {
-            // This fails only when the stream is gone.
+            // This fails only if the stream is gone.
             let _ = body.flow_control().release_capacity(count);
         }
     }
@@ -463,8 +539,8 @@ impl Http2Exchange {
         head::take_trailers(&trailers, limits.of_head()).filter(|trailers| trailers.header_count() > 0)
     }
 
-    pub(super) fn standing(&self) -> Standing {
-        Standing {
+    pub(super) fn progress(&self) -> ExchangeProgress {
+        ExchangeProgress {
             is_reused: self.lease.is_reused,
             has_sent: self.stream.is_some(),
             has_answered: self.has_answered,
@@ -497,7 +573,7 @@ impl Drop for Http2Exchange {
     }
 }
 
-/// What comes next of a body.
+/// Next event of a body.
 enum Piece {
     Data(Bytes),
     End(Option<HeaderMap>),

@@ -1,7 +1,8 @@
-//! What the transport demands of a request before VCL sees it, and whether there is memory for the request at all.
+//! Requirements of the transport on a request before VCL sees it, and the check of the memory for
+//! requests.
 //!
-//! Comes from: the exchange, with the head parsed and the beginning logged. Goes to: Receive; Finish after a bare answer; Transmit with the answer to
-//! a certificate authority.
+//! Comes from: the exchange, with the head parsed and the beginning logged. Continues with:
+//! Receive; Finish after a bare answer; Transmit with the answer to a certificate authority.
 
 use super::{Run, Step};
 use crate::memory::MEMORY_SHORT;
@@ -15,6 +16,8 @@ impl Run<'_> {
     pub(super) async fn accept(&mut self) -> Step {
         if self.request.task.life.inclusion.is_none() {
             self.context.count(Main::ClientReq);
+        } else if self.is_given_up() {
+            return self.leave();
         }
         if self.context.memory.is_full() {
             self.refuse_for_memory(true);
@@ -46,6 +49,9 @@ impl Run<'_> {
         if self.context.engine.draining.load(std::sync::atomic::Ordering::Relaxed) {
             self.close(CloseReason::RespClose);
         }
+        if self.request.task.settings.trace_context && self.request.task.life.inclusion.is_none() {
+            self.continue_trace();
+        }
         let task = &mut self.request.task;
         task.life.is_head = task.request.method() == b"HEAD";
         task.original.copy_from(&task.request);
@@ -55,11 +61,17 @@ impl Run<'_> {
         {
             return step;
         }
+        if let Some(port) = self.session.peer.listener.redirect_port
+            && let Some(step) = Box::pin(self.redirect(port)).await
+        {
+            return step;
+        }
         Step::Receive
     }
 
-    /// Whether the request may hold more memory than its base; if not, that is logged. `is_answer` says that the request is
-    /// then answered with a 503; otherwise it goes on without the extra memory.
+    /// True if the request may hold more memory than its base; if not, that is logged. `is_answer`
+    /// means that the request is then answered with a 503; otherwise it continues without the extra
+    /// memory.
     pub(super) fn may_hold_more(&mut self, is_answer: bool) -> bool {
         let is_short = self.context.memory.is_short();
         if is_short {
@@ -87,7 +99,10 @@ impl Run<'_> {
         log.record(Tag::RespReason, phrase.as_bytes());
         self.exchange.begin_bare(status, self.send_limits());
         let result = self.send(b"", status >= 200).await;
-        self.request.task.life.is_answered |= status >= 200;
+        if status >= 200 {
+            self.request.task.life.is_answered = true;
+            self.request.task.life.sent_status = status;
+        }
         if result.is_err() {
             self.close(CloseReason::RemClose);
         }

@@ -1,13 +1,13 @@
-//! `Alt-Svc`: tells clients that come over TLS that HTTP/3 is spoken here too.
+//! `Alt-Svc`: announces HTTP/3 to clients that connect over TLS.
 //!
-//! It is made before vcl_deliver and vcl_synth, so VCL may change or remove it; what the origin says about itself stays. Source:
-//! RFC 7838 §3, RFC 9114 §3.1.
+//! It is made before vcl_deliver and vcl_synth, so VCL may change or remove it; an `Alt-Svc` of the
+//! origin about itself stays. Source: RFC 7838 §3, RFC 9114 §3.1.
 
 use super::Run;
 use crate::logged::{self, RESP};
 
 impl Run<'_> {
-    /// Adds `Alt-Svc` if the client's listener speaks HTTP/3.
+    /// Adds `Alt-Svc` if the client's listener supports HTTP/3.
     #[inline]
     pub(super) fn add_alt_svc(&mut self) {
         if let Some(port) = self.session.peer.listener.http3_port {

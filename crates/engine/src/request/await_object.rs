@@ -1,15 +1,19 @@
-//! Orders a fetch and waits for its object, handing the client's body to the fetch and interim responses to the client
-//! meanwhile.
+//! Order of a fetch and wait for its object, with delivery of the client's body to the fetch and
+//! interim responses to the client during the wait.
 //!
-//! Comes from: Miss or Pass. Goes to: Deliver with the object (which may still be growing), Synth if there is none, or Finish if the
-//! client has gone. In the old dialects vcl_fetch may restart the request.
+//! Comes from: Miss or Pass. Continues with: Deliver with the object (which may still be growing),
+//! Synth if there is none, or Finish if the client is gone. In the old dialects vcl_fetch may
+//! restart the request.
+//!
+//! *Invariant:* only a pass is aborted because its client has left, and only if its method is safe
+//! or the client is a stream. Fetches of storable responses run to their end.
 
 use super::client_body::Duplex;
 use super::{Run, Step};
-use crate::exchange::Heard;
-use crate::fetch::aside::Aside;
+use crate::exchange::ClientEvent;
 use crate::fetch::interest::Interest;
-use crate::fetch::{self, FetchAnswer, FetchMode, FetchOrder, FetchReport, FetchTicket};
+use crate::fetch::out_of_band::OutOfBand;
+use crate::fetch::{self, FetchAnswer, FetchMode, FetchOrder, FetchReport, FetchTicket, Ordered};
 use crate::logged::{self, RESP};
 use message::Message;
 use semantics::part::range_to_pass_on;
@@ -26,9 +30,10 @@ use surface::tag::Tag;
 use tokio::sync::oneshot::error::RecvError;
 
 impl Run<'_> {
-    /// Orders the fetch; for a miss and a background fetch with the promise in the task. The ticket is kept for
-    /// [`Run::await_object`], except for a background fetch, which nobody waits for. If requests already hold too much memory,
-    /// no fetch is ordered and the result is false; the promise is withdrawn, so that others don't wait for it.
+    /// Orders the fetch; for a miss and a background fetch with the busy mark in the task. The
+    /// ticket is kept for [`Run::await_object`], except for a background fetch, which no request
+    /// waits for. If requests already hold too much memory, no fetch is ordered and the result is
+    /// false; the busy mark is released, so that other requests don't wait for it.
     pub(super) fn order_fetch(&mut self, mode: FetchMode) -> bool {
         if !self.may_hold_more(mode != FetchMode::Background) {
             self.request.task.found.busy = None;
@@ -47,12 +52,13 @@ impl Run<'_> {
         let body = self.body_for_fetch();
         self.hold_body_filters();
         let client = prepared.is_some().then(|| self.lend_request());
-        let aside = self.make_aside(mode);
+        let out_of_band = self.make_out_of_band(mode);
         let query = self.query_order(mode);
         let duplex = (mode == FetchMode::Pass && self.exchange.is_duplex()).then(Box::<Duplex>::default);
         let interest = match &duplex {
             Some(duplex) => Some(duplex.interest.watch()),
-            // What changes something at the origin is not cut short because its client does not wait for the answer.
+            // A request that changes something at the origin is not cut short because its client
+            // does not wait for the answer.
             None if mode == FetchMode::Pass && semantics::method::is_safe(self.request.task.request.method()) => {
                 Some(self.request.task.found.interest.insert(Interest::default()).watch())
             }
@@ -72,48 +78,48 @@ impl Run<'_> {
         let asks_for_part = slice.is_none() && self.asks_for_part(mode, stale.as_deref());
         let task = &mut self.request.task;
         let inclusion = task.life.inclusion.as_ref().filter(|_| mode != FetchMode::Background);
+        let parameters = self.context.engine.parameters.load_full();
+        let vxids = [task.life.vxid, self.session.vxid];
+        let order = Ordered {
+            query,
+            is_hit_for_miss: task.found.is_hitmiss,
+            is_hit_for_pass: task.found.is_hitpass,
+            is_duplex,
+            interest,
+            fragment: inclusion.map(|inclusion| Rc::clone(&inclusion.fragment)),
+            ..Ordered::new(parameters, mode, task.life.digest, vcl, self.session.peer.clone(), vxids)
+        };
         let order = FetchOrder {
-            mode,
+            order,
             request: &task.request,
             prepared,
             client,
-            parent_vxid: task.life.vxid,
             vxid,
-            digest: task.life.digest,
-            query,
             busy: task.found.busy.take(),
             stale,
             part: part.filter(|_| slice.is_none()),
             asks_for_part,
             slice,
-            is_hit_for_miss: task.found.is_hitmiss,
-            is_hit_for_pass: task.found.is_hitpass,
-            vcl,
             director: task.choices.director,
             body,
             early: task.life.early.clone(),
-            peer: self.session.peer.clone(),
             client_identity: task.choices.client_identity.clone(),
-            session_vxid: self.session.vxid,
             trace: task.choices.trace,
-            aside: aside.clone(),
-            is_duplex,
-            interest,
-            fragment: inclusion.map(|inclusion| Rc::clone(&inclusion.fragment)),
+            out_of_band: out_of_band.clone(),
         };
         let ticket = fetch::start(self.context, order);
         match mode {
             FetchMode::Fetch | FetchMode::Pass => {
                 self.request.task.found.ticket = Some(ticket);
-                self.request.task.found.aside = aside;
+                self.request.task.found.out_of_band = out_of_band;
             }
             FetchMode::Background => {}
         }
         true
     }
 
-    /// Where the fetch says what the client should be told besides the object.
-    fn make_aside(&self, mode: FetchMode) -> Option<Aside> {
+    /// Channel on which the fetch sends out-of-band messages for the client.
+    fn make_out_of_band(&self, mode: FetchMode) -> Option<OutOfBand> {
         let is_for_client = mode != FetchMode::Background && self.exchange.takes_interim();
         let is_stream_of_calls = || {
             mode == FetchMode::Pass
@@ -121,21 +127,21 @@ impl Run<'_> {
                 && semantics::trailers::are_part_of(&self.request.task.request)
         };
         (is_for_client && (self.follows_rfc() || is_stream_of_calls()))
-            .then(|| Aside::new(semantics::trailers::are_taken(&self.request.task.request)))
+            .then(|| OutOfBand::new(semantics::trailers::are_taken(&self.request.task.request)))
     }
 
-    /// Feeds the client's body to the fetch and waits for its report; `None` if the client has gone. A wait that is given up loses
-    /// nothing but the rest of the body.
+    /// Feeds the client's body to the fetch and waits for its report; `None` if the client is gone.
+    /// Cancelling the wait loses nothing but the rest of the body.
     async fn await_report(&mut self, ticket: &mut FetchTicket) -> Option<Result<FetchReport, RecvError>> {
         let mut has_left = false;
         if self.request.task.found.duplex.is_some() {
-            let hearing = Box::pin(self.feed_and_hear());
+            let watching = Box::pin(self.feed_and_watch());
             tokio::select! {
                 biased;
                 result = &mut ticket.ready => return Some(result),
-                () = hearing => {}
+                () = watching => {}
             }
-            // The client is gone; the fetch ends as soon as it hears that.
+            // The client is gone; the fetch ends as soon as it is notified.
             self.end_duplex();
             has_left = true;
         } else if self.request.task.found.feed.is_some() {
@@ -148,8 +154,9 @@ impl Run<'_> {
             }
         }
         let is_early = self.request.task.life.early.is_some();
-        // A request that was lent to the fetch has to come back; and a stream counts until the work for it is over, so that those that
-        // are opened and reset cannot order any number of fetches.
+        // A request that was lent to the fetch has to be returned; and a stream counts until the
+        // work for it is over, so that streams that are opened and reset cannot order any number of
+        // fetches.
         let mut has_heard = has_left || is_early || self.is_legacy() || self.exchange.is_duplex();
         poll_fn(|context| {
             if is_early {
@@ -164,8 +171,8 @@ impl Run<'_> {
         .await
     }
 
-    /// Feeds the client's body to the fetch, and returns when the client gives the request up.
-    async fn feed_and_hear(&mut self) {
+    /// Feeds the client's body to the fetch, and returns when the client cancels the request.
+    async fn feed_and_watch(&mut self) {
         if !self.request.task.found.duplex.as_ref().is_some_and(|duplex| duplex.is_begun)
             && self.begin_feeding().await
             && let Some(duplex) = &mut self.request.task.found.duplex
@@ -175,7 +182,7 @@ impl Run<'_> {
         poll_fn(|context| self.poll_duplex(context)).await;
     }
 
-    /// Feeds the client's body to the fetch. Ready when the client gives the request up.
+    /// Feeds the client's body to the fetch. Ready when the client cancels the request.
     pub(super) fn poll_duplex(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let found = &mut self.request.task.found;
         if found.feed.is_some() {
@@ -185,13 +192,13 @@ impl Run<'_> {
                 duplex.read = Some(read);
             }
         }
-        match self.exchange.poll_hear(context) {
-            Poll::Ready(Heard::Gone) => Poll::Ready(()),
-            Poll::Ready(Heard::End | Heard::More) | Poll::Pending => Poll::Pending,
+        match self.exchange.poll_client_event(context) {
+            Poll::Ready(ClientEvent::Gone) => Poll::Ready(()),
+            Poll::Ready(ClientEvent::End | ClientEvent::More) | Poll::Pending => Poll::Pending,
         }
     }
 
-    /// The client wants nothing more of the fetch.
+    /// Marks that the client needs nothing more of the fetch.
     pub(super) fn end_duplex(&mut self) {
         let found = &mut self.request.task.found;
         found.feed = None;
@@ -207,7 +214,8 @@ impl Run<'_> {
         }
     }
 
-    /// Whether the fetch asks for the range that the request wants. What is stored whole is renewed whole.
+    /// True if the fetch requests the range that the client wants. An object that is stored whole
+    /// is refreshed whole.
     fn asks_for_part(&self, mode: FetchMode, stale: Option<&Object>) -> bool {
         let may_give_way = match mode {
             FetchMode::Pass => return false,
@@ -226,14 +234,15 @@ impl Run<'_> {
             self.log().shrink();
             self.request.rest();
         }
-        let result = match self.request.task.found.aside.clone() {
+        let result = match self.request.task.found.out_of_band.clone() {
             None => self.await_report(&mut ticket).await,
-            Some(aside) => loop {
-                // The fetch tells of interim responses only when it needs no more of the client's body.
-                // Boxed: few requests see one, and all of them would wait with room for it.
+            Some(out_of_band) => loop {
+                // The fetch reports interim responses only when it needs no more of the client's
+                // body. Boxed: few requests receive one, and otherwise all would reserve memory for
+                // it while they wait.
                 let interim = tokio::select! {
                     biased;
-                    interim = aside.next() => Box::new(interim),
+                    interim = out_of_band.next_interim() => Box::new(interim),
                     result = self.await_report(&mut ticket) => break result,
                 };
                 self.send_interim(&interim).await;
@@ -242,7 +251,7 @@ impl Run<'_> {
         self.timestamp("Fetch");
         self.context.count(Main::SFetch);
         let Some(result) = result else {
-            // What may be stored is fetched to its end all the same; a pass is given up.
+            // A response that may be stored is fetched to its end anyway; a pass is cancelled.
             return self.leave();
         };
         let goes_on = self.request.task.found.duplex.is_some()
@@ -272,6 +281,10 @@ impl Run<'_> {
                 Step::Deliver
             }
             FetchAnswer::Failed => self.synthesise(503, b""),
+            FetchAnswer::Refused => {
+                self.exchange.refuse();
+                Step::Finish
+            }
             FetchAnswer::Restart => Step::Restart,
             FetchAnswer::Synth { status, reason } => self.synthesise(status, &reason),
         }

@@ -1,4 +1,4 @@
-//! The client's request body: where it is, and how it is read.
+//! The client's request body: its place, and how it is read.
 
 use super::Run;
 use super::client_body::{ClientBody, ReadSoFar};
@@ -12,13 +12,13 @@ use body::{FilterError, Side};
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 use surface::close_reason::CloseReason;
-use surface::limits::FILTER_STEP_BYTES_MAX;
+use surface::limits::{FILTER_STEP_BYTES_MAX, UPLOAD_REST_BYTES_MAX};
 use surface::tag::Tag;
 
 /// Most bytes of a body that a transport returns at a time.
 const READ_BYTES: usize = 16 << 10;
 
-/// Why a body could not be read.
+/// Reason why a body could not be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ReadFailure {
     Broken(BodyBroken),
@@ -38,14 +38,15 @@ impl From<Failure> for ReadFailure {
     fn from(failure: Failure) -> ReadFailure {
         match failure {
             Failure::Filter(error) => ReadFailure::Filter(error),
-            // A `Handed` supply never fails, so a filter must have promised more than came.
+            // A `Handed` supply never fails, so a filter must have announced more than it received.
             Failure::Supply | Failure::Short => ReadFailure::Broken(BodyBroken("short body")),
         }
     }
 }
 
 impl Run<'_> {
-    /// The body in the form a fetch takes. A body that is still in the connection is fed to the fetch by [`Run::feed_fetch`].
+    /// The body in the form that a fetch accepts. A body that is still in the connection is fed to
+    /// the fetch by [`Run::feed_fetch`].
     pub(super) fn body_for_fetch(&mut self) -> RequestBody {
         let task = &mut self.request.task;
         match &task.life.body {
@@ -58,14 +59,17 @@ impl Run<'_> {
                 let length = *length;
                 let changes = self.open_filters().is_some_and(|stages| stages.change_length());
                 let (feed, body) = feed(length.filter(|_| !changes));
+                if self.follows_rfc() && self.exchange.expects_continue() {
+                    feed.awaits_leave();
+                }
                 self.request.task.found.feed = Some(feed);
                 body
             }
         }
     }
 
-    /// Whether the request still claims to have a body: VCL may have removed the headers, to ask for something else after a
-    /// restart. Filters remove the length themselves.
+    /// True if the request still has the headers of a body: VCL may have removed them, to send
+    /// another request after a restart. Filters remove the length themselves.
     pub(super) fn announces_body(&self) -> bool {
         let task = &self.request.task;
         task.choices.is_body_filtered
@@ -74,8 +78,8 @@ impl Run<'_> {
             || task.request.get("Content-Length").is_some_and(|value| value != b"0")
     }
 
-    /// The filters of `req.filters`, set up when the body is first needed; this changes the headers that describe the body.
-    /// `None` when the body passes unchanged.
+    /// The filters of `req.filters`, set up when the body is first needed; this changes the headers
+    /// that describe the body. `None` when the body passes unchanged.
     fn open_filters(&mut self) -> Option<&mut Filters> {
         let request = &mut *self.request;
         let task = &mut request.task;
@@ -86,10 +90,10 @@ impl Run<'_> {
             let length = if let ClientBody::Unread { length, .. } = &task.life.body { *length } else { None };
             let mut subject = Subject::new(Side::Req, &mut task.request, &mut request.log, length);
             let parameters = self.context.engine.parameters.load();
-            // The names were checked when VCL set them.
+            // The names were checked when VCL set the filters.
             task.choices.body_stages = Filters::open(&list, &mut subject, &parameters, &self.context.counters).ok();
             task.choices.is_body_filtered = task.choices.body_stages.as_ref().is_some_and(|stages| !stages.is_empty());
-            // A rollback undoes what VCL did to the request, not what happened to its body.
+            // A rollback undoes VCL's changes to the request, but not the filtering of its body.
             match task.request.get("Content-Encoding") {
                 Some(coding) => task.original.set("Content-Encoding", coding),
                 None => _ = task.original.unset("Content-Encoding"),
@@ -107,8 +111,8 @@ impl Run<'_> {
         }
     }
 
-    /// The next piece of the body after its filters; `None` at its end. `read` is the position so far. A wait that is given up
-    /// loses nothing.
+    /// The next piece of the body after its filters; `None` at its end. `read` is the position so
+    /// far. Cancelling a wait loses nothing.
     fn poll_next_piece(
         &mut self,
         context: &mut Context<'_>,
@@ -126,7 +130,7 @@ impl Run<'_> {
                 Next::Failed(failure) => return Poll::Ready(Err(failure.into())),
             }
         }
-        // The others have their turn.
+        // Yields to the other tasks.
         context.waker().wake_by_ref();
         Poll::Pending
     }
@@ -135,15 +139,26 @@ impl Run<'_> {
         poll_fn(|context| self.poll_next_piece(context, read)).await
     }
 
-    /// Feeds the client's body to the fetch. Returns when the fetch has all of it or wants no more.
+    /// Feeds the client's body to the fetch. Returns when the fetch has all of it or accepts no
+    /// more. Can be cancelled and called again.
     pub(super) async fn feed_fetch(&mut self) {
-        if self.begin_feeding().await {
-            let mut read = ReadSoFar::default();
-            poll_fn(|context| self.poll_feed(context, &mut read)).await;
+        if self.request.task.found.fed.is_none() {
+            if !self.begin_feeding().await {
+                return;
+            }
+            self.request.task.found.fed = Some(Box::default());
         }
+        poll_fn(|context| {
+            let mut read = self.request.task.found.fed.take().unwrap_or_default();
+            let polled = self.poll_feed(context, &mut read);
+            self.request.task.found.fed = Some(read);
+            polled
+        })
+        .await;
     }
 
-    /// Waits until the fetch wants the body, and begins to receive it. False if there is nothing to feed.
+    /// Waits until the fetch requests the body, and begins to receive it. False if there is nothing
+    /// to feed.
     pub(super) async fn begin_feeding(&mut self) -> bool {
         let is_wanted = poll_fn(|context| match &self.request.task.found.feed {
             None => Poll::Ready(false),
@@ -161,8 +176,8 @@ impl Run<'_> {
         true
     }
 
-    /// Feeds the fetch as long as it wants something and the client sends it. Ready when the fetch has all of it or wants no
-    /// more.
+    /// Feeds the fetch as long as it accepts more and the client sends it. Ready when the fetch has
+    /// all of it or accepts no more.
     pub(super) fn poll_feed(&mut self, context: &mut Context<'_>, read: &mut ReadSoFar) -> Poll<()> {
         loop {
             let Some(feed) = &self.request.task.found.feed else { return Poll::Ready(()) };
@@ -192,8 +207,8 @@ impl Run<'_> {
         }
     }
 
-    /// Reads the rest of the body that nobody used, so that the next request can follow. Not done when the session closes
-    /// anyway.
+    /// Reads the unused rest of the body, so that the next request can follow. Not done if the
+    /// session closes anyway.
     pub(super) async fn drain_body(&mut self) {
         let task = &self.request.task;
         if !matches!(task.life.body, ClientBody::Unread { .. })
@@ -205,7 +220,37 @@ impl Run<'_> {
         if !self.exchange.must_drain(&task.response) {
             return;
         }
+        // A client that still waits for `100 Continue` should not send its body in vain. Compat:
+        // Varnish sends the 100.
+        if task.found.fed.is_some() || self.exchange.owes_continue() && self.follows_rfc() {
+            return Box::pin(self.leave_body()).await;
+        }
         Box::pin(self.drain_unread_body()).await;
+    }
+
+    /// Reads the received part of a body whose rest the fetch does not need. If more is to follow,
+    /// the connection ends after the response, which is sent first: its client should not have to
+    /// send everything before it gets the response. Source: RFC 9112 §9.3, §9.6.
+    async fn leave_body(&mut self) {
+        let mut bytes_left = UPLOAD_REST_BYTES_MAX;
+        let read = poll_fn(|context| {
+            loop {
+                match self.poll_read_data(context) {
+                    Poll::Ready(Ok(Some(count))) if count <= bytes_left => {
+                        self.exchange.consume_body(count);
+                        bytes_left -= count;
+                    }
+                    Poll::Ready(Ok(Some(_))) | Poll::Pending => return Poll::Ready(Ok(false)),
+                    Poll::Ready(Ok(None)) => return Poll::Ready(Ok(true)),
+                    Poll::Ready(Err(failure)) => return Poll::Ready(Err(failure)),
+                }
+            }
+        });
+        match read.await {
+            Ok(true) => self.body_is_read(ClientBody::Taken),
+            Ok(false) => self.close(CloseReason::RespClose),
+            Err(failure) => self.body_failed(failure),
+        }
     }
 
     async fn drain_unread_body(&mut self) {
@@ -219,8 +264,8 @@ impl Run<'_> {
         }
     }
 
-    /// Reads and keeps the body, in `req.storage` or else Transient: `std.cache_req_body`. False when the body is longer than
-    /// `limit`, there is no room for it, or it ends early.
+    /// Reads and keeps the body, in `req.storage` or else Transient: `std.cache_req_body`. False
+    /// when the body is longer than `limit`, there is no room for it, or it ends early.
     pub(super) async fn cache_body(&mut self, limit: u64) -> bool {
         match &self.request.task.life.body {
             ClientBody::None | ClientBody::Cached(_) => return true,
@@ -269,7 +314,8 @@ impl Run<'_> {
         }
     }
 
-    /// A kept body has a known length, however it was received. From now on the request says so, even after a rollback.
+    /// A kept body has a known length, however it was received. From now on the request has a
+    /// Content-Length, even after a rollback.
     fn announce_held(&mut self, bytes: usize) {
         let request = &mut *self.request;
         let task = &mut request.task;
@@ -283,7 +329,8 @@ impl Run<'_> {
         task.original.set("Content-Length", length);
     }
 
-    /// A body that cannot be kept is not read to its end either; its rest could be mistaken for the next request.
+    /// A body that cannot be kept is not read to its end either; its rest could be mistaken for the
+    /// next request.
     fn cannot_cache(&mut self, why: &str) -> bool {
         self.request.task.life.body = ClientBody::Failed;
         self.log().record(Tag::FetchError, why.as_bytes());
@@ -298,8 +345,8 @@ impl Run<'_> {
         }
     }
 
-    /// Called when the body is needed. Compat: the Storage record comes where Varnish allocates storage, and that uses up
-    /// `req.storage`.
+    /// Called when the body is needed. Compat: the Storage record is written where Varnish
+    /// allocates storage, and that uses up `req.storage`.
     async fn begin_body(&mut self) {
         if matches!(self.request.task.life.body, ClientBody::Unread { .. }) {
             let storage = self.request.task.choices.storage.take();
@@ -308,7 +355,7 @@ impl Run<'_> {
         }
     }
 
-    /// Logs that something is kept outside the cache.
+    /// Logs that something is stored outside the cache.
     pub(super) fn log_storage(&mut self, storage: u32) {
         if let Some(storage) = self.context.engine.storages.name(storage) {
             self.request.log.record_parts(Tag::Storage, &[storage.kind.as_bytes(), b" ", storage.name.as_bytes()]);
@@ -322,7 +369,7 @@ impl Run<'_> {
         self.timestamp("ReqBody");
     }
 
-    /// Logs how the body was received, before that is forgotten.
+    /// Logs how the body was received, before that state is reset.
     fn log_received_body(&mut self) {
         if !matches!(self.request.task.life.body, ClientBody::Unread { .. }) {
             return;
@@ -353,10 +400,12 @@ impl Run<'_> {
         poll_fn(|context| self.poll_read_data(context)).await
     }
 
-    /// Waits for the next bytes of the body. Returns how many are in [`Exchange::body`](crate::exchange::Exchange::body), for
-    /// the caller to consume; `None` at the end of the body. A wait that is given up loses nothing.
+    /// Waits for the next bytes of the body. Returns the number of bytes in
+    /// [`Exchange::body`](crate::exchange::Exchange::body), for the caller to consume; `None` at
+    /// the end of the body. Cancelling a wait loses nothing.
     fn poll_read_data(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<usize>, ReadFailure>> {
-        // A client that receives meanwhile may have nothing to say; the fetch decides how long both may be silent.
+        // A client that receives at the same time may have nothing to send; the fetch decides how
+        // long both may be silent.
         let idle = match self.request.task.found.duplex {
             Some(_) => f64::INFINITY,
             None => self.session.timeouts.idle.unwrap_or(self.request.task.settings.timeout_idle),

@@ -1,7 +1,7 @@
-//! `Cache-Status`: how this cache handled the request, for whoever debugs a chain of caches.
+//! `Cache-Status`: the handling of the request by this cache, for debugging a chain of caches.
 //!
-//! It is made before vcl_deliver, so VCL may change or remove it. Members of caches nearer to the origin stay in front of ours.
-//! Source: RFC 9211.
+//! It is made before vcl_deliver, so VCL may change or remove it. Members of caches nearer to the
+//! origin stay in front of this cache's. Source: RFC 9211.
 
 use super::Run;
 use crate::logged::{self, RESP};
@@ -10,7 +10,7 @@ use store::ObjectFlags;
 use surface::reason::Reason;
 
 impl Run<'_> {
-    /// Adds `Cache-Status` if the policy or the operator wants it.
+    /// Adds `Cache-Status` if the policy or the operator enables it.
     #[inline]
     pub(super) fn add_cache_status(&mut self) {
         if self.follows_rfc() || self.request.task.settings.cache_status {
@@ -55,8 +55,8 @@ impl Run<'_> {
     }
 }
 
-/// The name as an item of a Structured Field: a Token if it can be one, else a String, without what a String cannot have.
-/// Source: RFC 9651 §4.1.
+/// The name as an item of a Structured Field: a Token if it can be one, else a String, without the
+/// characters that a String cannot have. Source: RFC 9651 §4.1.
 fn item(name: &str) -> Cow<'_, str> {
     let is_token = name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '*')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(&byte));

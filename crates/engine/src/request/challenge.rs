@@ -1,8 +1,8 @@
-//! A certificate authority asks whether a name is ours: answered here, before VCL, since no VCL may get in the way of a
-//! certificate.
+//! Answers to the challenges of certificate authorities: sent before VCL runs, so that no VCL can
+//! prevent a certificate.
 //!
-//! Comes from: Accept, while an order is under way. Goes to: Transmit. What is not exactly a challenge that we wait for is VCL's,
-//! so that another client for certificates can work behind us.
+//! Comes from: Accept, while an order is under way. Continues with: Transmit. A request that is not
+//! exactly an expected challenge is left to VCL, so that another ACME client can work behind Copal.
 
 use super::{Run, Step};
 use crate::logged::{self, REQ, RESP};
@@ -11,7 +11,8 @@ use surface::reason::Reason;
 use surface::tag::Tag;
 
 impl Run<'_> {
-    /// Prepares the answer to a challenge; `None` if the request is none. Only in clear: that is where an authority asks.
+    /// Prepares the answer to a challenge; `None` if the request is not one. Only in clear:
+    /// authorities send challenges without TLS.
     #[cold]
     pub(super) fn challenge(&mut self) -> Option<Step> {
         let request = &mut *self.request;

@@ -1,12 +1,12 @@
-//! What VCL chose for a request: kept in its own task, or lent to the fetch of an old dialect.
+//! VCL's choices for a request: kept in its own task, or lent to the fetch of an old dialect.
 
 use crate::bodies::filters::Filters;
 use crate::world::decision::Noted;
 use message::Message;
-use semantics::Wishes;
+use semantics::RequestDirectives;
 use vcl_run::value::DirectorId;
 
-/// What VCL chose for the request; kept across restarts.
+/// VCL's choices for the request; kept across restarts.
 #[derive(Default)]
 pub(crate) struct Choices {
     /// `req.backend_hint`, initially the VCL's default; `None` = no backend, so a fetch fails.
@@ -21,11 +21,11 @@ pub(crate) struct Choices {
     pub(crate) ttl_cap: Option<f64>,
     /// `req.grace`.
     pub(crate) grace_cap: Option<f64>,
-    /// What the client asks of the cache, where that counts.
-    pub(crate) wishes: Wishes,
+    /// Request directives of the client, where they apply.
+    pub(crate) request_directives: RequestDirectives,
     /// `req.hash_always_miss`.
     pub(crate) always_miss: bool,
-    /// Where VCL set that.
+    /// Place where VCL set `req.hash_always_miss`.
     pub(crate) always_miss_by: Option<Noted>,
     /// `req.hash_ignore_busy`.
     pub(crate) ignore_busy: bool,
@@ -44,21 +44,23 @@ pub(crate) struct Choices {
 }
 
 impl Choices {
-    /// Hears what the client asks of the cache. The oldest response that it accepts becomes `req.ttl`.
+    /// Reads the request directives of the client. The age of the oldest response that it accepts
+    /// becomes `req.ttl`.
     pub(crate) fn hear(&mut self, request: &Message) {
-        self.wishes = Wishes::of(request);
-        self.ttl_cap = self.wishes.age_cap();
+        self.request_directives = RequestDirectives::of(request);
+        self.ttl_cap = self.request_directives.age_cap();
     }
 
-    /// Hears it again after vcl_recv, which may have changed the request. `req.ttl` follows, unless VCL has set it to something else.
+    /// Reads them again after vcl_recv, which may have changed the request. `req.ttl` follows,
+    /// unless VCL has set it to another value.
     pub(crate) fn hear_again(&mut self, request: &Message) {
-        if self.wishes == Wishes::default() {
+        if self.request_directives == RequestDirectives::default() {
             return;
         }
-        let cap = self.wishes.age_cap();
-        self.wishes = Wishes::of(request);
+        let cap = self.request_directives.age_cap();
+        self.request_directives = RequestDirectives::of(request);
         if self.ttl_cap == cap {
-            self.ttl_cap = self.wishes.age_cap();
+            self.ttl_cap = self.request_directives.age_cap();
         }
     }
 }

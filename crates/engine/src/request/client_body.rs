@@ -1,4 +1,4 @@
-//! Where a client's body is, and how far it has been read.
+//! Place of a client's body, and the progress of reading it.
 
 use crate::bodies::pull::Pull;
 use crate::bodies::request::HeldBody;
@@ -6,7 +6,7 @@ use crate::bodies::source::Handed;
 use crate::exchange::BodyAnnounced;
 use crate::fetch::interest::Interest;
 
-/// How far a body has got through its filters.
+/// Progress of a body through its filters.
 #[derive(Default)]
 pub(crate) struct ReadSoFar {
     pub(crate) handed: Handed,
@@ -18,30 +18,31 @@ pub(crate) struct ReadSoFar {
 pub(crate) struct Duplex {
     /// The fetch has begun to take the body.
     pub(crate) is_begun: bool,
-    /// How far the body has been read.
+    /// Progress of reading the body.
     pub(crate) read: Option<ReadSoFar>,
-    /// Dropped when the client has gone.
+    /// Dropped when the client is gone.
     pub(crate) interest: Interest,
 }
 
-/// Where the request body is.
+/// Place of the request body.
 #[derive(Debug, Default)]
 pub(crate) enum ClientBody {
-    /// There is no body.
+    /// No body.
     #[default]
     None,
-    /// Still with the transport, completely or in part.
+    /// Still in the transport, completely or in part.
     Unread {
         /// Content-Length; `None` = unknown length.
         length: Option<u64>,
-        /// Some of it has been read, so the rest is no longer a complete body that could be forwarded.
+        /// Some of it has been read, so the rest is no longer a complete body that could be
+        /// forwarded.
         is_begun: bool,
     },
     /// Kept completely.
     Cached(HeldBody),
-    /// Was read and is gone.
+    /// It was read and is gone.
     Taken,
-    /// The client broke off or sent nonsense.
+    /// The client broke off or sent a malformed body.
     Failed,
 }
 

@@ -1,10 +1,11 @@
-//! In which coding a response goes out, when http_encodings names more than gzip: that of the stored body, that of a compressed
-//! copy, or none.
+//! Content coding of a response, if http_encodings names more than gzip: that of the stored body,
+//! that of a compressed copy, or none.
 //!
-//! Decided before vcl_deliver, so that VCL sees the headers that the client gets. A copy has the head of its original, with a
-//! weak ETag: both stand for the same content, so that conditions hold for either, and a weak one forbids to put ranges of
-//! different codings together (RFC 9110 §13.1.5, §8.8.1). For the same reason ranges are never cut from a copy, and a range
-//! on condition of a date, which cannot tell codings apart, is ignored. Next file: `transmit.rs`.
+//! Decided before vcl_deliver, so that VCL sees the headers that the client gets. A copy has the
+//! head of its original, with a weak ETag: both stand for the same content, so that conditions
+//! apply to either, and a weak ETag forbids combining ranges of different codings (RFC 9110
+//! §13.1.5, §8.8.1). For the same reason ranges are never cut from a copy, and a range with a date
+//! as its condition, which cannot tell codings apart, is ignored. Next file: `transmit.rs`.
 
 use super::Run;
 use crate::bodies::codings::{coding_of, weaken_etag};
@@ -26,7 +27,8 @@ const WITHOUT_COPY: [ObjectFlags; 4] =
     [ObjectFlags::PRIVATE, ObjectFlags::ESI, ObjectFlags::HIT_FOR_MISS, ObjectFlags::HIT_FOR_PASS];
 
 impl Run<'_> {
-    /// Writes Accept-Encoding as the list of the codings that the client accepts, the preferred one first.
+    /// Writes Accept-Encoding as the list of the codings that the client accepts, the preferred one
+    /// first.
     #[cold]
     pub(super) fn normalise_preferences(&mut self) {
         const NAME: &str = "Accept-Encoding";
@@ -40,7 +42,7 @@ impl Run<'_> {
         }
     }
 
-    /// Takes a compressed copy of the object for this response, or has one made for later ones.
+    /// Takes a compressed copy of the object for this response, or orders one for later responses.
     #[cold]
     pub(super) fn choose_coding(&mut self) {
         let Some((object, wanted)) = self.better_codings() else { return };
@@ -53,7 +55,7 @@ impl Run<'_> {
             if copy.available_bytes() > 0 {
                 return self.found_copy(&object, copy, encoding);
             }
-            // It was tried, and is no shorter; others would hardly be.
+            // A copy was tried, and is not shorter; other codings would hardly be.
             best = None;
         }
         let task = &self.request.task;
@@ -65,13 +67,13 @@ impl Run<'_> {
         }
     }
 
-    /// The object, and the codings that the client would rather have than the stored one, the preferred one first. `None` when
-    /// the object has no copies, or there is nothing better.
+    /// The object, and the codings that the client prefers to the stored one, the most preferred
+    /// first. `None` if the object has no copies, or no coding is better.
     fn better_codings(&mut self) -> Option<(Arc<Object>, Encodings)> {
         let request = &mut *self.request;
         let task = &mut request.task;
         let found = task.found.object.as_ref()?;
-        // Fields of its own may say anything of the body.
+        // A response with fields for this client only may describe its body in any way.
         let (object, is_shared) = (Arc::clone(found.object()), found.unshared().is_none());
         let flags = object.flags();
         let stored = coding_of(flags);
@@ -96,7 +98,7 @@ impl Run<'_> {
         let mut better = Encodings::NONE;
         for encoding in accepted.iter() {
             let is_stored = stored == Some(encoding);
-            // Nothing is gained by making Zstandard of brotli, or the other way round.
+            // Converting brotli to Zstandard, or the reverse, gains nothing.
             if is_stored || stored.is_some_and(|stored| stored != Encoding::Gzip && accepted.has(stored)) {
                 break;
             }
@@ -105,7 +107,8 @@ impl Run<'_> {
         (better != Encodings::NONE).then_some((object, better))
     }
 
-    /// Whether a range is asked for. If its condition is a date, it is ignored from here on.
+    /// True if the request has a range. If its condition is a date, the range is ignored from here
+    /// on.
     fn is_for_range(&mut self) -> bool {
         let task = &mut self.request.task;
         let request = &task.request;
@@ -118,7 +121,7 @@ impl Run<'_> {
         !task.answer.ignores_range
     }
 
-    /// Makes the head that of a copy.
+    /// Changes the head to that of a copy.
     fn found_copy(&mut self, object: &Object, copy: Arc<Object>, encoding: Encoding) {
         let (copy_bytes, object_bytes) = (copy.available_bytes(), object.available_bytes());
         let Some(copy) = Delivered::new(copy) else { return };
@@ -135,7 +138,8 @@ impl Run<'_> {
         }
     }
 
-    /// Makes the copy the body of the response, after vcl_deliver. If VCL has named filters, those are meant for the object.
+    /// Makes the copy the body of the response, after vcl_deliver. If VCL has named filters, those
+    /// are meant for the object.
     #[cold]
     pub(super) fn take_copy(&mut self) {
         let request = &mut *self.request;

@@ -1,10 +1,11 @@
 //! vcl_deliver: the response is made from the object.
 //!
-//! Comes from: Hit or Await; in the old dialects from Synth, too. Goes to: Transmit, or where VCL says. The client's conditions
-//! (RFC 9110 §13) are checked after VCL, so that VCL can change what they are compared with.
+//! Comes from: Hit or Await; in the old dialects from Synth, too. Continues with: Transmit, or the
+//! step that VCL returns. The client's conditions (RFC 9110 §13) are checked after VCL, so that VCL
+//! can change the fields that they are compared with.
 
 use super::{Run, Step, filters, initial};
-use crate::fetch::aside::Aside;
+use crate::fetch::out_of_band::OutOfBand;
 use crate::logged::{self, RESP};
 use crate::ruling::{DeliverRuling, Failed};
 use semantics::date::DateForms;
@@ -56,6 +57,7 @@ impl Run<'_> {
     /// Fills `resp`. False if the object's head cannot be decoded.
     #[inline(always)]
     fn make_response(&mut self) -> bool {
+        let name = self.context.engine.name;
         let request = &mut *self.request;
         let task = &mut request.task;
         let log = &mut request.log;
@@ -63,20 +65,20 @@ impl Run<'_> {
             task.life.responded_at = self.context.clock.now();
         }
         task.answer.is_synthetic = false;
-        if !initial::of_object(task, log) {
+        if !initial::of_object(task, log, name) {
             return false;
         }
         let response = &mut task.response;
         if task.settings.range_support && response.status() == 200 && !task.found.is_passed {
             logged::append(log, RESP, response, "Accept-Ranges", &[b"bytes"]);
         }
-        if let Some(announced) = task.found.aside.as_ref().and_then(Aside::announced) {
+        if let Some(announced) = task.found.out_of_band.as_ref().and_then(OutOfBand::announced) {
             logged::append(log, RESP, response, "Trailer", &[&announced]);
         }
         true
     }
 
-    /// Whether the response needs more memory than there is.
+    /// True if the response needs more memory than is available.
     #[cold]
     fn is_too_much(&mut self) -> bool {
         let found = &self.request.task.found;
@@ -106,7 +108,7 @@ impl Run<'_> {
         }
     }
 
-    /// The same under RFC 9111. A 304 does not describe the body that it does not have.
+    /// Does the same under RFC 9111. A 304 does not describe a body, since it has none.
     fn judge_preconditions(&mut self) {
         let request = &mut *self.request;
         let task = &mut request.task;

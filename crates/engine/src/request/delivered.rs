@@ -1,28 +1,28 @@
 //! An object on its way to a client.
 
-use crate::bodies::filed::{are_there, held_bytes};
+use crate::bodies::disk_tier::{are_there, held_bytes};
 use message::Message;
 use std::sync::Arc;
 use store::{BodyReader, BodyState, Object};
 
-/// First bytes of a body that say how it is packed: the header of a frame of Zstandard.
+/// First bytes of a body that describe its coding: the header of a Zstandard frame.
 const START_BYTES: usize = 18;
 
-/// An object that this request delivers completely. Dropping one whose body only passes by tells its fetch that nobody reads it
-/// any more.
+/// An object that this request delivers completely. Dropping one whose body is only passed on
+/// notifies its fetch that this reader is gone.
 #[derive(Debug)]
 pub struct Delivered {
     object: Arc<Object>,
-    /// For a body that is still being written: keeps the unread part in case the body turns out too large for the cache. For one
-    /// that lies in a file: what was read of it.
+    /// For a body that is still being written: keeps the unread part in case the body turns out too
+    /// large for the cache. For a body in a file: the bytes read so far.
     reader: Option<Box<BodyReader>>,
-    /// What is sent in its place, if its body lies in a file and has a copy in memory.
+    /// The copy in memory that is sent instead, if the body is in a file.
     in_memory: Option<Arc<Object>>,
-    /// Of a body that lies in a file, what filters want to know before they begin.
+    /// Ends of a body in a file that filters need before they begin.
     ends: Option<Box<Ends>>,
     /// Fields of the response that only this client may get: they are not in the object.
     unshared: Option<Box<Message>>,
-    /// The status with which the origin answered the request that this one led to.
+    /// Status of the origin's response to the fetch of this request.
     origin_status: Option<u16>,
 }
 
@@ -34,15 +34,16 @@ struct Ends {
 }
 
 impl Delivered {
-    /// `None` when the beginning of the body may already be gone; the object has then left the index, too.
+    /// `None` when the beginning of the body may already be gone; the object has then left the
+    /// index, too.
     pub(crate) fn new(object: Arc<Object>) -> Option<Delivered> {
-        let needs_none = object.is_passing() || (object.is_whole() && !object.is_filed());
+        let needs_none = object.is_passing() || (object.is_whole() && !object.is_on_disk());
         let reader = if needs_none { None } else { Some(Box::new(object.reader()?)) };
         Some(Delivered { object, reader, in_memory: None, ends: None, unshared: None, origin_status: None })
     }
 
-    /// With what only the client whose request led to the fetch is told: fields that nobody else may get (their status means
-    /// nothing), and the status with which the origin answered, if it did.
+    /// Adds the results that only the client whose request led to the fetch may get: unshared
+    /// fields (their status means nothing), and the status of the origin, if it answered.
     pub(crate) fn for_orderer(mut self, unshared: Option<Box<Message>>, origin_status: Option<u16>) -> Delivered {
         self.unshared = unshared;
         self.origin_status = origin_status;
@@ -71,26 +72,28 @@ impl Delivered {
         if self.in_memory.is_some() { 0 } else { held_bytes(&self.object) }
     }
 
-    /// Notes a copy in memory of a body that lies in a file. They differ in nothing else.
+    /// Sets a copy in memory of a body that is stored in a file. They differ in nothing else.
     pub(crate) fn promote(&mut self, copy: Arc<Object>) {
         self.in_memory = Some(copy);
     }
 
-    /// This copy, if there is one.
+    /// The copy in memory, if there is one.
     pub(crate) fn take_promoted(&mut self) -> Option<Delivered> {
         Delivered::new(self.in_memory.take()?)
     }
 
-    /// Waits for the first bytes of a body that lies in a file. False when they cannot be read.
+    /// Waits for the first bytes of a body that is stored in a file. False if they cannot be read.
     pub(crate) async fn wait_for_start(&mut self) -> bool {
-        let Some(reader) = self.reader.as_deref_mut().filter(|reader| reader.object().is_filed()) else { return true };
+        let Some(reader) = self.reader.as_deref_mut().filter(|reader| reader.object().is_on_disk()) else {
+            return true;
+        };
         are_there(reader, 0).await || !reader.has_failed()
     }
 
-    /// Waits for what filters that unpack want to know of a body that lies in a file, before any of it is sent.
+    /// Waits for the ends that decoding filters need of a body in a file, before any of it is sent.
     pub(crate) async fn wait_for_ends(&mut self) {
         let end = self.object.available_bytes();
-        let is_complete = self.object.is_filed() && self.object.state() == BodyState::Complete;
+        let is_complete = self.object.is_on_disk() && self.object.state() == BodyState::Complete;
         let Some(reader) = self.reader.as_deref_mut().filter(|_| is_complete) else { return };
         let mut ends = Ends { start: Vec::new(), tail: None };
         if let Some(begin) = end.checked_sub(4) {
@@ -111,7 +114,8 @@ impl Delivered {
         self.ends = Some(Box::new(ends));
     }
 
-    /// The last four bytes of the body; `None` unless it is complete, and they are known without waiting.
+    /// The last four bytes of the body; `None` unless it is complete, and they are known without
+    /// waiting.
     pub(crate) fn tail(&self) -> Option<[u8; 4]> {
         if let Some(ends) = &self.ends {
             return ends.tail;
@@ -127,7 +131,8 @@ impl Delivered {
         Some(tail)
     }
 
-    /// The first bytes of the body, as many as lie in one piece; empty unless it is complete, and they are known without waiting.
+    /// The first bytes of the body, as many as are in one piece; empty unless it is complete, and
+    /// they are known without waiting.
     pub(crate) fn start(&self) -> &[u8] {
         match &self.ends {
             Some(ends) => &ends.start,

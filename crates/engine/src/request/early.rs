@@ -1,8 +1,12 @@
-//! Early data: a request that came before its client's TLS handshake was complete may be a recording of an earlier one, played again
-//! by somebody else.
+//! Early data: a request received before its client's TLS handshake was complete may be a replay of
+//! an earlier one by an attacker.
 //!
-//! One that only asks is run at once, and the origin is told (`Early-Data: 1`); any other waits until it is known who sends it. What
-//! a client has itself marked as early stays so, whatever we know. Source: RFC 8470 §4, §5.1. Next file: `../fetch/early.rs`.
+//! A request with a safe method is run at once, and marked for the origin (`Early-Data: 1`); any
+//! other waits until the handshake is complete. A request that the client itself has marked as
+//! early stays marked in any case. Source: RFC 8470 §4, §5.1. Next file: `../fetch/early.rs`.
+//!
+//! *Invariant:* requests before the end of a TLS handshake are run only if they are safe and carry
+//! `Early-Data`; all others wait. This is decided here for every transport.
 
 use super::{ClientBody, Run};
 use crate::logged::{self, REQ};
@@ -13,11 +17,12 @@ use std::rc::Rc;
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
 
-/// Tells an origin that a request may be a replay.
+/// Header that marks a request for the origin as a possible replay.
 pub(crate) const HEADER: &str = "Early-Data";
 
 impl Run<'_> {
-    /// Decides about a request that came while the handshake was under way. False if it must not be run: nobody has sent it.
+    /// Decides about a request that arrived during the handshake. False if it must not be run: the
+    /// handshake failed.
     pub(super) async fn admit_early(&mut self, phase: Rc<EarlyPhase>) -> bool {
         let task = &mut self.request.task;
         if !matches!(task.life.body, ClientBody::None) || !semantics::method::is_safe(task.request.method()) {
@@ -26,14 +31,16 @@ impl Run<'_> {
         }
         self.context.count(Main::ReqEarly);
         if !task.request.has(HEADER) {
-            task.request.append(HEADER.as_bytes(), b"1");
             task.life.early = Some(phase);
         }
+        // Set in any case: the client's own field may have another value, be present twice, or be
+        // named in Connection.
+        task.request.set(HEADER, b"1");
         true
     }
 
-    /// Before anything is done that cannot be taken back for a request that we marked as early: waits until it is none any more.
-    /// False if that will never be.
+    /// Must be called before any irreversible action for a request that Copal marked as early:
+    /// waits until the handshake is complete. False if it fails.
     pub(super) async fn prove_early(&mut self) -> bool {
         let Some(phase) = self.request.task.life.early.take() else { return true };
         let is_proven = Box::pin(self.await_handshake(&phase)).await;

@@ -1,6 +1,6 @@
-//! Which filters a response goes through when VCL names none; this follows from the object and the request.
+//! Filters that a response passes when VCL names none; they follow from the object and the request.
 //!
-//! What filters do is in `bodies/filters.rs`.
+//! The filters are implemented in `bodies/filters.rs`.
 
 use super::task::Task;
 use crate::bodies::codings;
@@ -26,7 +26,8 @@ pub(crate) fn default_list(task: &Task) -> Vec<u8> {
     list
 }
 
-/// Whether ranges can be cut from the response: it is a whole one, or a part that was stored as such.
+/// True if ranges can be cut from the response: it is a whole one, or a part that was stored as
+/// such.
 fn can_be_cut(task: &Task) -> bool {
     let is_part = || task.found.object.as_ref().is_some_and(|object| object.flags().has(ObjectFlags::PARTIAL));
     match task.response.status() {
@@ -36,13 +37,13 @@ fn can_be_cut(task: &Task) -> bool {
     }
 }
 
-/// Whether VCL lets a parsed object be put together as a page, and there is something to do.
+/// True if VCL allows assembling a parsed object as a page, and there is something to include.
 fn is_page(task: &Task) -> bool {
     let has_plan = task.found.object.as_ref().is_some_and(|object| object.annex_bytes() > 0);
     has_plan && !task.choices.is_esi_forbidden && task.answer.do_esi.unwrap_or(true)
 }
 
-/// Whether the response will go through a filter that needs much memory.
+/// True if the response will pass a filter that needs much memory.
 pub(crate) fn are_heavy(task: &Task) -> bool {
     let is_heavy = |list: &[u8]| names(list).any(|name| find(name, Side::Resp).is_some_and(|row| row.is_heavy));
     match &task.answer.filters {

@@ -1,17 +1,19 @@
-//! A page includes a fragment: the fragment's request is made from the page's, and run as an exchange of its own.
+//! Fragments of a page: the fragment's request is made from the page's, and run as an exchange of
+//! its own.
 //!
-//! The request is a copy of the page's as it was received, for another target. Its response goes into a [`Fragment`], from which
-//! the page takes it in its turn; only the body matters. It is a task of the page's loop, so a panic, a restart or a slow origin
-//! is its own affair. *Invariant:* nothing here reaches the client's connection. Compat: headers, records and counters of
-//! Varnish 7.1.1 (transport ESI_INCLUDE). Next file: `page.rs`.
+//! The request is a copy of the page's as it was received, for another target. Its response is
+//! written to a [`Fragment`], from which the page takes it when it is its turn; only the body
+//! matters. It is a task of the page's event loop, so a panic, a restart or a slow origin affects
+//! only the fragment. *Invariant:* nothing here reaches the client's connection. Compat: headers,
+//! records and counters of Varnish 7.1.1 (transport ESI_INCLUDE). Next file: `page.rs`.
 
 use super::inclusion::{Inclusion, Top};
 use super::{Outcome, RequestSlot, Run, Task};
 use crate::bodies::fragment::{Fragment, FragmentState};
-use crate::bodies::page::Include;
-use crate::context::Loop;
+use crate::bodies::page::{Include, Page};
+use crate::context::{Loop, Work};
 use crate::exchange::{
-    BodyAnnounced, BodyBroken, Exchange, Heard, Malformed, Refusal, SendError, SendLimits, Sent, Wire,
+    BodyAnnounced, BodyBroken, ClientEvent, Exchange, Malformed, Refusal, SendError, SendLimits, Sent, Wire,
 };
 use crate::logged::{self, REQ};
 use crate::memory::Ledger;
@@ -23,33 +25,33 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
+use surface::reason::Reason;
 use surface::tag::Tag;
 
 /// The transport's name for `req.transport`.
 pub(super) const NAME: &str = "ESI_INCLUDE";
 
-/// Headers of the page's request that make no sense for a fragment: it has no body, and the page needs all of it.
+/// Headers of the page's request that do not apply to a fragment: its request has no body, and the
+/// page needs the whole response.
 const NOT_COPIED: [&str; 3] = ["If-Modified-Since", "If-None-Match", "Range"];
 
 impl Run<'_> {
-    /// Starts the request for a fragment. `None` if the fragment is not to be included.
-    pub(super) fn start_fragment(
-        &mut self,
-        include: &Include,
-        top: &Rc<Top>,
-        is_gzipped: bool,
-    ) -> Option<Rc<Fragment>> {
-        let level = self.request.task.life.inclusion.as_ref().map_or(0, |inclusion| inclusion.level);
-        let depth_max = self.context.engine.parameters.load().max_esi_depth;
-        if level >= depth_max {
-            let text = format_args!("ESI depth limit reach (param max_esi_depth = {depth_max})");
-            self.log().record_fmt(Tag::VCLError, text);
+    /// Starts the request for a fragment of the page. `None` if the fragment is not to be included.
+    pub(super) fn start_fragment(&mut self, include: &Include, top: &Rc<Top>, page: &mut Page) -> Option<Rc<Fragment>> {
+        let inclusion = self.request.task.life.inclusion.as_ref();
+        let level = inclusion.map_or(0, |inclusion| inclusion.level);
+        let parent = inclusion.map(|inclusion| Rc::clone(&inclusion.fragment));
+        if self.is_beyond_limits(include, level, page) {
             return None;
         }
         let vxid = self.context.next_vxid();
-        self.log().record_fmt(Tag::Link, format_args!("req {vxid} esi"));
+        let depth =
+            if self.context.engine.ring.layout().states_depth() { format!(" {}", level + 1) } else { String::new() };
+        self.log().record_fmt(Tag::Link, format_args!("req {vxid} esi{depth}"));
         self.context.count(Main::EsiReq);
-        let fragment = Fragment::new();
+        // Counted from here on, since it may be a while before the task runs for the first time.
+        let work = self.context.work();
+        let fragment = Fragment::new(parent);
         let mut slot = self.context.requests.take(&self.context.engine.ring);
         let now = self.session.now(self.context);
         let request = &mut slot.request;
@@ -57,7 +59,7 @@ impl Run<'_> {
         request.vcl = top.vcl.clone().or_else(|| self.request.vcl.clone());
         let parent = &self.request.task;
         request.log.start(LogId::client(vxid), now);
-        request.log.record_fmt(Tag::Begin, format_args!("req {} esi", parent.life.vxid));
+        request.log.record_fmt(Tag::Begin, format_args!("req {} esi{depth}", parent.life.vxid));
         request.log.timestamp("Start", now);
         let life = &mut request.task.life;
         life.vxid = vxid;
@@ -65,10 +67,44 @@ impl Run<'_> {
         life.received_at = parent.life.received_at;
         life.inclusion =
             Some(Box::new(Inclusion { level: level + 1, top: Rc::clone(top), fragment: Rc::clone(&fragment) }));
-        make_head(&parent.original, include, is_gzipped, &mut request.task, &mut request.log);
+        make_head(&parent.original, include, page.is_gzipped(), &mut request.task, &mut request.log);
         let (context, session) = (Rc::clone(self.context), self.session.clone());
-        tokio::task::spawn_local(serve(context, session, slot, Rc::clone(&fragment)));
+        tokio::task::spawn_local(serve(context, session, slot, Rc::clone(&fragment), work));
         Some(fragment)
+    }
+
+    /// True if a limit forbids including a fragment in a page on that level. Then that is counted,
+    /// and logged.
+    fn is_beyond_limits(&mut self, include: &Include, level: u64, page: &mut Page) -> bool {
+        let parameters = self.context.engine.parameters.load();
+        let (depth_max, in_all_max) = (parameters.max_esi_depth, parameters.esi_fragments_max);
+        drop(parameters);
+        let is_too_deep = level >= depth_max;
+        if !is_too_deep && !include.is_beyond {
+            return false;
+        }
+        self.context.count(Main::EsiLeftOut);
+        let is_first = page.leave_out();
+        if is_too_deep {
+            // Compat: Varnish writes this for every include.
+            let text = format_args!("ESI depth limit reach (param max_esi_depth = {depth_max})");
+            self.log().record_fmt(Tag::VCLError, text);
+        } else if is_first {
+            let text = format_args!("ESI fragment limit reached (param esi_fragments_max = {in_all_max})");
+            self.log().record_fmt(Tag::VCLError, text);
+        }
+        if is_first {
+            let (name, max) =
+                if is_too_deep { ("max_esi_depth", depth_max) } else { ("esi_fragments_max", in_all_max) };
+            self.why(Reason::EsiLimit, format!("limit={name} max={max}").as_bytes());
+        }
+        true
+    }
+
+    /// True if this is a fragment that no longer belongs to any page: nothing that it begins would
+    /// be used.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.request.task.life.inclusion.as_ref().is_some_and(|inclusion| inclusion.fragment.is_given_up())
     }
 }
 
@@ -97,7 +133,7 @@ fn make_head(original: &Message, include: &Include, is_gzipped: bool, task: &mut
     } else {
         logged::unset(log, REQ, head, "Accept-Encoding");
     }
-    // Without its length there is no body. A chunked one belongs to the page just the same.
+    // Without its length there is no body. A chunked one belongs to the page as well.
     for name in ["Content-Length", "Transfer-Encoding"] {
         logged::unset(log, REQ, head, name);
     }
@@ -109,6 +145,7 @@ fn serve(
     mut session: SessionView,
     mut slot: Box<RequestSlot>,
     fragment: Rc<Fragment>,
+    work: Work,
 ) -> Pin<Box<dyn Future<Output = ()>>> {
     Box::pin(async move {
         let mut exchange = FragmentExchange {
@@ -118,7 +155,7 @@ fn serve(
             sent: Sent::default(),
             is_failed: false,
         };
-        let outcome = super::run_begun(&context, &mut session, &mut exchange, &mut slot.request).await;
+        let outcome = super::run_begun(&context, &mut session, &mut exchange, &mut slot.request, work).await;
         exchange.end(outcome);
         if !outcome.is_ruined {
             context.requests.put(slot);
@@ -130,10 +167,10 @@ fn serve(
 struct FragmentExchange {
     fragment: Rc<Fragment>,
     ledger: Rc<Ledger>,
-    /// Bytes of the current piece that were handed over.
+    /// Number of bytes of the current piece that were handed over.
     gone: usize,
     sent: Sent,
-    /// The response is an error that nobody could make anything of.
+    /// The response is an error that the page cannot use.
     is_failed: bool,
 }
 
@@ -143,7 +180,7 @@ impl FragmentExchange {
         self.fragment.end(if is_failed { FragmentState::Failed } else { FragmentState::Complete });
     }
 
-    /// The request is over.
+    /// Marks the request as over.
     fn end(&self, outcome: Outcome) {
         let is_cut_short = matches!(
             outcome.close,
@@ -154,7 +191,7 @@ impl FragmentExchange {
 }
 
 impl Drop for FragmentExchange {
-    /// A task that ends otherwise leaves no page waiting.
+    /// If the task ends otherwise, no page is left waiting.
     fn drop(&mut self) {
         self.fragment.end(FragmentState::Failed);
     }
@@ -221,7 +258,7 @@ impl Exchange for FragmentExchange {
 
     fn begin_bare(&mut self, status: u16, _limits: SendLimits) {
         self.fragment.begin(false);
-        // No VCL had a say in it.
+        // No VCL was involved in it.
         self.is_failed |= status >= 500;
     }
 
@@ -256,8 +293,8 @@ impl Exchange for FragmentExchange {
         "VED"
     }
 
-    fn poll_hear(&mut self, context: &mut Context<'_>) -> Poll<Heard> {
-        self.fragment.poll_given_up(context).map(|()| Heard::Gone)
+    fn poll_client_event(&mut self, context: &mut Context<'_>) -> Poll<ClientEvent> {
+        self.fragment.poll_given_up(context).map(|()| ClientEvent::Gone)
     }
 
     fn has_wire(&self) -> bool {

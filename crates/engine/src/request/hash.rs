@@ -1,6 +1,8 @@
-//! vcl_hash: the digest under which the response is kept. It runs for every request, whatever vcl_recv decided.
+//! vcl_hash: the digest under which the response is kept. It runs for every request, whatever
+//! vcl_recv decided.
 //!
-//! Comes from: Receive. Goes to: what vcl_recv decided, or VclFailed. Each `hash_data` call feeds its pieces and one zero byte.
+//! Comes from: Receive. Continues with: the decision of vcl_recv, or VclFailed. Each `hash_data`
+//! call feeds its pieces and one zero byte.
 
 use super::{Run, Step};
 use crate::ruling::{Failed, HashRuling};
@@ -21,8 +23,8 @@ impl Run<'_> {
                 if let Some(objection) = task.life.objection.take() {
                     self.log().record(Tag::VCLError, objection.as_bytes());
                 }
-                if self.is_question() {
-                    return Box::pin(self.hash_question()).await;
+                if self.is_query() {
+                    return Box::pin(self.hash_query()).await;
                 }
                 self.request.task.life.after_hash
             }

@@ -1,4 +1,5 @@
-//! What a fragment's request knows of the page that includes it, and of the client's request above all pages.
+//! State that a fragment's request shares with the page that includes it, and with the client's
+//! request above all pages.
 
 use crate::bodies::fragment::Fragment;
 use crate::bodies::page::Budget;
@@ -7,17 +8,17 @@ use message::Message;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A request that was made to be included in a page.
+/// Inclusion of a request in a page.
 pub(crate) struct Inclusion {
-    /// `req.esi_level`: 1 for the fragments of what the client asked for.
+    /// `req.esi_level`: 1 for the fragments of the page that the client requested.
     pub(crate) level: u64,
     /// The client's request.
     pub(crate) top: Rc<Top>,
-    /// Where the response goes.
+    /// Destination of the response.
     pub(crate) fragment: Rc<Fragment>,
 }
 
-/// What all fragments below one client's request share.
+/// State shared by all fragments below one client's request.
 pub(crate) struct Top {
     /// `req_top`, as VCL left it.
     pub(crate) request: Message,
@@ -25,6 +26,6 @@ pub(crate) struct Top {
     pub(crate) received_at: f64,
     /// The VCL that runs for fragments, if a label has led the client's request to another one.
     pub(crate) vcl: Option<Arc<LoadedVcl>>,
-    /// How many fragments may be open.
+    /// Limit of the number of open fragments.
     pub(crate) budget: Rc<Budget>,
 }

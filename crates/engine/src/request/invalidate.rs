@@ -1,11 +1,14 @@
-//! What a request that changes something makes of what is stored: copies of its target are removed, and of what its response names,
-//! and the groups that it names.
+//! Invalidation: after an unsafe request, the copies of its target are removed, and those of the
+//! targets and groups that its response names.
 //!
-//! Called when the response to a pass has come, before the client sees it. The keys are those that vcl_hash makes, so the operator's rules
-//! hold; of `Location` and `Content-Location` only what belongs to the same origin counts. A group is one of the origin that was asked (`groups.rs`); a fetch under way is not touched, and groups
-//! of what is removed are not followed. Source: RFC 9111 §4.4; RFC 9875 §3.
+//! Called when the response to a pass was received, before the client gets it. The keys are those
+//! that vcl_hash makes, so the operator's rules apply; of `Location` and `Content-Location` only
+//! targets of the same origin count. A group belongs to the origin of the request (`groups.rs`); a
+//! fetch under way is not touched, and groups of removed objects are not followed. Source: RFC 9111
+//! §4.4; RFC 9875 §3.
 
 use super::Run;
+use crate::forwarded::{PROTO, Scheme};
 use crate::groups;
 use crate::ruling::HashRuling;
 use message::{Message, NOTE_BYTES};
@@ -15,19 +18,19 @@ use std::sync::Arc;
 use store::Object;
 use surface::reason::Reason;
 
-/// The headers of a response that name what else has changed.
+/// The headers of a response that name other changed targets.
 const LOCATIONS: [&str; 2] = ["Location", "Content-Location"];
-/// How many objects of groups are examined before other tasks of the event loop get a turn.
+/// Number of objects of groups that are examined before other tasks of the event loop get a turn.
 const GROUPED_OBJECTS: usize = 1000;
 
 impl Run<'_> {
-    /// Whether the request was passed with a method that may have changed what is stored.
+    /// True if the request was passed with a method that may have changed a stored resource.
     pub(super) fn may_have_changed_something(&self) -> bool {
         let task = &self.request.task;
         task.found.is_passed && self.follows_rfc() && !method::is_safe(task.request.method())
     }
 
-    /// Removes what the request has made invalid, if its response is no error.
+    /// Removes the objects that the request has made invalid, if its response is not an error.
     pub(super) async fn invalidate(&mut self, answer: &Arc<Object>) {
         let mut head = Message::new();
         if head.decode(answer.head()).is_none() || !matches!(head.status(), 200..=399) {
@@ -37,6 +40,9 @@ impl Run<'_> {
         let mut count = self.invalidate_key(&digest, answer);
         let own = self.request.task.request.target().to_vec();
         count += self.invalidate_under_rule(&own, answer).await;
+        if let Some(digest) = self.digest_of_other_scheme().await {
+            count += self.invalidate_key(&digest, answer);
+        }
         for target in self.named_targets(&head) {
             count += self.invalidate_under_rule(&target, answer).await;
             if let Some(digest) = self.digest_of(&target).await
@@ -53,12 +59,12 @@ impl Run<'_> {
             let before = self.request.task.life.reason;
             let groups = groups.len() / NOTE_BYTES;
             self.why(Reason::Invalidated, format!("copies={count} groups={groups}").as_bytes());
-            // How the request was handled is another question.
+            // The reason describes how the request was handled, which is another matter.
             self.request.task.life.reason = before;
         }
     }
 
-    /// What responses with `No-Vary-Search` have put under another key.
+    /// Removes the objects that responses with `No-Vary-Search` have stored under another key.
     async fn invalidate_under_rule(&mut self, target: &[u8], answer: &Arc<Object>) -> usize {
         match self.ruled_digest_of(target).await {
             Some(digest) => self.invalidate_key(&digest, answer),
@@ -89,7 +95,25 @@ impl Run<'_> {
         named.filter_map(|value| reference::target(value, host, original.target())).collect()
     }
 
-    /// The key that vcl_hash makes of another target; `None` when it fails. The request is the same afterwards.
+    /// The key that vcl_hash makes of the same target by the other scheme, under `http_policy=rfc`;
+    /// `None` if it is the same key. The request is unchanged afterwards.
+    pub(super) async fn digest_of_other_scheme(&mut self) -> Option<[u8; 32]> {
+        if !self.follows_rfc() {
+            return None;
+        }
+        let task = &mut self.request.task;
+        let other = Scheme::named(task.request.get(PROTO)?)?.other();
+        let saved = task.request.clone();
+        task.request.set(PROTO, other.name().as_bytes());
+        let target = saved.target().to_vec();
+        let digest = self.digest_of(&target).await;
+        let task = &mut self.request.task;
+        task.request = saved;
+        digest.filter(|digest| *digest != task.life.digest)
+    }
+
+    /// The key that vcl_hash makes of another target; `None` if it fails. The request is unchanged
+    /// afterwards.
     pub(super) async fn digest_of(&mut self, target: &[u8]) -> Option<[u8; 32]> {
         let saved = self.request.task.request.clone();
         let task = &mut self.request.task;

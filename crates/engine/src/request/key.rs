@@ -1,6 +1,7 @@
 //! The digest of a key: SHA-256 of everything that vcl_hash feeds, in one go where that is short.
 //!
-//! Most keys are a path and a host, fed in four pieces. Collecting them costs less than what the streaming hasher does with each.
+//! Most keys are a path and a host, fed in four pieces. Collecting them costs less than the
+//! streaming hasher's work for each.
 
 use sha2::{Digest, Sha256};
 
@@ -12,7 +13,7 @@ pub(crate) struct KeyHasher {
     short: [u8; SHORT_BYTES_MAX],
     /// Bytes collected.
     used: usize,
-    /// Has got everything, once the key is too long.
+    /// The streaming hasher, which gets everything once the key is too long.
     long: Option<Sha256>,
 }
 
@@ -48,7 +49,7 @@ impl KeyHasher {
         self.long.get_or_insert_with(|| Sha256::new_with_prefix(collected)).update(bytes);
     }
 
-    /// The digest; what follows is another key.
+    /// Returns the digest; the next feed begins another key.
     pub(crate) fn finish(&mut self) -> [u8; 32] {
         let digest = match self.long.take() {
             Some(long) => long.finalize(),

@@ -1,14 +1,18 @@
-//! The old dialects (1.x to 3.0) on the client's side: what their VCL relies on and Varnish 4 changed.
+//! The old dialects (1.x to 3.0) on the client's side: behaviour that their VCL relies on and
+//! Varnish 4 changed.
 //!
-//! - Every vcl_recv begins with the first backend. Restarts are counted after vcl_recv, and too many end in vcl_error.
+//! - Every vcl_recv begins with the first backend. Restarts are counted after vcl_recv, and too
+//!   many end in vcl_error.
 //! - The request to the origin is made before vcl_miss and vcl_pass, which may change it.
-//! - vcl_fetch works on the client's request, which is lent to the fetch and taken back with its answer (`fetch/legacy.rs`).
-//! - Nothing is refreshed in the background: a stale object is a miss, unless somebody else fetches already or the backend is
-//!   sick for it (including saint mode).
-//! - vcl_deliver runs for what vcl_error made.
-//! - vcl_hit may change how long an object lives.
+//! - vcl_fetch works on the client's request, which is lent to the fetch and taken back with its
+//!   answer (`fetch/legacy.rs`).
+//! - Nothing is refreshed in the background: a stale object is a miss, unless another request
+//!   fetches it already or the backend is sick for it (including saint mode).
+//! - vcl_deliver runs for the responses of vcl_error.
+//! - vcl_hit may change the lifetime of an object.
 //!
-//! Every call first checks the generation of the VCL. Source: behaviour of Varnish 1.1.2, 2.0.6, 2.1.5 and 3.0.7.
+//! Every call first checks the generation of the VCL. Source: behaviour of Varnish 1.1.2, 2.0.6,
+//! 2.1.5 and 3.0.7.
 
 use super::choices::Choices;
 use super::delivered::Delivered;
@@ -25,7 +29,6 @@ use std::sync::Arc;
 use surface::close_reason::CloseReason;
 use surface::tag::Tag;
 use surface::vcl::Generation;
-use surface::version;
 
 impl Run<'_> {
     /// The generation of the VCL that runs.
@@ -33,18 +36,19 @@ impl Run<'_> {
         self.request.vcl.as_ref().map_or(Generation::V4, |vcl| vcl.generation)
     }
 
-    /// Whether that is an old dialect.
+    /// True if that is an old dialect.
     pub(super) fn is_legacy(&self) -> bool {
         self.generation().is_legacy()
     }
 
-    /// Runs before every vcl_recv: forgets what VCL chose in an earlier round, except `req.ttl` and `req.grace`.
+    /// Runs before every vcl_recv: resets VCL's choices of an earlier round, except `req.ttl` and
+    /// `req.grace`.
     pub(super) fn begin_legacy_request(&mut self) {
         let generation = self.generation();
         let request = &mut *self.request;
         let task = &mut request.task;
         if generation < Generation::V3 {
-            // These dialects knew nothing of gzip: Accept-Encoding and Vary are left to VCL.
+            // These dialects did not support gzip: Accept-Encoding and Vary are left to VCL.
             task.settings.gzip_support = false;
         }
         let (ttl_cap, grace_cap) = (task.choices.ttl_cap, task.choices.grace_cap);
@@ -55,12 +59,12 @@ impl Run<'_> {
         task.choices.director = request.vcl.as_ref().and_then(|vcl| vcl.default_director());
     }
 
-    /// Whether this round is one too many: its vcl_recv has run, and nothing else will.
+    /// True if this round is one too many: its vcl_recv has run, and nothing else will.
     pub(super) fn is_restarted_too_often(&self) -> bool {
         self.is_legacy() && self.request.task.life.restarts > 0 && self.has_no_restart_left()
     }
 
-    /// Whether another restart would be refused.
+    /// True if another restart would be refused.
     pub(super) fn has_no_restart_left(&self) -> bool {
         let task = &self.request.task;
         if self.is_legacy() {
@@ -70,12 +74,13 @@ impl Run<'_> {
         }
     }
 
-    /// Whether a restart in vcl_deliver is ignored and the response is sent.
+    /// True if a restart in vcl_deliver is ignored and the response is sent.
     pub(super) fn must_deliver(&self) -> bool {
         self.is_legacy() && self.has_no_restart_left()
     }
 
-    /// The status of an error to which VCL gave none: the one set before (perhaps the origin's), else 503.
+    /// The status of an error without a status from VCL: the one set before (perhaps the origin's),
+    /// else 503.
     pub(super) fn legacy_error_status(&self) -> u16 {
         match self.request.task.life.error_status {
             0 => 503,
@@ -83,13 +88,13 @@ impl Run<'_> {
         }
     }
 
-    /// How much grace an object may have for this request.
+    /// Grace that an object may have for this request.
     pub(super) fn legacy_grace_cap(&self) -> Option<f64> {
         let default = self.context.engine.parameters.load().default_grace;
         grace_granted(self.request.task.choices.grace_cap, self.generation(), default)
     }
 
-    /// Whether the backend of this request cannot be asked for the object.
+    /// True if no request for the object can be sent to the backend.
     fn is_backend_sick(&self) -> bool {
         let task = &self.request.task;
         let Some((vcl, director)) = self.request.vcl.as_ref().zip(task.choices.director) else { return true };
@@ -108,7 +113,8 @@ impl Run<'_> {
         !vcl.directors.is_healthy_for(director, &context)
     }
 
-    /// Lends the fetch what vcl_fetch may use of the request. The request itself stays unchanged until that comes back.
+    /// Lends the fetch the part of the request that vcl_fetch may use. The request itself stays
+    /// unchanged until that is returned.
     pub(super) fn lend_request(&mut self) -> Box<ClientRequest> {
         let task = &mut self.request.task;
         let mut client = Box::new(ClientRequest {
@@ -133,7 +139,7 @@ impl Run<'_> {
         client
     }
 
-    /// Takes back what was lent, as vcl_fetch left it.
+    /// Takes back the lent part, as vcl_fetch left it.
     pub(super) fn take_request_back(&mut self, client: ClientRequest) {
         let task = &mut self.request.task;
         task.request = client.message;
@@ -163,8 +169,8 @@ impl Run<'_> {
         task.found.prepared = Some(Box::new(prepared));
     }
 
-    /// A stale object within grace. `fetch` is set if nobody else fetches a new one yet: then this request does so and waits,
-    /// unless its backend is sick.
+    /// A stale object within grace. `fetch` is set if no other request fetches a new one yet: then
+    /// this request does so and waits, unless its backend is sick.
     pub(super) fn found_in_grace(&mut self, object: Delivered, fetch: Option<Busy>) -> Step {
         match fetch {
             Some(busy) if !self.is_backend_sick() => {
@@ -177,7 +183,7 @@ impl Run<'_> {
         }
     }
 
-    /// One restart too many: an error from vcl_recv stands, else one is made.
+    /// Handles one restart too many: an error from vcl_recv is kept, else one is made.
     pub(super) fn refuse_restart(&mut self, ruling: RecvRuling) -> Step {
         if let RecvRuling::Synth(line) = ruling {
             return self.synth_ruling(line);
@@ -187,21 +193,23 @@ impl Run<'_> {
         self.synthesise(status, b"")
     }
 
-    /// After vcl_error: adds the headers that every response has, then vcl_deliver (which 1.x did not run for errors).
+    /// After vcl_error: adds the headers of every response, then runs vcl_deliver (which 1.x did
+    /// not run for errors).
     pub(super) fn finish_legacy_error(&mut self) -> Step {
         let generation = self.generation();
+        let via = self.context.engine.name.via();
         let request = &mut *self.request;
         let Task { response, life, .. } = &mut request.task;
         let log = &mut request.log;
         let mut number = itoa::Buffer::new();
         logged::append(log, RESP, response, "X-Varnish", &[number.format(life.vxid).as_bytes()]);
         logged::append(log, RESP, response, "Age", &[b"0"]);
-        logged::append(log, RESP, response, "Via", &[version::VIA.as_bytes()]);
+        logged::append(log, RESP, response, "Via", &[via.as_bytes()]);
         life.error_status = 0;
         if generation == Generation::V1 { Step::Transmit } else { Step::Deliver }
     }
 
-    /// vcl_deliver failed for an error response: nothing is left to send.
+    /// Handles a failure of vcl_deliver for an error response: there is nothing else to send.
     pub(super) async fn give_up_error(&mut self) -> Step {
         if self.request.task.life.is_left {
             return self.leave();

@@ -1,6 +1,8 @@
-//! vcl_miss: there is no object, and this request has promised to fetch one; others may be waiting for it.
+//! vcl_miss: there is no object, and this request holds the busy mark to fetch one; others may be
+//! waiting for it.
 //!
-//! Comes from: Lookup. Goes to: Await, or where VCL says; in that case the promise is withdrawn, which wakes the others.
+//! Comes from: Lookup. Continues with: Await, or the step that VCL returns; in that case the busy
+//! mark is released, which wakes the others.
 
 use super::{Run, Step};
 use crate::fetch::FetchMode;

@@ -1,8 +1,9 @@
-//! Sends a page with ESI: starts its fragments, as many at once as the parameter `esi_parallel` allows, and sends everything in
-//! order.
+//! ESI pages: starts the fragments, as many at once as the parameter `esi_parallel` allows, and
+//! sends everything in order.
 //!
-//! Part of Transmit. The walk over the plan is in `bodies/page.rs`, a fragment's request in `fragment.rs`. A page whose client
-//! goes away drops its fragments, which then end by themselves. Compat: records of Varnish 7.1.1.
+//! Part of Transmit. The walk over the plan is in `bodies/page.rs`, a fragment's request in
+//! `fragment.rs`. A page whose client leaves drops its fragments, which then end by themselves:
+//! each checks for that before it starts fragments of its own. Compat: records of Varnish 7.1.1.
 
 use super::Run;
 use super::inclusion::Top;
@@ -19,13 +20,14 @@ use std::time::Duration;
 use surface::parameter::feature;
 use surface::tag::Tag;
 
-/// How long a page waits before it looks whether fragments ahead of their turn hold up the one whose turn it is.
+/// Time after which a waiting page checks if fragments ahead of their turn block the one whose turn
+/// it is.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 impl Run<'_> {
     /// Sends the page that was found, through filters.
     pub(super) async fn send_page(&mut self, filters: &mut Filters) -> Result<(), TransmitError> {
-        // Fragments are asked for while nobody hears the client.
+        // Fragments must not be requested before the client is known to have sent the request.
         if !self.prove_early().await {
             return Err(TransmitError::Client);
         }
@@ -61,6 +63,9 @@ impl Run<'_> {
         let (mut pull, mut turns) = (Pull::default(), Turns::through(filters));
         let mut has_heard = false;
         loop {
+            if self.is_given_up() {
+                return Err(TransmitError::Client);
+            }
             self.start_fragments(page, top);
             match pull.next(page, filters) {
                 Next::Bytes { bytes, is_last } => {
@@ -83,12 +88,11 @@ impl Run<'_> {
                         continue;
                     }
                     // Perhaps it waits for a fragment that may be started now.
-                    if self.start_fragments(page, top) {
-                        continue;
-                    }
-                    self.send_head().await?;
-                    if !self.wait_for_fragments(page, &mut has_heard).await {
-                        return Err(TransmitError::Client);
+                    if !self.start_fragments(page, top) {
+                        self.send_head().await?;
+                        if !self.wait_for_fragments(page, &mut has_heard).await {
+                            return Err(TransmitError::Client);
+                        }
                     }
                 }
             }
@@ -96,7 +100,7 @@ impl Run<'_> {
         }
     }
 
-    /// What the fragments need to know of the client's request.
+    /// State of the client's request that the fragments need.
     fn top(&self) -> Rc<Top> {
         if let Some(inclusion) = &self.request.task.life.inclusion {
             return Rc::clone(&inclusion.top);
@@ -104,15 +108,16 @@ impl Run<'_> {
         let task = &self.request.task;
         let mut request = message::Message::new();
         request.copy_from(&task.request);
+        let parameters = self.context.engine.parameters.load();
         Rc::new(Top {
             request,
             received_at: task.life.received_at,
             vcl: task.life.vcl_before_label.clone(),
-            budget: Budget::new(self.context.engine.parameters.load().esi_fragments_at_once()),
+            budget: Budget::new(parameters.esi_fragments_at_once(), parameters.esi_fragments_max),
         })
     }
 
-    /// Starts what may be started. Returns whether that was anything.
+    /// Starts the fragments that may be started. Returns true if there were any.
     fn start_fragments(&mut self, page: &mut Page, top: &Rc<Top>) -> bool {
         let inclusion = &self.request.task.life.inclusion;
         if inclusion.as_ref().is_none_or(|inclusion| inclusion.fragment.is_live()) {
@@ -120,16 +125,16 @@ impl Run<'_> {
         }
         let mut has_started = false;
         while let Some(include) = page.scout() {
-            let fragment = self.start_fragment(&include, top, page.is_gzipped());
+            let fragment = self.start_fragment(&include, top, page);
             page.put(include, fragment);
             has_started = true;
         }
         has_started
     }
 
-    /// Waits until the page can go on; false when its client has gone.
+    /// Waits until the page can continue; false if its client is gone.
     async fn wait_for_fragments(&mut self, page: &mut Page, has_heard: &mut bool) -> bool {
-        // The records so far are of use to whoever watches a slow page.
+        // The records so far are useful for watching a slow page.
         let mut tick = pin!(tokio::time::sleep(LOOK_AGAIN));
         let mut is_armed = false;
         poll_fn(|context| {

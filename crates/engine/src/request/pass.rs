@@ -1,6 +1,7 @@
 //! vcl_pass: the response is fetched for this request alone.
 //!
-//! Comes from: Receive (over Hash), Lookup, Hit or Miss. Goes to: Await, or where VCL says.
+//! Comes from: Receive (over Hash), Lookup, Hit or Miss. Continues with: Await, or the step that
+//! VCL returns.
 
 use super::{Run, Step};
 use crate::fetch::FetchMode;

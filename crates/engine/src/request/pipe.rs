@@ -1,25 +1,28 @@
-//! vcl_pipe, and the pipe: the request goes to an origin as it is, then bytes go both ways untouched until both ends are closed
-//! or nothing moves for `pipe_timeout`. This is how WebSockets and other upgrades work.
+//! vcl_pipe, and the pipe: the request is sent to an origin unchanged, then bytes are copied both
+//! ways until both ends are closed or nothing moves for `pipe_timeout`. This is how WebSockets and
+//! other upgrades work.
 //!
-//! A body kept by `std.cache_req_body` is sent first. *Invariant:* the head says what body follows it, whatever VCL did to the
-//! headers: an origin must neither take what the client sends next for part of the body, nor the body for a request.
+//! A body kept by `std.cache_req_body` is sent first. *Invariant:* the head describes the body that
+//! follows it, whatever VCL did to the headers: an origin must neither take the client's next bytes
+//! for part of the body, nor the body for a request.
 //!
-//! Comes from: Receive (over Hash). Goes to: Finish; the session ends with the pipe. The origin's side has a transaction of its
-//! own.
+//! Comes from: Receive (over Hash). Continues with: Finish; the session ends with the pipe. The
+//! origin's side has a transaction of its own.
 
 use super::task::{PipeAccount, PipeRequest};
 use super::{ClientBody, Run, Step};
 use crate::bodies::request::HeldBody;
 use crate::deadline::duration;
-use crate::fetch::failure::log_turn;
+use crate::fetch::failure::log_transition;
 use crate::fetch::no_connection::reason_of;
 use crate::legacy_rules::forwards_address;
 use crate::logged::{self, BEREQ};
 use crate::origin;
 use crate::ruling::{Failed, PipeRuling};
+use crate::via;
 use crate::world::log_notes;
 use backend::director::trail::Trail;
-use backend::{Backend, BackendConnection, ClientName, Notes, OpenError, OpenRequest, ResolveContext};
+use backend::{Attempts, Backend, BackendConnection, ClientName, Notes, OpenError, OpenRequest, ResolveContext};
 use message::Message;
 use shm::log::{LogBuffer, LogId};
 use std::cell::Cell;
@@ -37,7 +40,7 @@ use surface::vcl::Generation;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::Instant;
 
-/// How long to wait at most when there is no limit.
+/// Longest wait if there is no limit.
 const UNLIMITED: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// Buffer size of each direction.
@@ -45,7 +48,7 @@ const PIPE_BUFFER_BYTES: usize = 16 << 10;
 
 impl Run<'_> {
     pub(super) async fn pipe(&mut self) -> Step {
-        // Whatever comes through a pipe is not ours to judge.
+        // Copal cannot judge the content of a pipe.
         if !self.prove_early().await {
             return Step::Finish;
         }
@@ -83,16 +86,20 @@ impl Run<'_> {
         log.record_fmt(Tag::Begin, format_args!("bereq {parent} pipe"));
         log.timestamp("Start", now);
         let generation = self.request.vcl.as_ref().map_or(Generation::V4, |vcl| vcl.generation);
+        let is_rfc = self.follows_rfc();
         let task = &mut self.request.task;
         let mut bereq = Message::new();
         bereq.copy_from(&task.request);
-        // What is piped is HTTP/1.1 to the origin, whatever the client speaks.
+        // The pipe to the origin uses HTTP/1.1, whatever protocol the client uses.
         if !bereq.protocol().starts_with(b"HTTP/1.") {
             bereq.set_protocol(b"HTTP/1.1");
         }
-        // Headers meant for this hop are removed, Upgrade too; VCL may pass it on to the origin.
+        // Hop-by-hop headers are removed, Upgrade too; VCL may pass it on to the origin.
         bereq.retain(|header| !header.is_hop());
         logged::log_request(&mut log, BEREQ, &bereq);
+        if is_rfc {
+            via::add(&mut log, BEREQ, &mut bereq, &self.context.engine.pseudonym);
+        }
         logged::set(&mut log, BEREQ, &mut bereq, "X-Varnish", parent.to_string().as_bytes());
         if generation == Generation::V4 {
             logged::force(&mut log, BEREQ, &mut bereq, "Connection", b"close");
@@ -116,14 +123,14 @@ impl Run<'_> {
 
     fn end_pipe_request(&mut self) {
         if let Some(mut pipe) = self.request.task.found.pipe.take() {
-            // What is piped is counted in PipeAcct.
+            // Bytes of the pipe are counted in PipeAcct.
             let sent = pipe.proxy_header_bytes;
             pipe.log.record_fmt(Tag::BereqAcct, format_args!("{sent} 0 {sent} 0 0 0"));
             pipe.log.end();
         }
     }
 
-    /// A place among the pipes; `None` when there are already `pipe_sess_max`.
+    /// Reserves a slot among the pipes; `None` if there are already `pipe_sess_max`.
     fn enter_pipe(&self) -> Option<PipePlace> {
         let engine = Arc::clone(&self.context.engine);
         let before = engine.pipes.fetch_add(1, Relaxed);
@@ -137,13 +144,15 @@ impl Run<'_> {
         let now = self.context.clock.now();
         let Some(mut pipe) = self.request.task.found.pipe.take() else { return };
         pipe.log.timestamp("Process", now);
+        logged::drop_fragment(&mut pipe.log, BEREQ, &mut pipe.bereq);
         let opened = match self.frame_piped_body(&mut pipe) {
             Ok(()) => self.open_origin(&mut pipe).await,
             Err(lost) => Err(lost),
         };
         match opened {
             Ok(origin) => self.shovel(&mut pipe, origin).await,
-            // The client wanted to talk to the origin itself, so we send no answer of our own. Compat: r01730.
+            // The client wanted a connection to the origin itself, so Copal sends no answer of its
+            // own. Compat: r01730.
             Err((reason, text)) => {
                 pipe.log.record(Tag::FetchError, text.as_bytes());
                 if self.request.task.settings.reasons {
@@ -225,16 +234,24 @@ impl Run<'_> {
         let clock = || self.context.clock.now();
         let parameters = engine.parameters.load_full();
         let mut failed: Option<(Reason, String)> = None;
+        let (mut attempts, mut next): (Attempts, Option<Arc<Backend>>) = Default::default();
         let origin = loop {
-            let resolved = match vcl.is_legacy() {
-                true => trail.next(&vcl.directors, pipe.director, &resolve),
-                false => vcl.directors.resolve(pipe.director, &resolve),
+            let backend = match next.take() {
+                Some(at_next_address) => at_next_address,
+                None => {
+                    let resolved = match vcl.is_legacy() {
+                        true => trail.next(&vcl.directors, pipe.director, &resolve),
+                        false => vcl.directors.resolve(pipe.director, &resolve),
+                    };
+                    log_notes(engine, &mut pipe.log, &notes);
+                    // When no other backend is left, the error of the last one counts.
+                    let resolved =
+                        resolved.map_err(|none| failed.take().unwrap_or_else(|| (Reason::NoBackend, none.text())))?;
+                    attempts = Attempts::of(&resolved);
+                    resolved.backend
+                }
             };
-            log_notes(engine, &mut pipe.log, &notes);
-            // When no other backend is left, the error of the last one counts.
-            let backend: Arc<Backend> =
-                resolved.map_err(|none| failed.take().unwrap_or_else(|| (Reason::NoBackend, none.text())))?;
-            let wish = OpenRequest {
+            let mut wish = OpenRequest {
                 backend: &backend,
                 pool: &self.context.pool,
                 dial: &*self.context.dial,
@@ -248,18 +265,24 @@ impl Run<'_> {
                 held: Cell::default(),
                 trial: Cell::default(),
             };
+            attempts.limit(&mut wish);
             let opened = backend::open(&wish).await;
             if let Some(record) = opened.as_ref().err().and_then(OpenError::tls_record) {
                 pipe.log.record(Tag::BackendSSL, record.as_bytes());
             }
             match opened {
                 Ok(origin) => break origin,
-                Err(error) if vcl.is_legacy() => {
+                Err(error) => {
+                    if error.is_of_address() {
+                        next = vcl.directors.next_address(&mut attempts, &resolve);
+                    }
+                    if next.is_none() && !vcl.is_legacy() {
+                        return Err((reason_of(&error), error.text()));
+                    }
                     if let Some((_, before)) = failed.replace((reason_of(&error), error.text())) {
                         pipe.log.record(Tag::FetchError, before.as_bytes());
                     }
                 }
-                Err(error) => return Err((reason_of(&error), error.text())),
             }
         };
         pipe.proxy_header_bytes = origin.proxy_header_bytes;
@@ -271,7 +294,8 @@ impl Run<'_> {
         Ok(origin)
     }
 
-    /// Sends the head and what the client has already sent after it, then copies both ways.
+    /// Sends the head and the bytes that the client has already sent after it, then copies both
+    /// ways.
     async fn shovel(&mut self, pipe: &mut PipeRequest, mut origin: BackendConnection) {
         self.request.task.life.held.add(&self.context.memory, 2 * PIPE_BUFFER_BYTES);
         let mut head = Vec::new();
@@ -283,7 +307,8 @@ impl Run<'_> {
             from_client: unread.len() as u64,
             to_client: 0,
         };
-        // The kept body goes before what was received after it. Compat: it is not included in the byte counts.
+        // The kept body is sent before the bytes that were received after it. Compat: it is not
+        // included in the byte counts.
         let kept = match std::mem::replace(&mut self.request.task.life.body, ClientBody::Taken) {
             ClientBody::Cached(body) => Some(body),
             ClientBody::None | ClientBody::Unread { .. } | ClientBody::Taken | ClientBody::Failed => None,
@@ -316,8 +341,8 @@ impl Run<'_> {
             let (backend, trial) = (Arc::clone(origin.backend()), origin.trial());
             let (context, ring) = (self.context, &self.context.engine.ring);
             let answered = || {
-                if let Some(turn) = backend.note_answer(trial, context.clock.now()) {
-                    log_turn(ring, &backend, turn);
+                if let Some(transition) = backend.note_answer(trial, context.clock.now()) {
+                    log_transition(ring, &backend, transition);
                 }
             };
             let (from_client, to_client) =
@@ -337,7 +362,7 @@ impl Run<'_> {
     }
 }
 
-/// A place among the pipes of the process, freed when dropped.
+/// A slot among the pipes of the process, freed when dropped.
 struct PipePlace {
     context: std::rc::Rc<crate::context::Loop>,
 }
@@ -349,13 +374,13 @@ impl Drop for PipePlace {
     }
 }
 
-/// What goes to the origin before anything newly received from the client.
+/// Bytes that the origin is sent before anything newly received from the client.
 struct Ahead {
     /// The body that was kept.
     body: HeldBody,
-    /// What the client has already sent after it.
+    /// The bytes that the client has already sent after it.
     unread: Vec<u8>,
-    /// How many bytes of both have been sent.
+    /// Number of bytes of both that have been sent.
     written: usize,
 }
 
@@ -383,14 +408,15 @@ struct Direction {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DirectionState {
     Copying,
-    /// The source has ended; the buffered bytes are still sent, then the target's sending side is closed.
+    /// The source has ended; the buffered bytes are still sent, then the target's sending side is
+    /// closed.
     Ending,
     Ended,
-    /// The source is broken: nobody is there who could take what comes the other way.
+    /// The source is broken: its peer can no longer receive bytes of the other direction.
     Lost,
 }
 
-/// Whether polling a direction made progress.
+/// Result of polling a direction: progress, or none.
 enum Moved {
     Some,
     Nothing,
@@ -408,7 +434,7 @@ impl Direction {
         }
     }
 
-    /// Whether the source has ever said anything.
+    /// True if the source has ever sent anything.
     fn has_received(&self) -> bool {
         self.total > 0 || self.filled > 0
     }
@@ -422,7 +448,7 @@ impl Direction {
         Moved::Some
     }
 
-    /// Moves what can be moved now.
+    /// Moves the bytes that can be moved now.
     fn poll<R, W>(&mut self, context: &mut Context<'_>, source: &mut R, target: &mut W) -> Moved
     where
         R: AsyncRead + Unpin + ?Sized,
@@ -494,8 +520,9 @@ impl Direction {
     }
 }
 
-/// Copies both ways until both have ended, one of them breaks, nothing moves for `limit`, or `end` is reached. `ahead` goes to
-/// the origin first, and is not counted. Calls `answered` when the origin has said something. Returns the bytes from the client to the origin, and back.
+/// Copies both ways until both have ended, one of them breaks, nothing moves for `limit`, or `end`
+/// is reached. `ahead` is sent to the origin first, and is not counted. Calls `answered` when the
+/// origin has sent something. Returns the bytes from the client to the origin, and back.
 async fn copy_both_ways<A, B>(
     client: &mut A,
     origin: &mut B,

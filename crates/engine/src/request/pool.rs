@@ -1,8 +1,9 @@
 //! Finished requests, kept for reuse on the same event loop. Idle connections hold none.
 //!
-//! The parameter `pool_req` says how many are kept, and for how long. At least its minimum is allocated in advance;
-//! [`RequestPool::sweep`] frees surplus requests and those not needed for a while, and shrinks the buffers of the rest. Counted
-//! as section MEMPOOL; the counters are shared with whoever publishes them.
+//! The parameter `pool_req` limits the number that are kept, and the time. At least its minimum is
+//! allocated in advance; [`RequestPool::adjust`] frees surplus requests and those not needed for a
+//! while, and shrinks the buffers of the rest. Counted as section MEMPOOL; the counters are shared
+//! with their publisher.
 
 use super::slot::{FIRST_READ_BYTES, RequestSlot};
 use crate::mempool_counts::PoolCounters;
@@ -12,9 +13,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use surface::counter::Mempool;
 
-/// Largest buffer that a request keeps when it was not needed for a while, in bytes.
+/// Largest buffer that a request keeps if it was not needed for a while, in bytes.
 const IDLE_BUFFER_BYTES_MAX: usize = FIRST_READ_BYTES;
-/// As long as no more requests of a loop are at work, they and their fetches keep what they do not need while they wait.
+/// Up to this number of active requests of an event loop, they and their fetches keep the memory
+/// that they do not need while they wait.
 const FEW: usize = 128;
 /// Most requests allocated at a time to reach the minimum.
 const MADE_AT_ONCE_MAX: usize = 1000;
@@ -22,11 +24,11 @@ const MADE_AT_ONCE_MAX: usize = 1000;
 /// The value of a parameter such as `pool_req`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PoolLimits {
-    /// How many are kept even when nobody needs them.
+    /// Number of requests that are kept even if they are not needed.
     pub least: usize,
-    /// How many are kept at most.
+    /// Largest number of requests that are kept.
     pub most: usize,
-    /// How long, in seconds, requests beyond `least` are kept.
+    /// Time, in seconds, for which requests beyond `least` are kept.
     pub age_seconds: f64,
 }
 
@@ -50,14 +52,15 @@ impl PoolLimits {
     }
 }
 
-/// The requests kept by one event loop, the least recently used first, each with the time it came back.
+/// The requests kept by one event loop, the least recently used first, each with the time of its
+/// return.
 #[derive(Default)]
 pub struct RequestPool {
     kept: RefCell<VecDeque<(f64, Box<RequestSlot>)>>,
-    /// How many were taken and are not back.
+    /// Number of requests that were taken and not yet returned.
     taken: Cell<usize>,
     limits: Cell<PoolLimits>,
-    /// Time of the last sweep, seconds since 1970: precise enough for ages.
+    /// Time of the last adjustment, seconds since 1970: precise enough for ages.
     now: Cell<f64>,
     counters: Arc<PoolCounters>,
 }
@@ -71,7 +74,7 @@ impl RequestPool {
         RequestPool { counters, ..RequestPool::default() }
     }
 
-    /// Only this loop writes its counters.
+    /// Only this event loop writes its counters.
     fn count(&self, counter: Mempool) {
         self.counters.change_alone(counter as usize, 1);
     }
@@ -105,7 +108,8 @@ impl RequestPool {
         }
     }
 
-    /// Whether so many requests are at work that what they do not need while they wait is worth the time to free it.
+    /// True if the number of active requests is so large that freeing the memory that they do not
+    /// need while they wait is worth the time.
     pub(crate) fn are_many(&self) -> bool {
         self.taken.get() > FEW
     }
@@ -127,9 +131,9 @@ impl RequestPool {
         self.kept.borrow_mut().push_back((self.now.get(), request));
     }
 
-    /// Allocates as many requests as the limits require, and frees those not needed for a while. Call it now and then; `now` is
-    /// seconds since 1970.
-    pub fn sweep(&self, limits: PoolLimits, ring: &LogRing, now: f64) {
+    /// Allocates as many requests as the limits require, and frees those not needed for a while.
+    /// Must be called periodically; `now` is seconds since 1970.
+    pub fn adjust(&self, limits: PoolLimits, ring: &LogRing, now: f64) {
         self.limits.set(limits);
         self.now.set(now);
         let wanted = limits.least.min(limits.most).min(self.len() + MADE_AT_ONCE_MAX);
@@ -167,13 +171,13 @@ impl RequestPool {
         self.keep(slot);
     }
 
-    /// How many requests are kept.
+    /// Number of requests that are kept.
     #[must_use]
     pub fn len(&self) -> usize {
         self.kept.borrow().len()
     }
 
-    /// Whether no request is kept.
+    /// True if no request is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -193,15 +197,15 @@ mod tests {
     #[test]
     fn as_many_requests_are_kept_as_the_limits_say() {
         let (pool, counters, ring) = pool();
-        let sweep = |text: &str, now: f64| {
-            pool.sweep(PoolLimits::parse(text), &ring, now);
+        let adjust = |text: &str, now: f64| {
+            pool.adjust(PoolLimits::parse(text), &ring, now);
             counters.get(Mempool::Pool as usize)
         };
-        assert_eq!(sweep("10,100,10", 0.0), 10);
-        assert_eq!(sweep("90,100,100", 1.0), 90);
-        assert_eq!(sweep("50,80,100", 2.0), 80);
+        assert_eq!(adjust("10,100,10", 0.0), 10);
+        assert_eq!(adjust("90,100,100", 1.0), 90);
+        assert_eq!(adjust("50,80,100", 2.0), 80);
         assert_eq!(counters.get(Mempool::Surplus as usize), 10);
-        assert_eq!(sweep("10,80,1", 3.0), 10);
+        assert_eq!(adjust("10,80,1", 3.0), 10);
         assert_eq!(counters.get(Mempool::Timeout as usize), 70);
         assert_eq!(pool.len(), 10);
     }
@@ -209,7 +213,7 @@ mod tests {
     #[test]
     fn requests_in_use_are_counted_and_come_back() {
         let (pool, counters, ring) = pool();
-        pool.sweep(PoolLimits::parse("1,2,10"), &ring, 0.0);
+        pool.adjust(PoolLimits::parse("1,2,10"), &ring, 0.0);
         let used: Vec<_> = (0..4).map(|_| pool.take(&ring)).collect();
         let get = |counter: Mempool| counters.get(counter as usize);
         assert_eq!((get(Mempool::Live), get(Mempool::Recycle), get(Mempool::Randry)), (4, 1, 3));
@@ -218,10 +222,10 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_nobody_needs_gives_up_the_room_it_had_grown() {
+    fn unneeded_request_frees_its_grown_memory() {
         let (pool, _, ring) = pool();
-        let sweep = |now: f64| pool.sweep(PoolLimits::parse("1,2,10"), &ring, now);
-        sweep(0.0);
+        let adjust = |now: f64| pool.adjust(PoolLimits::parse("1,2,10"), &ring, now);
+        adjust(0.0);
         let mut slot = pool.take(&ring);
         slot.buffers.head = Vec::with_capacity(KEPT_BUFFER_BYTES_MAX);
         slot.buffers.received.reserve(KEPT_BUFFER_BYTES_MAX);
@@ -232,9 +236,9 @@ mod tests {
             let RequestSlot { buffers, request } = &*kept.front().unwrap().1;
             (buffers.head.capacity(), buffers.received.capacity(), request.task.synthetic.capacity())
         };
-        sweep(9.0);
+        adjust(9.0);
         assert_eq!(room(), (KEPT_BUFFER_BYTES_MAX, KEPT_BUFFER_BYTES_MAX, 0), "what is used again soon keeps its room");
-        sweep(10.0);
+        adjust(10.0);
         assert_eq!(room(), (0, 0, 0));
     }
 

@@ -1,6 +1,7 @@
-//! vcl_purge: everything under the digest has been purged; VCL decides what to answer, unless a disk did not take it.
+//! vcl_purge: everything under the digest has been purged; VCL decides about the answer, unless a
+//! disk failed to record the purge.
 //!
-//! Comes from: Receive (over Hash). Goes to: Synth or Restart.
+//! Comes from: Receive (over Hash). Continues with: Synth or Restart.
 
 use super::{Run, Step};
 use crate::ruling::{Failed, PurgeRuling};
@@ -15,11 +16,14 @@ impl Run<'_> {
         if let Some(digest) = Box::pin(self.ruled_digest_of(&target)).await {
             count += self.context.engine.cache.purge(&digest, Purge::Hard, now);
         }
+        if let Some(digest) = Box::pin(self.digest_of_other_scheme()).await {
+            count += self.context.engine.cache.purge(&digest, Purge::Hard, now);
+        }
         self.context.count(Main::NPurges);
         self.context.counters.add(Main::NObjPurged, count as u64);
         if !Box::pin(self.settle()).await {
-            // It has gone from the cache, but a start may bring it back, so whoever asked must not take it for done. VCL is not
-            // asked: what it answers says that all went well.
+            // The objects are gone from the cache, but may return after a start, so the client must
+            // not take the purge for done. VCL does not run: its answer would report success.
             return self.own_synth(503, b"Purge not on disk");
         }
         match self.call_vcl().await {

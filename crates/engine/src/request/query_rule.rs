@@ -1,7 +1,8 @@
 //! `No-Vary-Search` on the client's side: the key of a target to which a rule applies.
 //!
-//! vcl_hash then sees the normalised target as `req.url`, so the operator's rules for keys hold; before and after it VCL sees what
-//! the client sent, and that is what the origin is asked for. Only GET and HEAD are looked up so. Next file: `query_rules.rs`.
+//! vcl_hash then sees the normalised target as `req.url`, so the operator's rules for keys apply;
+//! before and after it VCL sees the client's target, which is also the one requested from the
+//! origin. Only GET and HEAD are looked up in this way. Next file: `query_rules.rs`.
 
 use super::{Run, Step};
 use crate::fetch::FetchMode;
@@ -23,19 +24,20 @@ impl Run<'_> {
         if is_looked_up && self.heeds_query_rules() { self.context.engine.query_rules.get(&task.request) } else { None }
     }
 
-    /// What a fetch for this request should know.
+    /// Known query rules that a fetch for this request needs.
     pub(super) fn query_order(&self, mode: FetchMode) -> Option<QueryOrder> {
         let task = &self.request.task;
         (mode != FetchMode::Pass && self.heeds_query_rules())
             .then(|| QueryOrder { resource: Resource::of(&task.request), rule: task.found.query_rule.clone() })
     }
 
-    /// Whether VCL and parameters let responses say what their queries mean.
+    /// True if VCL and parameters allow responses to define the meaning of their queries.
     pub(super) fn heeds_query_rules(&self) -> bool {
         self.request.task.settings.no_vary_search && self.follows_rfc()
     }
 
-    /// The key that a lookup of another target would use by a rule; `None` when there is none. The request is the same afterwards.
+    /// The key that a lookup of another target would use by a rule; `None` if there is none. The
+    /// request is unchanged afterwards.
     pub(super) async fn ruled_digest_of(&mut self, target: &[u8]) -> Option<[u8; 32]> {
         if !self.context.engine.query_rules.are_used() || !self.heeds_query_rules() {
             return None;
@@ -58,7 +60,7 @@ impl Run<'_> {
         task.hasher.reset();
         let ruling = self.call_vcl::<HashRuling>().await;
         let task = &mut self.request.task;
-        // Unless VCL wants another one from now on.
+        // Unless VCL has set another target.
         if task.request.target() == normalised {
             task.request.set_target(&original);
         }

@@ -1,11 +1,13 @@
-//! vcl_recv: the request is normalised, and VCL decides what to do with it.
+//! vcl_recv: the request is normalised, and VCL decides how to handle it.
 //!
-//! Comes from: Accept or Restart. Goes to: Hash (always, except after a failure); what vcl_recv decided happens after it.
+//! Comes from: Accept or Restart. Continues with: Hash (always, except after a failure); the
+//! decision of vcl_recv is carried out after it.
 
 use super::{Run, Step};
 use crate::loaded_vcl::LoadedVcl;
 use crate::logged::{self, REQ};
 use crate::ruling::{Failed, Label, RecvRuling};
+use crate::via;
 use std::sync::Arc;
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
@@ -14,20 +16,27 @@ use surface::tag::Tag;
 
 impl Run<'_> {
     pub(super) async fn receive(&mut self) -> Step {
-        // Under a label it goes on with the head that was judged and logged already. Compat: observed.
+        // Under a label it continues with the head that was judged and logged already. Compat:
+        // observed.
         let life = &self.request.task.life;
         let goes_on = life.is_under_label && life.restarts == 0;
-        if !goes_on && !self.log_head() {
-            self.why(Reason::BadRequest, b"");
-            self.context.count(Main::ClientReq400);
+        if !goes_on && let Err((status, reason)) = self.log_head() {
+            self.why(reason, b"");
+            if status == 400 {
+                self.context.count(Main::ClientReq400);
+            }
             self.close(CloseReason::RxBad);
-            self.send_bare(400).await;
+            self.send_bare(status).await;
             return Step::Finish;
         }
         if self.is_legacy() {
             self.begin_legacy_request();
         } else if self.request.task.life.restarts == 0 {
             self.add_forwarded_for();
+            if self.follows_rfc() && self.request.task.life.inclusion.is_none() {
+                let request = &mut *self.request;
+                self.session.forwarding.describe(&mut request.task.request, &mut request.log);
+            }
             let request = &mut *self.request;
             semantics::filter::collapse(&mut request.task.request, "Cache-Control");
             request.task.choices.director = request.vcl.as_ref().and_then(|vcl| vcl.default_director());
@@ -52,21 +61,47 @@ impl Run<'_> {
         }
     }
 
-    /// Logs the head. Returns whether nothing that can be said only once is in it twice.
-    fn log_head(&mut self) -> bool {
+    /// Logs the head.
+    ///
+    /// # Errors
+    /// The status and the reason if it is refused: a header that may appear only once is in it
+    /// twice, or see [`Run::check_head`].
+    fn log_head(&mut self) -> Result<(), (u16, Reason)> {
         let request = &mut *self.request;
         request.log.record(Tag::ReqStart, self.session.start_record());
-        // Compat: joined before anybody sees it.
+        // Compat: joined before VCL and the log see it.
         request.task.request.join("Connection");
         logged::log_request(&mut request.log, REQ, &request.task.request);
         for (name, text) in [("Host", "Multiple Host: headers"), ("Content-Length", "Multiple Content-Length: headers")]
         {
             if request.task.request.get_all(name).nth(1).is_some() {
                 request.log.record(Tag::BogoHeader, text.as_bytes());
-                return false;
+                return Err((400, Reason::BadRequest));
             }
         }
-        true
+        if self.follows_rfc() { self.check_head() } else { Ok(()) }
+    }
+
+    /// Refuses a host and a target that two readers could interpret differently, and a request that
+    /// returns to Copal in a loop.
+    ///
+    /// A percent-encoded host has other spellings with the same meaning, and cannot be sent to
+    /// HTTP/2 origins. A fragment is not a part of a target (RFC 9112 §3.2).
+    fn check_head(&mut self) -> Result<(), (u16, Reason)> {
+        let request = &mut *self.request;
+        let head = &request.task.request;
+        let bogus = if head.get("Host").is_some_and(|host| host.contains(&b'%')) {
+            "Percent-encoding in Host"
+        } else if head.target().contains(&b'#') {
+            "Fragment in the target"
+        } else if head.may_have("Via") && via::names(head, &self.context.engine.pseudonym) {
+            request.log.record(Tag::Error, b"Loop: this request has passed through here already");
+            return Err((508, Reason::RequestLoop));
+        } else {
+            return Ok(());
+        };
+        request.log.record(Tag::BogoHeader, bogus.as_bytes());
+        Err((400, Reason::BadRequest))
     }
 
     async fn received(&mut self, ruling: RecvRuling) -> Step {
@@ -100,7 +135,8 @@ impl Run<'_> {
                 refused => refused,
             },
         };
-        if !self.request.task.life.late_continue {
+        // Under RFC 9110 the origin requests the body, or VCL that reads it.
+        if !self.request.task.life.late_continue && !self.follows_rfc() {
             self.send_pending_continue().await;
         }
         if self.request.task.life.close == Some(CloseReason::RxBody) {
@@ -110,13 +146,15 @@ impl Run<'_> {
         Step::Hash
     }
 
-    /// Who asks for a WebSocket on a stream would take any success for one.
+    /// Refuses a WebSocket request on a stream that is not piped: its client would take any success
+    /// for a WebSocket.
     fn refuse_unpiped(&mut self) -> Step {
         self.log().record(Tag::VCLError, b"vcl_recv{} does not return pipe for a WebSocket.  Doing synth 501.");
         self.own_synth(501, b"")
     }
 
-    /// A connection that is shared with others cannot be handed over. Compat: the text of Varnish 7.1.
+    /// Passes the request: a connection that is shared with others cannot be handed over. Compat:
+    /// the text of Varnish 7.1.
     fn pass_instead_of_pipe(&mut self) -> RecvRuling {
         let protocol = self.exchange.protocol();
         let what = if self.request.task.life.inclusion.is_some() { "ESI included object" } else { protocol };
@@ -143,8 +181,8 @@ impl Run<'_> {
         logged::set(&mut request.log, REQ, message, NAME, &joined);
     }
 
-    /// Cacheable responses are fetched gzipped or plain, whatever other codings the client accepts; with http_encodings, in the
-    /// codings that are named there.
+    /// Cacheable responses are fetched gzipped or plain, whatever other codings the client accepts;
+    /// with http_encodings, in the codings named there.
     fn normalise_accept_encoding(&mut self, ruling: RecvRuling) {
         const NAME: &str = "Accept-Encoding";
         let request = &mut *self.request;
@@ -161,7 +199,7 @@ impl Run<'_> {
         }
     }
 
-    /// `return(vcl(label))`: the request starts again with the VCL behind the label.
+    /// Carries out `return(vcl(label))`: the request starts again with the VCL behind the label.
     fn switch_vcl(&mut self, label: Label) -> Step {
         let refusal = match self.request.task.life.refusal_of_switch() {
             Some(refusal) => refusal,

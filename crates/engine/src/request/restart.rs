@@ -1,6 +1,7 @@
 //! A restart: the same client request, changed by VCL, under a new transaction id.
 //!
-//! Comes from: any VCL method but vcl_pipe and vcl_hash. Goes to: Receive, or to Synth after too many.
+//! Comes from: any VCL method but vcl_pipe and vcl_hash. Continues with: Receive, Synth after too
+//! many, or Finish if the page that included it is no longer needed.
 
 use super::{Run, Step};
 use shm::log::LogId;
@@ -20,6 +21,9 @@ impl Run<'_> {
             self.why(Reason::TooManyRestarts, b"");
             self.log().record(Tag::VCLError, b"Too many restarts");
             return self.synthesise(503, b"");
+        }
+        if self.is_given_up() {
+            return self.leave();
         }
         let now = self.timestamp("Restart");
         let old = self.request.task.life.vxid;

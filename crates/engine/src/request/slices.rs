@@ -1,11 +1,12 @@
-//! Sends a response whose body lies in slices: looks for one after the other, has those fetched that are not there, and asks for
-//! the next one ahead.
+//! Responses whose bodies are stored in slices: finds one slice after the other, fetches the
+//! missing ones, and orders the next one ahead.
 //!
-//! Part of Deliver and Transmit. The head object has been found like any other; its slices are found by keys derived from it
-//! (`slicing.rs`). However many clients want a slice, one of them has it fetched and all read it while it comes. The first slice that is
-//! needed is there, or on its way, before a head is sent, so that a client gets an error rather than a broken body if there is none.
-//! Each fetch brings one slice, and one more is fetched ahead, so a client that reads slowly, or leaves, costs no more than two.
-//! Next files: `bodies/sliced.rs`, `fetch/slice.rs`.
+//! Part of Deliver and Transmit. The head object has been found like any other; its slices are
+//! found by keys derived from it (`slicing.rs`). Only one of the clients that need a slice has it
+//! fetched, and all read it while it is received. The first slice that is needed is stored, or on
+//! its way, before a head is sent, so that a client gets an error instead of a broken body if there
+//! is none. Each fetch brings one slice, and one more is fetched ahead, so a client that reads
+//! slowly, or leaves, costs no more than two. Next files: `bodies/sliced.rs`, `fetch/slice.rs`.
 
 use super::client_body::ClientBody;
 use super::task::Slices;
@@ -18,7 +19,7 @@ use crate::bodies::request::RequestBody;
 use crate::bodies::sliced::SlicedBody;
 use crate::bodies::source::Source;
 use crate::fetch::order::SliceOrder;
-use crate::fetch::{self, FetchAnswer, FetchMode, FetchOrder, FetchReport, FetchTicket};
+use crate::fetch::{self, FetchAnswer, FetchMode, FetchOrder, FetchReport, FetchTicket, Ordered};
 use crate::request::delivered::Delivered;
 use crate::slicing::{Slicing, lives_until, size_of};
 use crate::turns::Turns;
@@ -37,9 +38,9 @@ use surface::tag::Tag;
 use tokio::time::Instant;
 
 impl Run<'_> {
-    /// The slice that a fetch is to ask for; `None` when the resource is not to be fetched in slices. A parameter is enough for
-    /// requests with a range; others need the word of VCL, or a head that says how large the resource is. What is stored whole is
-    /// renewed whole.
+    /// The slice that a fetch requests; `None` if the resource is not fetched in slices. A
+    /// parameter is enough for requests with a range; others need a setting of VCL, or a head that
+    /// states the size of the resource. An object that is stored whole is refreshed whole.
     pub(super) fn slice_order(&self, mode: FetchMode, stale: Option<&Object>) -> Option<SliceOrder> {
         let task = &self.request.task;
         let known = stale.and_then(Slicing::of);
@@ -71,7 +72,8 @@ impl Run<'_> {
         Some(SliceOrder { number: first / slice_bytes, slice_bytes, head: None })
     }
 
-    /// If the object to deliver is the head of slices, notes what is needed to have them fetched. False if the head is damaged.
+    /// If the object to deliver is the head of slices, stores the state needed to have them
+    /// fetched. False if the head is damaged.
     #[inline]
     pub(super) fn note_slices(&mut self) -> bool {
         let found = &mut self.request.task.found;
@@ -92,10 +94,10 @@ impl Run<'_> {
         true
     }
 
-    /// The body of the response, with the first slice that its filters want.
+    /// The body of the response, with the first slice that its filters need.
     ///
     /// # Errors
-    /// There is no such slice, or the client has gone. Nothing has been sent.
+    /// There is no such slice, or the client is gone. Nothing has been sent.
     pub(super) async fn open_first_slice(
         &mut self,
         filters: &mut Filters,
@@ -107,7 +109,7 @@ impl Run<'_> {
         Ok(Some(body))
     }
 
-    /// Answers when there is no first slice.
+    /// Answers a request for which there is no first slice.
     pub(super) async fn no_slice(&mut self) -> Step {
         self.request.task.found.let_go();
         self.request.task.life.close = Some(CloseReason::RemClose);
@@ -152,7 +154,7 @@ impl Run<'_> {
         }
     }
 
-    /// Puts in the slice that is lacking, and has the next one fetched if it will be wanted.
+    /// Inserts the missing slice, and orders the next one if it will be needed.
     async fn complete(&mut self, body: &mut SlicedBody, filters: &Filters) -> Result<(), TransmitError> {
         let Some(number) = body.lacks() else { return Ok(()) };
         let slice = self.find_slice(number).await?;
@@ -167,7 +169,8 @@ impl Run<'_> {
     /// Finds a slice, waits for another client's fetch of it, or has it fetched.
     ///
     /// # Errors
-    /// `Client` when the client has gone meanwhile, `Fetch` when the slice does not come, or may not be waited for.
+    /// `Client` if the client has left, `Fetch` if the slice could not be fetched, or may not be
+    /// waited for.
     async fn find_slice(&mut self, number: u64) -> Result<Delivered, TransmitError> {
         let (mut held, mut since): (Option<Waiter>, Option<Instant>) = (None, None);
         loop {
@@ -175,13 +178,14 @@ impl Run<'_> {
             drop(held.take());
             match answer {
                 SliceLookup::Found(object) if object.is_unchecked() => {
-                    // One that is damaged is removed by that.
+                    // Checking a damaged one removes it.
                     self.context.engine.cache.check(&object).await;
                 }
                 SliceLookup::Found(object) if object.state() == BodyState::Failed => return Err(TransmitError::Fetch),
                 SliceLookup::Found(object) => match Delivered::new(object) {
                     Some(slice) => return Some(slice).filter(is_slice).ok_or(TransmitError::Fetch),
-                    // It cannot be kept, and its beginning has gone; nor can it be found any more.
+                    // It cannot be kept, and its beginning is gone; it is not in the index any more
+                    // either.
                     None => tokio::task::yield_now().await,
                 },
                 SliceLookup::Wait(waiter) => {
@@ -210,7 +214,7 @@ impl Run<'_> {
         }
     }
 
-    /// Waits for a fetch that was ordered; it goes on if the client leaves.
+    /// Waits for a fetch that was ordered; the fetch continues if the client leaves.
     async fn await_slice(&mut self, mut ticket: FetchTicket) -> Result<FetchReport, TransmitError> {
         let mut has_heard = self.has_heard_during_slices();
         let result = poll_fn(|context| {
@@ -224,7 +228,8 @@ impl Run<'_> {
         result
     }
 
-    /// What a client sends ahead is kept, so it is listened to once, however many slices there are.
+    /// True if the client has sent something during the delivery of slices. Its bytes are kept, so
+    /// the connection is read only once, however many slices there are.
     fn has_heard_during_slices(&self) -> bool {
         let task = &self.request.task;
         task.life.early.is_some() || task.found.slices.as_ref().is_none_or(|slices| slices.has_heard)
@@ -243,7 +248,7 @@ impl Run<'_> {
         Some(self.context.engine.cache.slice(&slices.slicing.key(number), now, lives_until(head, now)))
     }
 
-    /// Has a slice fetched that will be wanted soon, unless it is there or memory is short.
+    /// Orders a slice that will be needed soon, unless it is stored or memory is short.
     fn fetch_ahead(&mut self, number: u64) {
         if !self.context.memory.is_short()
             && let Some(SliceLookup::Miss(busy)) = self.ask_for_slice(number)
@@ -252,7 +257,7 @@ impl Run<'_> {
         }
     }
 
-    /// Orders the fetch of a slice. `None` when requests hold too much memory already.
+    /// Orders the fetch of a slice. `None` if requests hold too much memory already.
     fn order_slice(&mut self, number: u64, busy: Busy) -> Option<FetchTicket> {
         if !self.may_hold_more(false) {
             self.why(Reason::MemoryShort, b"");
@@ -265,15 +270,15 @@ impl Run<'_> {
         let task = &self.request.task;
         let (slices, head) = (task.found.slices.as_ref()?, task.found.object.as_ref()?);
         let slicing = slices.slicing;
+        let parameters = self.context.engine.parameters.load_full();
+        let vxids = [task.life.vxid, self.session.vxid];
+        let peer = self.session.peer.clone();
         let order = FetchOrder {
-            mode: FetchMode::Fetch,
+            order: Ordered::new(parameters, FetchMode::Fetch, slicing.key(number), vcl, peer, vxids),
             request: &slices.request,
             prepared: None,
             client: None,
-            parent_vxid: task.life.vxid,
             vxid,
-            digest: slicing.key(number),
-            query: None,
             busy: Some(busy),
             stale: None,
             part: None,
@@ -283,31 +288,23 @@ impl Run<'_> {
                 slice_bytes: slicing.slice_bytes,
                 head: Some((Arc::clone(head.object()), slicing)),
             }),
-            is_hit_for_miss: false,
-            is_hit_for_pass: false,
-            vcl,
             director: task.choices.director,
             body: RequestBody::None,
             early: None,
-            peer: self.session.peer.clone(),
             client_identity: task.choices.client_identity.clone(),
-            session_vxid: self.session.vxid,
             trace: task.choices.trace,
-            aside: None,
-            is_duplex: false,
-            interest: None,
-            fragment: None,
+            out_of_band: None,
         };
         Some(fetch::start(self.context, order))
     }
 }
 
-/// Whether an object is what a fetch of a slice stores, and not an error in its place.
+/// True if an object is the result of a slice's fetch, and not an error instead of it.
 fn is_slice(object: &Delivered) -> bool {
     object.flags().has(ObjectFlags::PARTIAL)
 }
 
-/// Leaves out what the filters do not want.
+/// Skips the bytes that the filters do not need.
 fn leave_out(body: &mut SlicedBody, filters: &mut Filters) {
     let unwanted = filters.unwanted_bytes();
     if unwanted > 0 {

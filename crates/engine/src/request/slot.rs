@@ -1,21 +1,23 @@
-//! What the loop's pool hands out: a request, and buffers for the transport that carries it. They are separate fields because
-//! the transport uses the buffers while the machine works on the request.
+//! Slots of the event loop's pool: a request, and buffers for the transport that carries it. They
+//! are separate fields because the transport uses the buffers while the machine works on the
+//! request.
 
 use super::task::{Request, clear_buffer};
 use shm::log::LogRing;
 use surface::limits::KEPT_BUFFER_BYTES_MAX;
 
-/// Room for the first read of a connection of HTTP/1, in bytes. Streams read into other buffers, and have none.
+/// Room for the first read of an HTTP/1 connection, in bytes. Streams read into other buffers, and
+/// have none.
 pub(crate) const FIRST_READ_BYTES: usize = 4 << 10;
 
 /// Bytes on their way between a connection and a request.
 #[derive(Debug)]
 pub(crate) struct Buffers {
-    /// Bytes received of this request and of what follows it.
+    /// Received bytes of this request and of the following ones.
     pub(crate) received: Vec<u8>,
-    /// How many of them have been used.
+    /// Number of them that have been used.
     pub(crate) consumed: usize,
-    /// What is sent before the next piece of body.
+    /// Bytes that are sent before the next piece of body.
     pub(crate) head: Vec<u8>,
 }
 
@@ -62,8 +64,9 @@ impl RequestSlot {
         })
     }
 
-    /// Clears everything of the finished request except received bytes that were not used, since they belong to what follows on
-    /// the connection. Buffer space beyond [`KEPT_BUFFER_BYTES_MAX`] is freed.
+    /// Clears everything of the finished request except received bytes that were not used, since
+    /// they belong to the next request on the connection. Buffer space beyond
+    /// [`KEPT_BUFFER_BYTES_MAX`] is freed.
     pub(crate) fn clear(&mut self) {
         self.clear_to(KEPT_BUFFER_BYTES_MAX);
     }

@@ -3,14 +3,14 @@
 /// The step that a request is in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Step {
-    /// The head is parsed; HTTP's own demands are checked (Expect, Connection).
+    /// The head is parsed; the requirements of HTTP itself are checked (Expect, Connection).
     #[default]
     Accept,
     /// vcl_recv.
     Receive,
-    /// vcl_hash; afterwards what vcl_recv decided is done.
+    /// vcl_hash; afterwards the decision of vcl_recv is carried out.
     Hash,
-    /// The index is asked for the object.
+    /// The object is looked up in the index.
     Lookup,
     /// vcl_hit.
     Hit,
@@ -62,7 +62,7 @@ impl Step {
     }
 }
 
-/// Which step may follow which.
+/// Legal transitions: each step with the steps that may follow it.
 pub(crate) const LEGAL: &[(Step, &[Step])] = &[
     (Step::Accept, &[Step::Receive, Step::Transmit, Step::Finish]),
     (Step::Receive, &[Step::Hash, Step::VclFailed, Step::Synth, Step::Finish, Step::Receive]),
@@ -80,7 +80,7 @@ pub(crate) const LEGAL: &[(Step, &[Step])] = &[
         ],
     ),
     (Step::Lookup, &[Step::Hit, Step::Miss, Step::Pass, Step::Synth, Step::Finish]),
-    (Step::Hit, &[Step::Deliver, Step::Pass, Step::Synth, Step::Restart, Step::VclFailed]),
+    (Step::Hit, &[Step::Deliver, Step::Miss, Step::Lookup, Step::Pass, Step::Synth, Step::Restart, Step::VclFailed]),
     (Step::Miss, &[Step::Await, Step::Pass, Step::Synth, Step::Restart, Step::VclFailed]),
     (Step::Pass, &[Step::Await, Step::Synth, Step::Restart, Step::VclFailed]),
     (Step::Await, &[Step::Deliver, Step::Synth, Step::Restart, Step::Finish]),
@@ -89,12 +89,12 @@ pub(crate) const LEGAL: &[(Step, &[Step])] = &[
     (Step::Synth, &[Step::Transmit, Step::Restart, Step::Finish, Step::Deliver]),
     (Step::Deliver, &[Step::Transmit, Step::Synth, Step::Restart, Step::VclFailed, Step::Finish]),
     (Step::Transmit, &[Step::Finish]),
-    (Step::Restart, &[Step::Receive, Step::Synth]),
+    (Step::Restart, &[Step::Receive, Step::Synth, Step::Finish]),
     (Step::VclFailed, &[Step::Synth, Step::Finish]),
     (Step::Finish, &[]),
 ];
 
-/// Whether a step may follow another.
+/// True if a step may follow another.
 pub(super) fn is_legal(from: Step, to: Step) -> bool {
     LEGAL.iter().any(|(step, next)| *step == from && next.contains(&to))
 }

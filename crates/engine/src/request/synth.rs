@@ -1,7 +1,7 @@
 //! vcl_synth: a response made here.
 //!
-//! Comes from: anywhere before Transmit. Goes to: Transmit (in the old dialects to Deliver) or Restart; to Finish with a bare
-//! 500 when this VCL fails as well.
+//! Comes from: anywhere before Transmit. Continues with: Transmit (in the old dialects Deliver) or
+//! Restart; Finish with a bare 500 when this VCL fails as well.
 
 use super::{Run, Step, initial};
 use crate::logged::{self, RESP};
@@ -43,6 +43,7 @@ impl Run<'_> {
 
     fn begin_synthetic_response(&mut self) {
         let now = self.context.clock.now();
+        let name = self.context.engine.name;
         let request = &mut *self.request;
         let generation = request.vcl.as_ref().map_or(Generation::V4, |vcl| vcl.generation);
         let task = &mut request.task;
@@ -54,7 +55,7 @@ impl Run<'_> {
         task.found.let_go();
         task.answer.is_synthetic = true;
         task.life.responded_at = now;
-        initial::of_error(task, log, now, generation);
+        initial::of_error(task, log, now, generation, name);
         self.exchange.describe_synthetic(&mut task.response, log);
         self.add_alt_svc();
     }

@@ -1,16 +1,20 @@
-//! What a request consists of: its buffers, and everything its steps and its VCL work on.
+//! State of a request: its buffers, and all data that its steps and its VCL work on.
+//!
+//! *Invariant:* the data of one request is in structures that are reset with their default; no list
+//! of fields is kept. A request holds a receive buffer only on HTTP/1, and while it waits for an
+//! object its log keeps only the collected records.
 
 use super::choices::Choices;
-use super::client_body::{ClientBody, Duplex};
+use super::client_body::{ClientBody, Duplex, ReadSoFar};
 use super::delivered::Delivered;
 use super::inclusion::Inclusion;
 use super::key::KeyHasher;
 use super::step::Step;
 use crate::bodies::request::Feed;
-use crate::fetch::aside::Aside;
 use crate::fetch::interest::Interest;
 use crate::fetch::legacy_order::PreparedRequest;
 use crate::fetch::order::FetchTicket;
+use crate::fetch::out_of_band::OutOfBand;
 use crate::loaded_vcl::LoadedVcl;
 use crate::memory::Held;
 use crate::peer::EarlyPhase;
@@ -55,19 +59,20 @@ impl Request {
         }
     }
 
-    /// Call this when the first bytes arrive, at `now` (seconds since 1970). The current parameters apply to the whole request.
+    /// Must be called when the first bytes arrive, at `now` (seconds since 1970). The current
+    /// parameters apply to the whole request.
     pub fn arrive(&mut self, parameters: &Parameters, now: f64) {
         self.task.life.started = now;
         self.task.life.received_at = now;
         self.task.settings = Settings::from(parameters);
     }
 
-    /// Call this when more of the head arrives later, at `now` (seconds since 1970).
+    /// Must be called when more of the head arrives later, at `now` (seconds since 1970).
     pub fn receive_more(&mut self, now: f64) {
         self.task.life.received_at = now;
     }
 
-    /// Call this when the head is complete: it took `head_bytes`.
+    /// Must be called when the head, of `head_bytes`, is complete.
     pub fn complete(&mut self, head_bytes: u64) {
         self.task.life.account.request_head = head_bytes;
     }
@@ -77,14 +82,15 @@ impl Request {
         &mut self.task.request
     }
 
-    /// Frees what only a method that runs needs. Call this before a wait for others: the next method begins anew.
+    /// Frees the memory that only a running method needs. Must be called before a wait for others:
+    /// the next method starts afresh.
     pub(crate) fn rest(&mut self) {
         self.machine = Machine::new();
         self.scratch.free();
     }
 
-    /// Clears the request; each buffer keeps at most `bytes` of room. Every field is named here, so that a new one does not
-    /// compile until it is cleared, too.
+    /// Clears the request; each buffer keeps at most `bytes` of room. Every field is named here, so
+    /// that a new one does not compile until it is cleared.
     pub(crate) fn clear(&mut self, bytes: usize) {
         let Request { log, machine, scratch, vcl, task } = self;
         // The log of a finished request is complete, so it holds nothing any more.
@@ -104,7 +110,8 @@ pub(super) fn clear_buffer(buffer: &mut Vec<u8>, bytes: usize) {
     }
 }
 
-/// The parameters that the client's side reads, copied once per request so that a change midway cannot cause inconsistencies.
+/// The parameters that the client's side reads, copied once per request so that a change midway
+/// cannot cause inconsistencies.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)]
 pub(crate) struct Settings {
@@ -132,6 +139,7 @@ pub(crate) struct Settings {
     pub(crate) slice_bytes: u64,
     pub(crate) timeout_idle: f64,
     pub(crate) timeout_linger: f64,
+    pub(crate) trace_context: bool,
     pub(crate) vary_language_order: bool,
     pub(crate) vary_language_select: bool,
     pub(crate) vary_notice: u64,
@@ -167,6 +175,7 @@ impl From<&Parameters> for Settings {
             slice_bytes: parameters.slice_bytes,
             timeout_idle: parameters.timeout_idle,
             timeout_linger: parameters.timeout_linger,
+            trace_context: parameters.trace_context,
             vary_language_order: parameters.vary_language_order,
             vary_language_select: parameters.vary_language_select,
             vary_notice: parameters.vary_notice,
@@ -200,7 +209,7 @@ pub(crate) struct PipeAccount {
 
 /// The request to an origin as vcl_pipe sees it.
 pub(crate) struct PipeRequest {
-    pub(crate) vxid: u32,
+    pub(crate) vxid: u64,
     pub(crate) log: LogBuffer,
     pub(crate) bereq: Message,
     pub(crate) director: Option<DirectorId>,
@@ -208,23 +217,24 @@ pub(crate) struct PipeRequest {
     /// `bereq.task_deadline` when VCL set it, seconds.
     pub(crate) task_deadline: Option<f64>,
     pub(crate) started: f64,
-    /// Length of the PROXY header that the origin was sent.
+    /// Length of the PROXY header that was sent to the origin.
     pub(crate) proxy_header_bytes: u64,
 }
 
-/// The state of one request. What belongs to one request, or a part of its life, is in structures that are reset as a whole, so
-/// that a new field is reset, too. Only buffers that are reused are cleared by name, all of them in [`Task::clear`].
+/// The state of one request. Data of one request, or of a part of its life, is in structures that
+/// are reset as a whole, so that a new field is reset as well. Only buffers that are reused are
+/// cleared by name, all of them in [`Task::clear`].
 #[derive(Default)]
 pub(crate) struct Task {
     /// Parameters.
     pub(crate) settings: Settings,
-    /// From the first byte to the last.
+    /// State from the first byte to the last.
     pub(crate) life: Life,
-    /// What VCL chose, from the first vcl_recv on.
+    /// VCL's choices, from the first vcl_recv on.
     pub(crate) choices: Choices,
     /// The results of lookup and fetch, from one vcl_recv to the next.
     pub(crate) found: Found,
-    /// How the current response is sent.
+    /// Treatment of the current response.
     pub(crate) answer: Answer,
 
     /// `req`.
@@ -241,21 +251,21 @@ pub(crate) struct Task {
     pub(crate) synthetic: Vec<u8>,
     /// The digest being computed.
     pub(crate) hasher: KeyHasher,
-    /// What VMODs keep during the request.
+    /// State of VMODs during the request.
     pub(crate) vmod_state: vmods::TaskState,
 }
 
-/// What lasts as long as the request.
+/// State that lasts as long as the request.
 #[derive(Default)]
 pub(crate) struct Life {
     /// Transaction id; changes with a restart.
-    pub(crate) vxid: u32,
+    pub(crate) vxid: u64,
     /// `req.transport`.
     pub(crate) protocol: &'static str,
 
-    /// When the first byte arrived, seconds since 1970.
+    /// Time of the first byte, seconds since 1970.
     pub(crate) started: f64,
-    /// `req.time`: when the head was complete.
+    /// `req.time`: the time when the head was complete.
     pub(crate) received_at: f64,
     /// Time of the last timestamp record.
     pub(crate) previous: f64,
@@ -268,9 +278,9 @@ pub(crate) struct Life {
     pub(crate) late_continue: bool,
     /// The client's body.
     pub(crate) body: ClientBody,
-    /// There is a body that no header announces, as on a stream of HTTP/2.
+    /// There is a body that no header announces, as on an HTTP/2 stream.
     pub(crate) is_length_unsaid: bool,
-    /// Whether the original method was HEAD.
+    /// The original method was HEAD.
     pub(crate) is_head: bool,
 
     /// `req.restarts`.
@@ -279,7 +289,7 @@ pub(crate) struct Life {
     pub(crate) digest: [u8; 32],
     /// The step after vcl_hash.
     pub(crate) after_hash: Step,
-    /// Why that is not what vcl_recv said; logged after vcl_hash.
+    /// Reason for a deviation from the decision of vcl_recv; logged after vcl_hash.
     pub(crate) objection: Option<Box<str>>,
     /// The reason of the last decision; none for a plain hit.
     pub(crate) reason: Option<Reason>,
@@ -288,8 +298,10 @@ pub(crate) struct Life {
 
     /// Status for vcl_synth; 0 = none yet.
     pub(crate) error_status: u16,
-    /// Why the session must close after this request.
+    /// Reason to close the session after this request.
     pub(crate) close: Option<CloseReason>,
+    /// Status of the response that was sent, or begun; 0 = none.
+    pub(crate) sent_status: u16,
     /// Part of a final response was sent.
     pub(crate) is_answered: bool,
     /// Memory held beyond the base.
@@ -298,20 +310,21 @@ pub(crate) struct Life {
     pub(crate) account: Account,
     /// Bytes transferred by a pipe; `Some` once it has begun.
     pub(crate) pipe_account: Option<PipeAccount>,
-    /// What a VMOD is waiting for.
+    /// The operation that a VMOD is waiting for.
     pub(crate) vmod_wait: Option<VmodWait>,
-    /// The client has gone meanwhile.
+    /// The client has left during a wait.
     pub(crate) is_left: bool,
-    /// What a page includes this request for; `None` for a client's own request.
+    /// Inclusion of this request in a page; `None` for a client's own request.
     pub(crate) inclusion: Option<Box<Inclusion>>,
-    /// We have marked it as early data; its handshake was under way.
+    /// The handshake was under way when the request arrived, and Copal has marked it as early data.
     pub(crate) early: Option<Rc<EarlyPhase>>,
-    /// The VCL that `return(vcl(label))` left.
+    /// The VCL that was active before `return(vcl(label))`.
     pub(crate) vcl_before_label: Option<Arc<LoadedVcl>>,
 }
 
 impl Life {
-    /// Why `return (vcl(…))` cannot be carried out now, whatever the label; `None` if it can.
+    /// Reason why `return (vcl(…))` cannot be carried out now, whatever the label; `None` if it
+    /// can.
     pub(crate) fn refusal_of_switch(&self) -> Option<&'static str> {
         if self.restarts > 0 {
             return Some("Illegal return(vcl): Not after restarts");
@@ -323,45 +336,50 @@ impl Life {
 /// The results of lookup and fetch.
 #[derive(Default)]
 pub(crate) struct Found {
-    /// How many seconds the object had not been used when it was found; set only for a VCL that reads it.
+    /// Time for which the object had not been used when it was found, in seconds; set only for a
+    /// VCL that reads it.
     pub(crate) unused_seconds: f64,
     /// Lookup found an object that is delivered.
     pub(crate) is_hit: bool,
-    /// It was waited for while another request fetched it.
+    /// `vcl_hit` decided to replace the object: the next lookup is a miss.
+    pub(crate) is_forced: bool,
+    /// The object was waited for while another request fetched it.
     pub(crate) has_waited: bool,
-    /// … and that object was stale.
+    /// The object that was found is stale, within its grace.
     pub(crate) is_grace_hit: bool,
     /// `req.is_hitmiss`.
     pub(crate) is_hitmiss: bool,
     /// `req.is_hitpass`.
     pub(crate) is_hitpass: bool,
-    /// The response is for this client alone: there was no lookup, or its result said so.
+    /// The response is for this client alone: there was no lookup, or its result was a pass.
     pub(crate) is_passed: bool,
     /// The object to deliver, set by [`Found::take_up`].
     pub(crate) object: Option<Delivered>,
-    /// How the object is divided, if its body lies in slices.
+    /// Division of the object, if its body is stored in slices.
     pub(crate) slices: Option<Box<Slices>>,
-    /// A compressed copy of the object, which is sent in its place.
+    /// A compressed copy of the object, which is sent instead of it.
     pub(crate) copy: Option<Delivered>,
-    /// Whether `object_head` is decoded.
+    /// State of `object_head`.
     pub(crate) object_head: ObjectHead,
     /// The rule by which the query was put into the key.
     pub(crate) query_rule: Option<Arc<KnownRule>>,
-    /// The promise to fetch.
+    /// The busy mark.
     pub(crate) busy: Option<Busy>,
     /// An expired object that may be revalidated.
     pub(crate) stale: Option<Arc<Object>>,
-    /// A stored part (206) that is not what the request wants.
+    /// A stored part (206) that does not answer the request.
     pub(crate) part: Option<Arc<Object>>,
     /// The fetch that was ordered.
     pub(crate) ticket: Option<FetchTicket>,
-    /// What that fetch tells besides its report.
-    pub(crate) aside: Option<Aside>,
+    /// Out-of-band messages of that fetch.
+    pub(crate) out_of_band: Option<OutOfBand>,
     /// The session's end of a body that is streamed to the fetch.
     pub(crate) feed: Option<Feed>,
-    /// Dropped when the client wants nothing more of its pass.
+    /// Progress of reading that body, once the fetch has requested it.
+    pub(crate) fed: Option<Box<ReadSoFar>>,
+    /// Dropped when the client needs nothing more of its pass.
     pub(crate) interest: Option<Interest>,
-    /// The body and the response of a pass go on at the same time.
+    /// State of a pass whose body and response are transferred at the same time.
     pub(crate) duplex: Option<Box<Duplex>>,
     /// In vcl_pipe: the request to the origin.
     pub(crate) pipe: Option<Box<PipeRequest>>,
@@ -383,46 +401,47 @@ impl Found {
     }
 }
 
-/// What is needed to fetch and send slices.
+/// State needed to fetch and send slices.
 pub(crate) struct Slices {
-    /// How the resource is divided.
+    /// Division of the resource into slices.
     pub(crate) slicing: Slicing,
     /// The request for the origin, as it was before vcl_deliver.
     pub(crate) request: Message,
-    /// The client has been heard of while a slice was awaited, and is not listened to again.
+    /// The client has sent something while a slice was awaited, and its connection is not read
+    /// again.
     pub(crate) has_heard: bool,
 }
 
-/// Whether [`Task::object_head`] is the head of the object found.
+/// State of [`Task::object_head`] with respect to the object found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ObjectHead {
     /// Not decoded yet.
     #[default]
     Unread,
-    /// It is.
+    /// It is the head of the object.
     Decoded,
     /// It was decoded, and then changed by VCL, which only the old dialects allow.
     Changed,
 }
 
-/// How a response is sent.
+/// Treatment of a response that is sent.
 #[derive(Default)]
 pub(crate) struct Answer {
-    /// Whether the response is `synthetic` rather than `object`.
+    /// The response is `synthetic` instead of `object`.
     pub(crate) is_synthetic: bool,
     /// `resp.filters` when VCL set it.
     pub(crate) filters: Option<Vec<u8>>,
-    /// The client's Range is of no use: its condition cannot tell codings apart.
+    /// The client's Range is ignored: its condition cannot distinguish codings.
     pub(crate) ignores_range: bool,
     /// `resp.do_esi` when VCL set it.
     pub(crate) do_esi: Option<bool>,
-    /// The body is put together from a page with ESI and its fragments.
+    /// The body is assembled from a page with ESI and its fragments.
     pub(crate) is_page: bool,
 }
 
 impl Task {
-    /// Clears the request; each buffer keeps at most `bytes` of room. Every part is named here, so that a new one does not
-    /// compile until it is reset, too.
+    /// Clears the request; each buffer keeps at most `bytes` of room. Every part is named here, so
+    /// that a new one does not compile until it is reset.
     pub(crate) fn clear(&mut self, bytes: usize) {
         let Task {
             settings,
@@ -454,30 +473,31 @@ impl Task {
         vmod_state.clear();
     }
 
-    /// Forgets what VCL chose; called before the first vcl_recv.
+    /// Resets VCL's choices; called before the first vcl_recv.
     pub(crate) fn forget_choices(&mut self) {
         self.choices = Choices::default();
     }
 
-    /// Forgets the results of lookup and fetch; called before every vcl_recv.
+    /// Resets the results of lookup and fetch; called before every vcl_recv.
     pub(crate) fn forget_lookup(&mut self) {
         self.found = Found::default();
     }
 
-    /// Forgets a response that will not be sent.
+    /// Resets a response that will not be sent.
     pub(crate) fn forget_response(&mut self) {
         self.answer = Answer::default();
         self.response.clear();
         self.synthetic.clear();
     }
 
-    /// Bytes that VCL strings and messages may take together: request_memory_max minus what a VMOD has taken.
+    /// Bytes that VCL strings and messages may take together: request_memory_max minus the memory
+    /// that a VMOD has taken.
     #[inline]
     pub(crate) fn memory_limit(&self) -> usize {
         self.settings.request_memory_max.saturating_sub(self.vmod_state.taken_bytes())
     }
 
-    /// Memory, in bytes, that grows with what the client sends and VCL does.
+    /// Memory, in bytes, that grows with the client's bytes and with VCL.
     #[inline]
     pub(crate) fn memory_bytes(&self) -> usize {
         self.request.memory_bytes()

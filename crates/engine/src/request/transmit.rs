@@ -1,7 +1,8 @@
-//! Sends the response: determines its length, and hands its bytes to the exchange without copying them.
+//! Transmission of the response: determines its length, and hands its bytes to the exchange without
+//! copying them.
 //!
-//! Comes from: Deliver or Synth. Goes to: Finish, always; an error from here on closes the session. A hit of usual size is
-//! handed over as one piece, together with the head and the end.
+//! Comes from: Deliver or Synth. Continues with: Finish, always; an error from here on closes the
+//! session. A hit of usual size is handed over as one piece, together with the head and the end.
 
 use super::delivered::Delivered;
 use super::filters::default_list;
@@ -26,7 +27,7 @@ use surface::limits::REQUEST_BASE_BYTES;
 use surface::parameter::debug;
 use surface::tag::Tag;
 
-/// Why the body was not sent completely.
+/// Reason why the body was not sent completely.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TransmitError {
     /// The client is gone or takes too long.
@@ -45,7 +46,7 @@ impl Run<'_> {
         if self.request.task.found.copy.is_some() {
             self.take_copy();
         }
-        if self.request.task.found.object.as_ref().is_some_and(|object| object.is_filed()) {
+        if self.request.task.found.object.as_ref().is_some_and(|object| object.is_on_disk()) {
             Box::pin(self.settle_body()).await;
         }
         if let Some((mut filters, sends_body)) = self.settle_head() {
@@ -63,10 +64,11 @@ impl Run<'_> {
             };
             let task = &mut self.request.task;
             self.exchange.frame(&mut task.response, &mut self.request.log, sends_body, &mut task.life.close);
-            if task.found.aside.is_some() && !self.exchange.sends_trailers() {
+            if task.found.out_of_band.is_some() && !self.exchange.sends_trailers() {
                 logged::unset(&mut self.request.log, RESP, &mut task.response, "Trailer");
             }
-            self.hold_delivery(&filters);
+            task.life.sent_status = task.response.status() % 1000;
+            self.hold_delivery(&filters, slices.is_some());
             let result = self.send_response(&mut filters, sends_body, slices).await;
             self.request.task.found.let_go();
             self.log_totals(&filters, sends_body);
@@ -84,30 +86,33 @@ impl Run<'_> {
         Step::Finish
     }
 
-    /// Whether trailers of the origin may follow the body: they are announced, VCL has left that, and no filter changes the body.
+    /// True if trailers of the origin may follow the body: they are announced, VCL has kept the
+    /// announcement, and no filter changes the body.
     #[cold]
     fn expects_trailers(&mut self, filters: &Filters, has_body: bool) -> bool {
         let task = &mut self.request.task;
-        let Some(aside) = task.found.aside.take_if(|aside| aside.announced().is_some() || aside.passes_all()) else {
-            task.found.aside = None;
+        let Some(out_of_band) =
+            task.found.out_of_band.take_if(|out_of_band| out_of_band.announced().is_some() || out_of_band.passes_all())
+        else {
+            task.found.out_of_band = None;
             return false;
         };
-        if has_body && filters.is_empty() && (task.response.has("Trailer") || aside.passes_all()) {
-            task.found.aside = Some(aside);
+        if has_body && filters.is_empty() && (task.response.has("Trailer") || out_of_band.passes_all()) {
+            task.found.out_of_band = Some(out_of_band);
             return true;
         }
         logged::unset(&mut self.request.log, RESP, &mut task.response, "Trailer");
         false
     }
 
-    /// The body ends now: its trailers go with the end.
+    /// Ends the body: its trailers are sent with the end.
     #[cold]
     fn put_trailers(&mut self) {
         let Request { task, log, .. } = &mut *self.request;
-        let Some(aside) = task.found.aside.take() else { return };
-        let Some(received) = aside.take_trailers() else { return };
+        let Some(out_of_band) = task.found.out_of_band.take() else { return };
+        let Some(received) = out_of_band.take_trailers() else { return };
         let mut trailers = message::Message::new();
-        if aside.passes_all() {
+        if out_of_band.passes_all() {
             semantics::trailers::select_all(&received, &mut trailers);
         } else if let Some(announced) = semantics::trailers::announced(&task.response) {
             semantics::trailers::select(&received, &announced, &mut trailers);
@@ -118,8 +123,8 @@ impl Run<'_> {
         self.exchange.put_trailers(&trailers);
     }
 
-    /// Counts what the delivery holds, and frees what VCL needed.
-    fn hold_delivery(&mut self, filters: &Filters) {
+    /// Counts the memory that the delivery holds, and frees the memory that VCL needed.
+    fn hold_delivery(&mut self, filters: &Filters, is_sliced: bool) {
         let Request { task, scratch, .. } = &mut *self.request;
         if task.life.held.bytes() > 0 {
             scratch.clear(0);
@@ -129,11 +134,24 @@ impl Run<'_> {
         }
         let piece_bytes = task.found.object.as_ref().map_or(0, Delivered::held_bytes);
         if !filters.is_empty() || piece_bytes > 0 {
-            task.life.held.add(&self.context.memory, filters.memory_bytes() + piece_bytes);
+            // Only a plain body counts as its filters grow.
+            let is_plain = !is_sliced && !task.answer.is_page;
+            let filter_bytes = if is_plain { filters.held_bytes() } else { filters.memory_bytes() };
+            task.life.held.add(&self.context.memory, filter_bytes + piece_bytes);
         }
     }
 
-    /// Logs what the filters and the exchange did with the body.
+    /// Counts the memory that the filters hold by now; it was `before` so far.
+    fn hold_grown(&mut self, filters: &Filters, before: &mut usize) {
+        let bytes = filters.held_bytes();
+        if bytes != *before {
+            let held = &mut self.request.task.life.held;
+            held.set(&self.context.memory, held.bytes().saturating_sub(*before) + bytes);
+            *before = bytes;
+        }
+    }
+
+    /// Logs the totals of the filters and the exchange for the body.
     fn log_totals(&mut self, filters: &Filters, sends_body: bool) {
         let request = &mut *self.request;
         filters.log_totals(&mut request.log);
@@ -146,7 +164,7 @@ impl Run<'_> {
     fn transmission_failed(&mut self, error: TransmitError) {
         let reason = match error {
             TransmitError::Client => CloseReason::TxError,
-            // Compat: a body cut short on our side is recorded as if the client had gone.
+            // Compat: a body cut short on Copal's side is recorded as if the client had left.
             TransmitError::Fetch | TransmitError::Filter => CloseReason::RemClose,
             TransmitError::RangeShort => CloseReason::RangeShort,
         };
@@ -154,8 +172,8 @@ impl Run<'_> {
         self.request.task.life.close = Some(reason);
     }
 
-    /// Sets up the filters and determines `Content-Length`. Returns the filters and whether a body follows; `None` when a
-    /// filter cannot be set up.
+    /// Sets up the filters and determines `Content-Length`. Returns the filters, and true if a body
+    /// follows; `None` if a filter cannot be set up.
     #[inline(always)]
     fn settle_head(&mut self) -> Option<(Filters, bool)> {
         let request = &mut *self.request;
@@ -174,7 +192,7 @@ impl Run<'_> {
         log.record(Tag::Filters, &list);
         let list = self.note_page(list, &mut length)?;
         let filters = if list.is_empty() { Filters::default() } else { self.open_filters_of(&list, &mut length)? };
-        if self.request.task.found.aside.is_some() && self.expects_trailers(&filters, !has_no_body) {
+        if self.request.task.found.out_of_band.is_some() && self.expects_trailers(&filters, !has_no_body) {
             // With a length there would be no place for them.
             length = None;
         }
@@ -190,7 +208,7 @@ impl Run<'_> {
         if status < 200 || status == 204 || status == 304 {
             logged::unset(log, RESP, &mut task.response, "Content-Length");
         } else if (claimed.is_some() && claimed == length) || (is_private_head && claimed.is_some()) {
-            // The header is correct, or is what the origin would have sent.
+            // The header is correct, or is the one that the origin would have sent.
         } else {
             logged::unset(log, RESP, &mut task.response, "Content-Length");
             if let Some(length) = length {
@@ -202,8 +220,8 @@ impl Run<'_> {
         Some((filters, !has_no_body && length != Some(0)))
     }
 
-    /// Sets up the filters of a list. `length` is the body's length if known, and becomes the length after the filters. `None`
-    /// when a filter cannot be set up.
+    /// Sets up the filters of a list. `length` is the body's length if known, and becomes the
+    /// length after the filters. `None` when a filter cannot be set up.
     #[cold]
     fn open_filters_of(&mut self, list: &[u8], length: &mut Option<u64>) -> Option<Filters> {
         let ranges = self.range_rules();
@@ -222,7 +240,7 @@ impl Run<'_> {
         opened.map_err(|text| request.log.record(Tag::Error, text.as_bytes())).ok()
     }
 
-    /// How the client's Range is read: by the policy of its VCL.
+    /// Rules for the client's Range: those of the policy of its VCL.
     fn range_rules(&self) -> RangeRules {
         if !self.follows_rfc() || !self.request.task.request.has("Range") {
             return RangeRules::Varnish;
@@ -231,8 +249,9 @@ impl Run<'_> {
         RangeRules::Rfc { boundary: u64::from(random.next_bits()) << 32 | u64::from(random.next_bits()) }
     }
 
-    /// If the list begins with `esi` and there is a page for it, notes that and takes it off the list. Then the length of the
-    /// body is not known. `None` when `esi` comes too late: it needs the body as it is stored.
+    /// If the list begins with `esi` and there is a page for it, stores that and removes it from
+    /// the list. Then the length of the body is unknown. `None` if `esi` is not the first filter:
+    /// it needs the body as it is stored.
     #[inline]
     fn note_page(&mut self, list: Vec<u8>, length: &mut Option<u64>) -> Option<Vec<u8>> {
         let object = self.request.task.found.object.as_ref();
@@ -264,7 +283,7 @@ impl Run<'_> {
         Some(names(&list).skip(1).collect::<Vec<_>>().join(&b' '))
     }
 
-    /// How long sending may take, according to parameters and VCL.
+    /// Time limits of sending, from parameters and VCL.
     pub(super) fn send_limits(&self) -> SendLimits {
         let settings = &self.request.task.settings;
         let timeouts = &self.session.timeouts;
@@ -304,7 +323,7 @@ impl Run<'_> {
         self.send_body(filters).await
     }
 
-    /// Sends the body from where it is, through its filters.
+    /// Sends the body from its source, through its filters.
     async fn send_body(&mut self, filters: &mut Filters) -> Result<(), TransmitError> {
         let task = &mut self.request.task;
         if let Some((inclusion, object)) = task.life.inclusion.as_ref().zip(task.found.object.as_ref())
@@ -319,6 +338,7 @@ impl Run<'_> {
         let mut pull = Pull::default();
         let mut turns = Turns::through(filters);
         let may_gather = filters.is_empty();
+        let mut filter_bytes = filters.held_bytes();
         let mut is_alone = false;
         let result = loop {
             let (sent, is_last) = match pull.next(&mut source, filters) {
@@ -333,7 +353,7 @@ impl Run<'_> {
                 }
                 Next::Bytes { bytes, is_last } => {
                     is_alone = false;
-                    if is_last && self.request.task.found.aside.is_some() {
+                    if is_last && self.request.task.found.out_of_band.is_some() {
                         self.put_trailers();
                     }
                     (self.send_piece(bytes, is_last).await, is_last)
@@ -366,10 +386,13 @@ impl Run<'_> {
                     (self.break_off(failure).await, true)
                 }
             };
+            if !may_gather {
+                self.hold_grown(filters, &mut filter_bytes);
+            }
             if is_last || sent.is_err() {
                 break sent;
             }
-            if !filters.is_empty() || source.is_filed() {
+            if !filters.is_empty() || source.is_on_disk() {
                 turns.take().await;
             }
         };
@@ -380,16 +403,17 @@ impl Run<'_> {
         result
     }
 
-    /// Sends what comes next of a body without filters, if it lies in several pieces: a body of unknown length was stored in such,
-    /// and one that passes by comes in them. Returns whether that was all of it; `None` when there is only one, or the transport
-    /// takes one at a time.
+    /// Sends the next bytes of a body without filters, if they are in several pieces: a body of
+    /// unknown length was stored in pieces, and one that is only passed on is received in pieces.
+    /// Returns true if those were the last bytes; `None` if there is only one piece, or the
+    /// transport takes one at a time.
     #[cold]
     async fn send_several(&mut self, source: &mut Source) -> Option<(Result<(), TransmitError>, bool)> {
         self.exchange.gathering()?;
         let mut room = [&b""[..]; PIECES_MAX];
         let (count, is_last) = source.several(&mut room);
         let pieces = room.get(..count).filter(|pieces| pieces.len() > 1)?;
-        if is_last && self.request.task.found.aside.is_some() {
+        if is_last && self.request.task.found.out_of_band.is_some() {
             self.put_trailers();
         }
         let sent = poll_fn(|context| {
@@ -406,7 +430,7 @@ impl Run<'_> {
         Some((sent.map_err(|SendError| TransmitError::Client), is_last))
     }
 
-    /// The rest of the body will not come: sends what there is and stops.
+    /// Handles a body whose rest is missing: sends the bytes received so far and stops.
     pub(super) async fn break_off(&mut self, failure: Failure) -> Result<(), TransmitError> {
         if let Failure::Filter(error) = failure {
             log_delivery_failure(error, &mut self.request.log);
@@ -419,7 +443,8 @@ impl Run<'_> {
         })
     }
 
-    /// Sends a piece of body, with the head if that was not sent yet, and with the end of the body after the last piece.
+    /// Sends a piece of body, with the head if that was not sent yet, and with the end of the body
+    /// after the last piece.
     pub(super) async fn send_piece(&mut self, piece: &[u8], is_last: bool) -> Result<(), TransmitError> {
         self.send(piece, is_last).await.map_err(|SendError| TransmitError::Client)
     }
@@ -445,7 +470,7 @@ impl Run<'_> {
         .await
     }
 
-    /// Waits for more of the body, and feeds the client's body to the fetch meanwhile.
+    /// Waits for more of the body, and feeds the client's body to the fetch during the wait.
     #[cold]
     async fn wait_in_duplex(&mut self, source: &Source) -> Result<(), TransmitError> {
         tokio::select! {

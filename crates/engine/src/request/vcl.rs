@@ -1,4 +1,4 @@
-//! Runs a VCL method for a request, waiting where a VMOD waits.
+//! Runs of VCL methods for a request, including the waits of VMODs.
 
 use super::{Request, Run, Step};
 use crate::ruling::{Failed, Ruling, StatusLine};
@@ -40,8 +40,9 @@ impl Run<'_> {
         }
     }
 
-    /// Runs a method that does nothing but return an action, without a world to do it in. `None` when there is more to do, or too
-    /// much memory in use, which is left to who runs it in full.
+    /// Runs a method that does nothing but return an action, without creating a world for it.
+    /// `None` if there is more to do, or if too much memory is in use, which is left to the full
+    /// run.
     fn run_at_once(&mut self, method: Method) -> Option<Action> {
         let Request { vcl, machine, scratch, log, task, .. } = &mut *self.request;
         if task.choices.trace.unwrap_or_else(|| !log.is_masked(Tag::VCLTrace)) {
@@ -76,7 +77,7 @@ impl Run<'_> {
         self.in_world(method, |machine, program, world, scratch| machine.run(program, method, world, scratch))
     }
 
-    /// Runs the evaluator with what the method may access.
+    /// Runs the evaluator with the state that the method may access.
     #[inline]
     fn in_world(
         &mut self,
@@ -92,7 +93,7 @@ impl Run<'_> {
         run(machine, &vcl.program, &mut world, scratch)
     }
 
-    /// Waits until the VMOD's wait is over. False if the client has gone before.
+    /// Waits until the VMOD's wait is over. False if the client left before.
     async fn wait_for_vmod(&mut self) -> bool {
         let _ = self.has_overflowed();
         let done = match self.request.task.life.vmod_wait.take() {
@@ -109,9 +110,9 @@ impl Run<'_> {
         true
     }
 
-    /// Waits as long as the client does; `None` if it has gone.
+    /// Waits as long as the client is connected; `None` if it has left.
     async fn while_there(&mut self, mut pending: Pending) -> Option<Finish> {
-        // Of early data more is read only when its handshake is over.
+        // During early data, more is read only when its handshake is complete.
         let mut has_heard = self.request.task.life.early.is_some();
         poll_fn(|context| match pending.as_mut().poll(context) {
             Poll::Ready(finish) => Poll::Ready(Some(finish)),
@@ -120,7 +121,7 @@ impl Run<'_> {
         .await
     }
 
-    /// Counts what is held now. Returns whether it is more than it may be.
+    /// Counts the memory held now. Returns true if it is more than allowed.
     #[inline]
     fn has_overflowed(&mut self) -> bool {
         let request = &mut *self.request;
@@ -137,12 +138,12 @@ impl Run<'_> {
         self.context.count(Main::WsClientOverflow);
     }
 
-    /// Whether the request's VCL follows RFC 9111.
+    /// True if the request's VCL follows RFC 9111.
     pub(super) fn follows_rfc(&self) -> bool {
         self.request.vcl.as_ref().is_some_and(|vcl| vcl.policy == HttpPolicy::Rfc)
     }
 
-    /// When a request is for the same variant as another.
+    /// Rule by which requests are for the same variant.
     pub(super) fn sameness(&self) -> Sameness {
         match self.follows_rfc() {
             true => Sameness::Meaning { any_language_order: self.request.task.settings.vary_language_order },
@@ -155,7 +156,7 @@ impl Run<'_> {
         &mut self.request.log
     }
 
-    /// Logs a timestamp with the current time and remembers it.
+    /// Logs a timestamp with the current time and stores it.
     pub(super) fn timestamp(&mut self, label: &str) -> f64 {
         let now = self.session.now(self.context);
         self.request.log.timestamp(label, now);
@@ -163,7 +164,8 @@ impl Run<'_> {
         now
     }
 
-    /// An answer that the machine decides on by itself; without a reason it is the status's usual one.
+    /// Makes an answer that the machine decides on by itself; an empty reason means the standard
+    /// phrase of the status.
     pub(super) fn own_synth(&mut self, status: u16, reason: &[u8]) -> Step {
         let task = &mut self.request.task;
         task.life.error_status = status;

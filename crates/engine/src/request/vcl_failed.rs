@@ -1,6 +1,8 @@
-//! A VCL method failed: the client gets a 503 from vcl_synth, with its request as it was received, and the session ends.
+//! A VCL method failed: the client gets a 503 from vcl_synth, with its request as it was received,
+//! and the session ends.
 //!
-//! Comes from: any VCL method but vcl_synth. Goes to: Synth, or Finish if the client has gone while the method waited.
+//! Comes from: any VCL method but vcl_synth. Continues with: Synth, or Finish if the client left
+//! while the method waited.
 
 use super::{Run, Step};
 use surface::close_reason::CloseReason;

@@ -1,14 +1,16 @@
-//! Waiting: a request waits for an object that another request is fetching. How many may, for how long, and what becomes of one
-//! that may not, or whose client leaves.
+//! Waiting: a request waits for an object that another request is fetching. This file has the
+//! limits of their number and time, and the handling of a request that may not wait, or whose
+//! client leaves.
 //!
-//! A request waits only for its turn to look again. The number of those that wait is bounded for all event loops together, the memory
-//! that they hold with that of all requests (`memory.rs`). One that may not wait is answered at once: under RFC 9111 with a stale object
-//! that may stand in, else with a 503. Next file: `lookup.rs`.
+//! A request waits only for its turn to look up again. The number of waiting requests is bounded
+//! for all event loops together, the memory that they hold with that of all requests (`memory.rs`).
+//! A request that may not wait is answered at once: under RFC 9111 with a stale object if one is
+//! allowed, else with a 503. Next file: `lookup.rs`.
 
 use super::delivered::Delivered;
 use super::{Run, Step};
 use crate::context::Loop;
-use crate::exchange::Heard;
+use crate::exchange::ClientEvent;
 use crate::fetch::stale::may_stand_in;
 use cache::Waiter;
 use std::future::{Future, poll_fn};
@@ -23,20 +25,20 @@ use surface::counter::Main;
 use surface::reason::Reason;
 use tokio::time::{Instant, sleep_until};
 
-/// How a wait ended.
+/// Result of a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Waited {
-    /// It is worth looking again.
+    /// The request may look up again.
     Turn,
-    /// The client has gone.
+    /// The client has left.
     Gone,
-    /// As many wait as may.
+    /// The wait queue was full.
     Full,
-    /// It took too long.
+    /// The wait timed out.
     TooLong,
 }
 
-/// A place among those that wait, released when dropped.
+/// A slot among the waiting requests, released when dropped.
 struct Place(Rc<Loop>);
 
 impl Place {
@@ -57,7 +59,8 @@ impl Drop for Place {
 }
 
 impl Run<'_> {
-    /// Waits for this request's turn. `since`: when it began to wait for the first time; `has_heard`: for [`Run::poll_gone`].
+    /// Waits for this request's turn. `since`: the time when it began to wait for the first time;
+    /// `has_heard`: for [`Run::poll_gone`].
     pub(super) async fn wait(&mut self, waiter: &Waiter, since: Instant, has_heard: &mut bool) -> Waited {
         let settings = &self.request.task.settings;
         let Some(_place) = Place::enter(self.context, settings.waiting_requests_max) else { return Waited::Full };
@@ -82,15 +85,16 @@ impl Run<'_> {
         .await
     }
 
-    /// Ready when the client has gone. From a client that sends ahead nothing more is heard: `has_heard` says so.
+    /// Ready when the client has left. If the client has already sent more bytes, the connection is
+    /// not read again: `has_heard` records that.
     pub(super) fn poll_gone(&mut self, context: &mut Context<'_>, has_heard: &mut bool) -> Poll<()> {
         if *has_heard {
             return Poll::Pending;
         }
-        match self.exchange.poll_hear(context) {
-            Poll::Ready(Heard::Gone) => Poll::Ready(()),
-            Poll::Ready(Heard::End) if self.request.task.settings.half_close => Poll::Ready(()),
-            Poll::Ready(Heard::End | Heard::More) => {
+        match self.exchange.poll_client_event(context) {
+            Poll::Ready(ClientEvent::Gone) => Poll::Ready(()),
+            Poll::Ready(ClientEvent::End) if self.request.task.settings.half_close => Poll::Ready(()),
+            Poll::Ready(ClientEvent::End | ClientEvent::More) => {
                 *has_heard = true;
                 Poll::Pending
             }
@@ -98,14 +102,15 @@ impl Run<'_> {
         }
     }
 
-    /// The client has gone: there is nobody to answer.
+    /// Handles a client that has left: no answer is sent.
     pub(super) fn leave(&mut self) -> Step {
         self.why(Reason::ClientGone, b"");
         self.close(CloseReason::RemClose);
         Step::Finish
     }
 
-    /// Counts a wait that ended without a turn, and says why; false if the client has gone.
+    /// Counts a wait that ended without a turn, and records the reason; false if the client has
+    /// left.
     pub(super) fn note_refusal(&mut self, waited: Waited) -> bool {
         let (counter, reason) = match waited {
             Waited::Turn | Waited::Gone => return false,

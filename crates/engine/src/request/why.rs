@@ -1,7 +1,8 @@
-//! Why: the reasons of the client's side, recorded where the decision is taken.
+//! Reasons (`why`) of the client's side, recorded where the decision is taken.
 //!
-//! A plain hit has no reason record; `Hit` says enough. What each reason means is in `surface::reason`; the fetch's side has
-//! its counterpart in `fetch/why.rs`. Off under debug bit `vtc_mode`, whose scripts count records.
+//! A plain hit has no reason record; its `Hit` record is enough. The meaning of each reason is in
+//! `surface::reason`; the fetch's side has its counterpart in `fetch/why.rs`. Off under debug bit
+//! `vtc_mode`, whose scripts count records.
 
 use super::Run;
 use crate::logged::Thousandths;
@@ -16,6 +17,7 @@ use surface::reason::{MORE, NEVER, RECORD, Reason, TAG};
 impl Run<'_> {
     /// Records a reason with its details: `name=value …`, or nothing.
     pub(crate) fn why(&mut self, reason: Reason, details: &[u8]) {
+        self.context.histograms.count_reason(reason);
         let task = &mut self.request.task;
         task.life.reason = Some(reason);
         if task.settings.reasons {
@@ -29,6 +31,7 @@ impl Run<'_> {
         let request = &mut *self.request;
         match request.vcl.as_ref().filter(|_| request.task.settings.reasons) {
             Some(vcl) => {
+                self.context.histograms.count_reason(reason);
                 request.task.life.reason = Some(reason);
                 let decision = Decision::of(&request.machine, &vcl.program);
                 request.log.record_fmt(TAG, format_args!("{RECORD}{} {decision}", reason.row().word));
@@ -40,14 +43,16 @@ impl Run<'_> {
         }
     }
 
-    /// Adds details to the last recorded reason, in a record of their own: if they must be truncated, nothing else is lost.
+    /// Adds details to the last recorded reason, in a record of their own: if they must be
+    /// truncated, nothing else is lost.
     fn why_more(&mut self, details: &[u8]) {
         if self.request.task.settings.reasons {
             self.request.log.record_parts(TAG, &[RECORD.as_bytes(), MORE.as_bytes(), b" ", details]);
         }
     }
 
-    /// Records the names of a passed request's cookies, never their values, and the dialect of the VCL that could strip them.
+    /// Records the names of a passed request's cookies, never their values, and the dialect of the
+    /// VCL that could strip them.
     fn why_cookies(&mut self) {
         if !self.request.task.settings.reasons || !self.request.task.request.has("Cookie") {
             return;
@@ -61,7 +66,7 @@ impl Run<'_> {
         }
     }
 
-    /// Records why lookup found nothing usable.
+    /// Records the cause of a lookup without a usable object.
     pub(super) fn why_miss(&mut self, cause: &MissCause) {
         let is_told = self.request.task.settings.reasons;
         let (reason, details) = match cause {
@@ -98,19 +103,19 @@ impl Run<'_> {
         self.why(reason, details.as_bytes());
     }
 
-    /// Records that nothing is stored, and what happened to the last object.
+    /// Records that nothing is stored, and the fate of the last object.
     fn why_absent(&mut self, absence: &Absence) {
         let since = |time: f64| (self.request.task.life.received_at - time).max(0.0);
-        let Some(gone) = &absence.gone else {
+        let Some(removal) = &absence.last_removal else {
             let details = format!("gone={NEVER} seconds={}", Thousandths(since(absence.known_since)));
             return self.why(Reason::MissAbsent, details.as_bytes());
         };
-        let mut details = format!("gone={} seconds={}", gone.how.word(), Thousandths(since(gone.at)));
-        if let Some(ban) = &gone.ban {
+        let mut details = format!("gone={} seconds={}", removal.reason.word(), Thousandths(since(removal.at)));
+        if let Some(ban) = &removal.ban {
             let _ = write!(details, " ban-time={:.3}", ban.time);
         }
         self.why(Reason::MissAbsent, details.as_bytes());
-        if let Some(ban) = &gone.ban {
+        if let Some(ban) = &removal.ban {
             self.why_more(format!("ban={}", ban.text).as_bytes());
         }
     }
@@ -131,8 +136,8 @@ impl Run<'_> {
     }
 }
 
-/// Names of cookies, split into pieces that fit into a record, with `; ` between names. Names beyond [`WHY_COOKIES_MAX`] are
-/// replaced by `...`.
+/// Names of cookies, split into pieces that fit into a record, with `; ` between names. Names
+/// beyond [`WHY_COOKIES_MAX`] are replaced by `...`.
 fn cookie_names<'a>(headers: impl Iterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
     let names = headers.flat_map(|header| header.split(|byte| *byte == b';')).map(|cookie| {
         let end = cookie.iter().position(|byte| *byte == b'=').unwrap_or(cookie.len());
@@ -161,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cookies_are_told_by_their_names_in_pieces_that_fit_a_record() {
+    fn cookie_names_are_logged_in_pieces_that_fit_a_record() {
         let names = |headers: &[&[u8]]| cookie_names(headers.iter().copied());
         assert_eq!(names(&[b"a=secret; b = secret;c", b"; d=\"x; =nameless"]), [b"a; b; c; d".to_vec()]);
         assert!(names(&[b"", b" ; ;"]).is_empty());

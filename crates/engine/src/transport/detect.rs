@@ -1,7 +1,8 @@
-//! Which protocol a client speaks: HTTP/1, HTTP/2 from the first byte on, or HTTP/2 after it has asked for that.
+//! Detection of the client's protocol: HTTP/1, HTTP/2 from the first byte on, or HTTP/2 after an
+//! upgrade request.
 //!
-//! What a session does in HTTP/2 is boxed: an idle HTTP/1 connection must not hold room for it. Next files: `http1.rs`,
-//! `http2.rs`, `upgrade.rs`.
+//! The HTTP/2 state of a session is boxed: an idle HTTP/1 connection must not reserve memory for
+//! it. Next files: `http1.rs`, `http2.rs`, `upgrade.rs`.
 
 use super::http1::{self, Connection, Over, Switch};
 use super::http2::{self, Opening};
@@ -16,10 +17,10 @@ use surface::close_reason::CloseReason;
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// What a client begins with.
+/// First protocol of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Speaks {
-    /// HTTP/1, or the preface of HTTP/2: its first bytes tell.
+pub enum FirstProtocol {
+    /// HTTP/1, or the preface of HTTP/2: the first bytes decide.
     Either,
     /// HTTP/2, as agreed in the TLS handshake.
     Http2,
@@ -31,16 +32,18 @@ pub(super) fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     session: Session,
     stream: S,
     preread: Vec<u8>,
-    speaks: Speaks,
+    speaks: FirstProtocol,
 ) -> Either<impl Future<Output = ()>, Pin<Box<impl Future<Output = ()>>>> {
     match speaks {
-        Speaks::Either => Either::Left(serve_either(context, session, stream, preread)),
-        Speaks::Http2 => Either::Right(Box::pin(http2::serve(context, session, stream, Opening::Bytes(preread)))),
+        FirstProtocol::Either => Either::Left(serve_either(context, session, stream, preread)),
+        FirstProtocol::Http2 => {
+            Either::Right(Box::pin(http2::serve(context, session, stream, Opening::Bytes(preread))))
+        }
     }
 }
 
-/// Begins with HTTP/1. What the future needs is made outside of it, and used where it lies: a future that is handed something to
-/// keep holds it twice.
+/// Begins with HTTP/1. The state of the future is created outside of it, and used in place: a
+/// future that is given a value to keep reserves memory for it twice.
 fn serve_either<S: AsyncRead + AsyncWrite + Unpin>(
     context: Rc<Loop>,
     mut session: Session,
@@ -53,7 +56,13 @@ fn serve_either<S: AsyncRead + AsyncWrite + Unpin>(
     async move {
         match http1::exchanges(&context, &mut session.view, &mut connection, held.take()).await {
             Over::Session(end) => {
-                connection.shut_down().await;
+                if connection.is_cut() {
+                    // Neither TLS's close_notify nor a FIN: an HTTP/1.0 client would take it for
+                    // the end of the body.
+                    let _ = context.sockets.reset_at_close(session.view.peer.descriptor);
+                } else {
+                    connection.shut_down().await;
+                }
                 session.end(&context, end);
                 if connection.has_unread() {
                     let presence = context.stay();
@@ -67,7 +76,7 @@ fn serve_either<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// Serves a client that has turned from HTTP/1 to HTTP/2.
+/// Serves a client that has changed from HTTP/1 to HTTP/2.
 async fn serve_switched<S: AsyncRead + AsyncWrite + Unpin>(
     context: Rc<Loop>,
     session: Session,

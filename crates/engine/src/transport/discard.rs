@@ -1,14 +1,15 @@
-//! What a client still sends when nothing of it is wanted any more: it is read and thrown away, since unread bytes make the system reset
-//! a connection that is closed, and the client may lose the end of its answer with that. Source: RFC 9112 §9.6.
+//! Discarding of the bytes that a client still sends when none of them are needed: they are read
+//! and dropped, since unread bytes make the system reset a connection that is closed, and the
+//! client may lose the end of its answer by that. Source: RFC 9112 §9.6.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// Most bytes that are thrown away at a time.
+/// Most bytes that are discarded at a time.
 const DISCARDED_BYTES: usize = 4 << 10;
 
-/// Reads and throws away. Returns how much it was; 0 at the end, whatever that is.
+/// Reads and discards bytes. Returns their number; 0 at the end, whatever its cause.
 pub fn poll_discard(stream: &mut (impl AsyncRead + Unpin), context: &mut Context<'_>) -> Poll<usize> {
     let mut bytes = [0; DISCARDED_BYTES];
     let mut buffer = ReadBuf::new(&mut bytes);

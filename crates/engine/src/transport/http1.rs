@@ -5,18 +5,19 @@
 //!   └ nothing for timeout_idle, closed ┴ malformed, closed ┴ must close ─→ over
 //! ```
 //!
-//! A session that waits for its next request holds no buffers. The slot with the buffers and the request is taken from the
-//! loop's pool when bytes arrive, and goes back when the request is over. What a client sends ahead stays in the slot in which
-//! it was received. Only the code here is generic over the stream, so only it is compiled once per kind of socket. A client that
-//! turns out to speak HTTP/2, or asks for it, is handed over ([`Over::Protocol`]). Source: RFC 9112. Next files: `http1/exchange.rs`,
-//! `http1/connection.rs`.
+//! A session that waits for its next request holds no buffers. The slot with the buffers and the
+//! request is taken from the event loop's pool when bytes arrive, and is returned when the request
+//! is over. Bytes that a client sends ahead stay in the slot in which they were received. Only the
+//! code here is generic over the stream, so only it is compiled once per kind of socket. A client
+//! that turns out to use HTTP/2, or requests it, is handed over ([`Over::Protocol`]). Source: RFC
+//! 9112. Next files: `http1/exchange.rs`, `http1/connection.rs`.
 
 mod connection;
 mod exchange;
 
 use crate::context::Loop;
 use crate::deadline::duration;
-use crate::exchange::Malformed;
+use crate::exchange::{Malformed, SendLimits};
 use crate::memory::MEMORY_SHORT;
 use crate::request::{self, RequestSlot, Settings};
 use crate::session::{SessionEnd, SessionView};
@@ -26,6 +27,7 @@ pub(super) use connection::Connection;
 use connection::ReceiveError;
 use exchange::Http1Exchange;
 use shm::log::LogId;
+use std::future::poll_fn;
 use std::rc::Rc;
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
@@ -34,12 +36,14 @@ use surface::parameter::feature;
 use surface::reason::{self, Reason};
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
 
-/// How a client changes the protocol.
+/// Change of the protocol by a client.
 pub(super) enum Switch {
-    /// It has begun with the preface of HTTP/2: these are the bytes from there on.
+    /// It has begun with the preface of HTTP/2: the bytes from there on.
     Preface(Vec<u8>),
-    /// It asks for it in the head of a request without a body; what it sent after the head is in the slot, too.
+    /// It requests HTTP/2 in the head of a request without a body; the bytes that it sent after the
+    /// head are in the slot, too.
     Upgrade(Box<RequestSlot>),
 }
 
@@ -53,15 +57,16 @@ pub(super) fn hold(context: &Loop, preread: &[u8]) -> Option<Box<RequestSlot>> {
     Some(slot)
 }
 
-/// Why no more requests are read.
+/// Reason why no more requests are read.
 pub(super) enum Over {
     /// The session ends.
     Session(SessionEnd),
-    /// The connection goes on with another protocol.
+    /// The connection continues with another protocol.
     Protocol(Switch),
 }
 
-/// Runs exchanges until the session must end, or changes its protocol. `held` contains bytes already read.
+/// Runs exchanges until the session must end, or changes its protocol. `held` contains bytes
+/// already read.
 pub(super) async fn exchanges<S: AsyncRead + AsyncWrite + Unpin>(
     context: &Rc<Loop>,
     session: &mut SessionView,
@@ -90,6 +95,8 @@ pub(super) async fn exchanges<S: AsyncRead + AsyncWrite + Unpin>(
         let mut exchange = Http1Exchange::new(connection, buffers, malformed, note);
         let outcome = request::run(context, session, &mut exchange, request).await;
         let is_all_read = exchange.is_all_read();
+        connection.is_cut =
+            exchange.is_until_close() && (outcome.is_ruined || outcome.close != Some(CloseReason::TxEof));
         if outcome.is_ruined {
             return Over::Session(SessionEnd { reason: CloseReason::TxError, is_by_request: true });
         }
@@ -108,21 +115,22 @@ pub(super) async fn exchanges<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// Whether a client that asks for another protocol gets it.
+/// Decision about a client's request for another protocol.
 enum Upgrade {
     Granted,
-    /// It does not, and the log says this.
+    /// Refused; the text is for the log.
     Refused(&'static str),
-    /// It is not HTTP/2 that it asks for, or it may not ask for it.
+    /// The requested protocol is not HTTP/2, or the request may not upgrade.
     Other,
 }
 
-/// Compat: a request with a body is served as it is.
+/// Compat: a request with a body is served without an upgrade.
 #[cold]
 fn upgrade(slot: &RequestSlot, session: &SessionView) -> Upgrade {
     let head = &slot.request.task.request;
     let asks = head.get("Upgrade").is_some_and(|value| value.eq_ignore_ascii_case(b"h2c"));
-    // Which of several hosts it is for must not depend on the protocol: over HTTP/1 it is refused.
+    // The host of a request with several must not depend on the protocol: over HTTP/1 it is
+    // refused.
     let has_hosts = head.get_all("Host").nth(1).is_some();
     if !asks
         || has_hosts
@@ -140,11 +148,11 @@ fn upgrade(slot: &RequestSlot, session: &SessionView) -> Upgrade {
     Upgrade::Granted
 }
 
-/// Why there is no head.
+/// Reason for a missing head.
 enum Unread {
     /// The session is over.
     Over(CloseReason),
-    /// What was received begins with the preface of HTTP/2, and may be served so.
+    /// The received bytes begin with the preface of HTTP/2, and may be served as HTTP/2.
     Preface(Box<RequestSlot>),
 }
 
@@ -219,11 +227,12 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
             return Err(Unread::Preface(slot));
         }
         let awaits_preface = speaks_http2 && PREFACE.starts_with(&buffers.received);
-        // After an incomplete head, parsing again is only worthwhile once its end may be there.
+        // After an incomplete head, parsing again is only worthwhile once its end may have been
+        // received.
         if !awaits_preface && (seen == 0 || speaks_http2 || may_end_head(&buffers.received, seen)) {
             match parse_request(&buffers.received, &limits, &mut request.task.request) {
                 Ok(HeadStatus::Complete { .. }) if speaks_http2 => {
-                    // It only begins like the preface.
+                    // Only the beginning resembles the preface.
                     return Ok((slot, Some(Malformed { bogo_header: None, limit: None, is_oversize: false })));
                 }
                 Ok(HeadStatus::Complete { consumed }) => {
@@ -232,17 +241,20 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
                     return Ok((slot, None));
                 }
                 Ok(HeadStatus::Partial) => {}
-                Err(HeadError::Overflow) => return Err(overflow(context, session, slot).into()),
+                Err(HeadError::Overflow) => {
+                    return Err(Box::pin(overflow(context, session, connection, slot)).await.into());
+                }
                 Err(error) => {
                     let limit = broken_limit(&error, &limits);
-                    return Ok((slot, Some(Malformed { bogo_header: error.bogo_header(), limit, is_oversize: false })));
+                    let is_oversize = limit.is_some();
+                    return Ok((slot, Some(Malformed { bogo_header: error.bogo_header(), limit, is_oversize })));
                 }
             }
         }
         if buffers.received.len() >= limits.total_bytes {
-            return Err(overflow(context, session, slot).into());
+            return Err(Box::pin(overflow(context, session, connection, slot)).await.into());
         }
-        // A head that arrives in small pieces counts before it has become a request.
+        // The memory of a head that arrives in small pieces counts before it has become a request.
         request.task.life.held.set_at_least(&context.memory, buffers.received.capacity());
         if context.memory.is_full() {
             context.count(Main::ReqRefused);
@@ -266,28 +278,38 @@ async fn receive_head<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// What the preface of HTTP/2 is to a server that does not know it.
+/// The preface of HTTP/2, as a server without HTTP/2 reads it.
 const HTTP_2_REQUEST: &[u8] = b"PRI * HTTP/2.0\r\n\r\n";
 
 /// Most bytes read at a time while a head is incomplete.
 const READ_BYTES: usize = 4 << 10;
 
-/// Whether the bytes from `seen` on may contain the empty line that ends a head, or the head is due to be refused anyway.
+/// True if the bytes from `seen` on may contain the empty line that ends a head, or the head must
+/// be refused anyway.
 fn may_end_head(received: &[u8], seen: usize) -> bool {
     let from = seen.saturating_sub(3);
     let fresh = &received[from..];
     fresh.windows(2).any(|pair| pair == b"\n\n") || fresh.windows(3).any(|three| three == b"\n\r\n")
 }
 
-/// Bytes that never became a request still count as received.
+/// Counts bytes that never became a request as received.
 fn give_up(context: &Loop, slot: Box<RequestSlot>, reason: CloseReason) -> CloseReason {
     context.counters.add(Main::SReqHdrbytes, slot.buffers.received.len() as u64);
     context.requests.put(slot);
     reason
 }
 
-/// The head is too large. The session logs why it ends, since there is no request to log it.
-fn overflow(context: &Loop, session: &SessionView, slot: Box<RequestSlot>) -> CloseReason {
+/// Answers 431 to a head that is too large. The session logs that, since there is no request to log
+/// it.
+#[cold]
+async fn overflow<S: AsyncRead + AsyncWrite + Unpin>(
+    context: &Loop,
+    session: &SessionView,
+    connection: &mut Connection<S>,
+    mut slot: Box<RequestSlot>,
+) -> CloseReason {
+    session.log(context, Tag::Error, format_args!("The head of a request is too large, answered with 431"));
+    context.count(Main::ClientReq400);
     let settings = &slot.request.task.settings;
     if settings.reasons {
         let details = broken_limit(&HeadError::Overflow, &head_limits(settings)).unwrap_or_default();
@@ -299,10 +321,21 @@ fn overflow(context: &Loop, session: &SessionView, slot: Box<RequestSlot>) -> Cl
         let payload = [format!("{}{word} {details} text=", reason::RECORD).as_bytes(), line].concat();
         context.engine.ring.write(reason::TAG, LogId::client(session.vxid), &payload);
     }
+    let limits = {
+        let parameters = context.engine.parameters.load();
+        SendLimits { idle: parameters.idle_send_timeout, total: parameters.send_timeout, since: Instant::now() }
+    };
+    let answer = format!("HTTP/1.1 431 {}\r\n\r\n", semantics::reason::phrase(431));
+    connection.begin_sending(limits);
+    let log = &mut slot.request.log;
+    let (sent, result) = poll_fn(|task| connection.poll_send(task, &[answer.as_bytes()], log)).await;
+    context.counters.add(Main::SRespHdrbytes, sent as u64);
+    // The client may be in the middle of sending; a reset would make it lose the answer.
+    connection.has_unread = result.is_ok();
     give_up(context, slot, CloseReason::RxOverflow)
 }
 
-/// How large a head may be.
+/// Limits for the size of a head.
 pub(super) fn head_limits(settings: &Settings) -> HeadLimits {
     HeadLimits {
         total_bytes: settings.http_req_size,

@@ -1,51 +1,46 @@
-//! HTTP/2 for clients, spoken by the library `h2`: one task a connection, in which the connection and the requests on its streams
-//! take turns.
+//! HTTP/2 for clients, by the machine of the crate `http2`: one task per connection, in which the
+//! connection and the requests on its streams take turns.
 //!
 //! ```text
-//! Handshake ─preface→ Open ─GOAWAY, error, end of the connection→ Gone ─last request ended, farewell→ over
+//! Open ─GOAWAY, error, end of the connection→ Gone ─last request ended, graceful close→ over
 //! ```
 //!
-//! *Invariants:* each stream is an exchange of its own, and counts against `h2_max_concurrent_streams` until its work has ended,
-//! whoever reset it: a stream more is not looked at before. Between the library and the client stand a guard
-//! (`http2/watch.rs`) and a collector of writes (`http2/socket.rs`). What bodies wait to be sent is bounded for the connection
-//! (`http2/queue.rs`), and how a connection ends is `http2/farewell.rs`. A worker that stops is kept while anything waits to be
-//! sent. Source: RFC 9113. Next files: `http2/request_stream.rs`, `http2/settings.rs`.
+//! A turn reads what the client has sent, begins its requests, lets those that can continue do so,
+//! and writes the frames of all streams at once. *Invariants:* each stream is an exchange of its
+//! own, and counts against `h2_max_concurrent_streams` until its work has ended, even if it was
+//! reset: a further request is not begun before. While the client accepts no bytes no more are read
+//! than make a full output. The graceful close is in `http2/graceful_close.rs`. A worker that stops
+//! is kept while anything waits to be sent. Source: RFC 9113. Next files: `http2/lane.rs`,
+//! `http2/request_stream.rs`, `http2/socket.rs`, `http2/settings.rs`.
 
-mod farewell;
-mod mended;
-mod queue;
+mod frame_log;
+mod graceful_close;
+mod lane;
 mod request_stream;
 mod settings;
 mod socket;
-mod watch;
 
 use super::http1::head_limits;
 use super::stream::exchange::{StreamExchange, StreamNames};
-use super::stream::priority::{Priority, WaitingPriorities};
 use super::stream::request_head::Circumstances;
 use super::stream::shows_scheme;
-use super::stream::websocket::WebSocketWish;
+use super::stream::websocket::WebSocketRequest;
 use crate::context::{Loop, Presence, StopListener};
 use crate::deadline::{Deadline, duration};
 use crate::memory::{Held, MEMORY_SHORT};
 use crate::request::{self, RequestSlot};
 use crate::session::{Session, SessionEnd, SessionView};
 use ::http1::HeadLimits;
-use ::http2::Mending;
+use ::http2::NewRequest;
 use ::http2::frame::ErrorCode;
-use farewell::Farewell;
+use ::http2::head::RequestHead;
 use futures_util::Stream as _;
 use futures_util::stream::FuturesUnordered;
-use h2::server::{Connection, Handshake, SendResponse};
-use h2::{FlowControl, RecvStream};
-use http::Request;
-use http::request::Parts;
-use mended::Mended;
-use queue::{Piece, Queue};
-use request_stream::{Http2Stream, Lane, Shared};
+use graceful_close::GracefulClose;
+use lane::{Lane, close_reason};
+use request_stream::Http2Stream;
 pub(super) use socket::Opening;
 use socket::Socket;
-use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -53,21 +48,25 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
-use surface::limits::H2_HEADS_HELD_BYTES;
+use surface::limits::{H2_HEADS_HELD_BYTES, H2_QUEUED_BYTES_MAX};
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
-use watch::{Watch, Watched, close_reason};
 
 /// The protocol in the log and in VCL.
 static NAMES: StreamNames =
     StreamNames { transport: "HTTP/2", protocol: b"HTTP/2.0", body_source: "H2_BODY", body_sink: "H2B" };
 
-/// How many requests of a connection begin before the others of the event loop have their turn: a client that sends as many as it may,
-/// and resets them, must not hold them up.
+/// Number of requests of a connection that begin before the others of the event loop have their
+/// turn: a client that sends as many as allowed, and resets them, must not delay them.
 const BEGUN_A_TURN: usize = 32;
+/// Most pieces that are read in a turn.
+const READS_A_TURN: usize = 8;
+/// While that many bytes wait to be sent, no more are read: the answers to frames, and the heads of
+/// responses, must not grow without limit if the client does not read.
+const UNSENT_BYTES_MAX: usize = H2_QUEUED_BYTES_MAX + (16 << 10);
 
-/// Serves a session on which the client speaks HTTP/2 until it ends.
+/// Serves a session in which the client uses HTTP/2, until it ends.
 pub(super) fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     context: Rc<Loop>,
     session: Session,
@@ -78,22 +77,22 @@ pub(super) fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     let mut serving = Serving::new(&context, session.view(), stream, opening);
     async move {
         let end = poll_fn(|task| serving.poll(task)).await;
-        let Rest { watch, socket, farewell, presence } = serving.rest();
-        let (received, sent) = watch.traffic();
-        drop(watch);
+        let Rest { lane, socket, graceful_close, presence } = serving.rest();
+        let (received, sent) = lane.machine.borrow().traffic();
+        drop(lane);
         end_of(&context, &session, [received.head_bytes, received.other_bytes, sent.head_bytes, sent.other_bytes], end);
-        if let Some(farewell) = farewell {
-            farewell.listen(&context, socket, session.view.peer.descriptor).await;
+        if let Some(graceful_close) = graceful_close {
+            graceful_close.discard_rest(&context, socket, session.view.peer.descriptor).await;
         }
         drop((presence, session));
     }
 }
 
-/// What is left of a connection when its session has ended for the log.
+/// Rest of a connection whose session has ended for the log.
 struct Rest<S> {
-    watch: Rc<Watch>,
+    lane: Rc<Lane>,
     socket: Socket<S>,
-    farewell: Option<Farewell>,
+    graceful_close: Option<GracefulClose>,
     presence: Option<Presence>,
 }
 
@@ -110,155 +109,99 @@ fn end_of(context: &Loop, session: &Session, numbers: [u64; 4], end: SessionEnd)
     session.end(context, end);
 }
 
-/// The connection as the library sees it.
-type Wire<S> = Watched<Socket<S>>;
-
-enum Phase<S: AsyncRead + AsyncWrite + Unpin> {
-    /// The preface is awaited.
-    Handshake(Handshake<Wire<S>, Piece>),
-    Open(Connection<Wire<S>, Piece>),
-    /// The connection is over; requests may still be at work, and the farewell under way.
-    Gone,
-}
-
 /// The end of a stream's work.
 struct StreamEnd {
     id: u32,
-    /// Why the session ends with it, if it does.
+    /// Reason why the session ends with it, if it does.
     close: Option<CloseReason>,
 }
 
 type Work = Pin<Box<dyn Future<Output = StreamEnd>>>;
 
-/// What is known of a stream at work.
-struct Stream {
-    id: u32,
-    shared: Rc<Shared>,
-    /// Of its request's body, if it has one.
-    flow: Option<FlowControl>,
-}
-
 /// A connection being served.
-struct Serving<S: AsyncRead + AsyncWrite + Unpin> {
+struct Serving<S> {
     context: Rc<Loop>,
     session: SessionView,
     socket: Socket<S>,
-    watch: Rc<Watch>,
-    mending: Rc<RefCell<Mending>>,
-    phase: Phase<S>,
     lane: Rc<Lane>,
+    /// Requests that have to wait for something. Most are over when they are polled for the first
+    /// time, and never get here.
     work: FuturesUnordered<Work>,
-    streams: Vec<Stream>,
-    streams_max: usize,
-    /// The connection's window has been raised.
-    is_window_raised: bool,
-    /// Priorities of streams that have not begun.
-    priorities: WaitingPriorities,
-    /// Why the session ends, from when on that is certain.
+    /// The connection is over; requests may still be running, and the graceful close under way.
+    is_gone: bool,
+    /// Result of the session, once it is certain.
     end: Option<SessionEnd>,
-    /// A GOAWAY was sent, or asked for.
+    /// A GOAWAY was sent, or requested.
     is_leaving: bool,
-    /// Once the connection is over.
-    farewell: Option<Farewell>,
-    /// Keeps a worker that stops, while there is something to send.
+    /// The graceful close, once the connection is over.
+    graceful_close: Option<GracefulClose>,
+    /// Keeps a stopping worker alive while there is something to send.
     presence: Option<Presence>,
-    /// Since the first turn.
+    /// Set since the first turn.
     stop_listener: Option<StopListener>,
     deadline: Deadline,
-    /// Since when no stream is at work.
+    /// Start of the time without an active stream.
     quiet_since: Instant,
-    /// Bytes of bodies that requests have not used, and heads and trailers that they have not taken.
+    /// Memory of body bytes that requests have not used, and of heads and trailers that they have
+    /// not taken.
     held: Held,
-    read_bytes: u64,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
     fn new(context: &Rc<Loop>, mut session: SessionView, stream: S, opening: Opening) -> Serving<S> {
-        let parameters = context.engine.parameters.load();
-        // Compat: a VCL under `http_policy=rfc` forgives nothing.
-        let is_lenient = shows_scheme(context);
-        let watch = Watch::new(context, session.vxid, &parameters, is_lenient);
-        let mending = Rc::new(RefCell::new(Mending::new(is_lenient)));
-        session.http2 = Some(Rc::clone(watch.resets()));
-        let socket = Socket::new(stream, opening);
-        let mended = Mended::new(Rc::clone(&mending));
-        let windows = if is_lenient { settings::windows(&parameters) } else { None };
-        let settings = settings::of(&parameters, windows.as_ref());
-        let windows = windows.map(|windows| Rc::new(RefCell::new(windows)));
-        let watched = Watched::new(socket.clone(), Rc::clone(&watch), mended, windows.clone());
-        let handshake = settings.handshake(watched);
-        let lane = Lane {
-            queue: Rc::new(Queue::default()),
-            is_blocked: Cell::new(false),
-            window_seconds: parameters.h2_window_timeout,
-            lump_bytes: if windows.is_some() { 1 } else { settings::lump_bytes(&parameters) },
-            watch: Rc::clone(&watch),
-            windows,
-        };
+        // Compat: a VCL under `http_policy=rfc` is never lenient.
+        let lane = Rc::new(Lane::new(context, &mut session, shows_scheme(context)));
         Serving {
             context: Rc::clone(context),
             session,
-            socket,
-            watch,
-            mending,
-            phase: Phase::Handshake(handshake),
-            lane: Rc::new(lane),
+            socket: Socket::new(stream, opening),
+            lane,
             work: FuturesUnordered::new(),
-            streams: Vec::new(),
-            streams_max: usize::try_from(parameters.h2_max_concurrent_streams).unwrap_or(usize::MAX),
-            is_window_raised: false,
-            priorities: WaitingPriorities::default(),
+            is_gone: false,
             end: None,
             is_leaving: false,
-            farewell: None,
+            graceful_close: None,
             presence: None,
             stop_listener: None,
             deadline: Deadline::new(),
             quiet_since: Instant::now(),
             held: Held::default(),
-            read_bytes: 0,
         }
     }
 
-    /// Gives everybody a turn. Ready when the connection is over, all work on its streams, and all is said.
+    /// Gives the connection and all streams a turn. Ready when the connection and all work on its
+    /// streams are over, and everything is sent.
     fn poll(&mut self, task: &mut Context<'_>) -> Poll<SessionEnd> {
-        let mut begun = 0;
         let descriptor = self.session.peer.descriptor;
         if self.stop_listener.is_none() {
             self.stop_listener = Some(self.context.listen_for_stop(self.session.vxid, task.waker()));
         }
+        self.lane.begin_turn();
         if self.context.idle_sessions.work(descriptor) {
             self.leave_now(ErrorCode::NoError, CloseReason::Overload);
         }
         loop {
-            let begun_now = self.poll_connection(task, BEGUN_A_TURN - begun);
-            let has_ended = self.poll_work(task);
-            begun += begun_now;
-            let is_turn_over = begun >= BEGUN_A_TURN;
-            if !is_turn_over && (begun_now > 0 || has_ended || self.leave_at_stop()) {
+            let is_turn_over = self.poll_streams(task);
+            let is_flushed = self.flush(task);
+            if self.lane.wake_streams() && !is_turn_over {
                 continue;
-            }
-            let mut is_flushed = self.socket.poll_flush_collected(task).is_ready();
-            if is_flushed && self.open_windows() {
-                is_flushed = self.socket.poll_flush_collected(task).is_ready();
-            }
-            if self.lane.is_blocked.replace(!is_flushed) && is_flushed {
-                // What kept it busy was its client.
-                self.quiet_since = Instant::now();
             }
             if is_turn_over {
                 task.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            let has_spoken = self.has_spoken(task, is_flushed);
+            let is_everything_sent = self.is_everything_sent(task, is_flushed);
             self.keep_worker(is_flushed);
-            if has_spoken && self.work.is_empty() {
+            if is_everything_sent && self.work.is_empty() {
                 return Poll::Ready(self.end.unwrap_or(SessionEnd::waiting(CloseReason::RemClose)));
             }
             if self.count_memory() {
                 continue;
             }
-            if self.work.is_empty() && is_flushed && self.lane.queue.queued_bytes() == 0 {
+            if is_flushed {
+                self.lane.machine.borrow_mut().shrink();
+            }
+            if self.work.is_empty() && is_flushed {
                 self.context.idle_sessions.wait(descriptor, self.quiet_since);
             }
             let Some(due) = self.due() else { return Poll::Pending };
@@ -271,253 +214,245 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
         }
     }
 
-    /// What the farewell needs; all else is given up.
-    fn rest(self) -> Rest<S> {
-        let Serving { watch, socket, farewell, presence, .. } = self;
-        Rest { watch, socket, farewell, presence }
+    /// Reads, begins requests and lets all of them run, until nothing more can be done without the
+    /// client or the origins. Returns true if others must have their turn first.
+    fn poll_streams(&mut self, task: &mut Context<'_>) -> bool {
+        let (mut begun, mut reads) = (0, 0);
+        loop {
+            let begun_now = self.begin_requests(task, BEGUN_A_TURN - begun);
+            let has_ended = self.poll_work(task);
+            let is_woken = self.lane.wake_streams();
+            begun += begun_now;
+            if begun >= BEGUN_A_TURN {
+                return true;
+            }
+            let is_news = begun_now > 0 || has_ended || is_woken || self.leave_at_stop();
+            if is_news {
+                continue;
+            }
+            if reads >= READS_A_TURN {
+                return true;
+            }
+            if !self.read(task) {
+                return false;
+            }
+            reads += 1;
+        }
     }
 
-    /// Begins the farewell if the connection is over. Returns whether all is said.
-    fn has_spoken(&mut self, task: &mut Context<'_>, is_flushed: bool) -> bool {
-        if !matches!(self.phase, Phase::Gone) {
+    /// Reads a piece. Returns false if there is none at the moment.
+    fn read(&mut self, task: &mut Context<'_>) -> bool {
+        let unsent_bytes = self.lane.machine.borrow().output().len();
+        if self.is_gone || unsent_bytes >= UNSENT_BYTES_MAX {
             return false;
         }
-        let patience = || duration(self.context.engine.parameters.load().idle_send_timeout);
-        let farewell = self.farewell.get_or_insert_with(|| Farewell::new(patience()));
-        let _ = farewell.poll(task, &self.socket, is_flushed && self.work.is_empty());
-        farewell.has_spoken()
+        let Poll::Ready(count) = self.socket.poll_read(task, |bytes| self.lane.receive(bytes)) else { return false };
+        if count == 0 {
+            self.lane.machine.borrow_mut().end();
+            self.lost(CloseReason::RemClose);
+        }
+        self.obey_machine();
+        true
     }
 
-    /// Has a worker that stops wait for what is not sent yet, and for a client that is about to leave after its last response.
+    /// Notes the end of the connection by the machine, or by the client.
+    fn obey_machine(&mut self) {
+        if self.is_gone || !self.lane.machine.borrow().is_finished() {
+            return;
+        }
+        let verdict = self.lane.verdict();
+        let left = self.lane.machine.borrow().left_by_client();
+        let reason = match (verdict, left) {
+            (Some(reason), _) => reason,
+            (None, Some(code)) => ErrorCode::of(code).map_or(CloseReason::RxJunk, close_reason),
+            (None, None) => CloseReason::RemClose,
+        };
+        self.lost(reason);
+    }
+
+    /// Writes the frames of all streams. Returns true if the client has accepted all of them.
+    fn flush(&mut self, task: &mut Context<'_>) -> bool {
+        self.lane.machine.borrow_mut().announce_credit();
+        self.lane.log_output();
+        let flushed = self.socket.poll_flush(task, &mut self.lane.machine.borrow_mut());
+        if let Poll::Ready(Err(_)) = flushed {
+            let mut machine = self.lane.machine.borrow_mut();
+            machine.end();
+            machine.discard_output();
+            drop(machine);
+            self.lost(CloseReason::RemClose);
+        }
+        self.lane.note_sent();
+        let is_flushed = flushed.is_ready();
+        if self.lane.is_blocked.replace(!is_flushed) && is_flushed {
+            // Its client kept it busy.
+            self.quiet_since = Instant::now();
+        }
+        if is_flushed {
+            self.lane.note_flushed();
+        }
+        is_flushed
+    }
+
+    /// The parts that the graceful close needs; everything else is dropped.
+    fn rest(self) -> Rest<S> {
+        let Serving { lane, socket, graceful_close, presence, .. } = self;
+        Rest { lane, socket, graceful_close, presence }
+    }
+
+    /// Begins the graceful close if the connection is over. Returns true if everything is sent.
+    fn is_everything_sent(&mut self, task: &mut Context<'_>, is_flushed: bool) -> bool {
+        if !self.is_gone {
+            return false;
+        }
+        let timeout = || duration(self.context.engine.parameters.load().idle_send_timeout);
+        let graceful_close = self.graceful_close.get_or_insert_with(|| GracefulClose::new(timeout()));
+        let _ = graceful_close.poll(task, &mut self.socket, is_flushed && self.work.is_empty());
+        graceful_close.is_everything_sent()
+    }
+
+    /// Makes a stopping worker wait for unsent bytes, and for a client that is about to leave after
+    /// its last response.
     fn keep_worker(&mut self, is_flushed: bool) {
-        let is_leaving = self.farewell.is_some() || self.end.is_some_and(|end| end.is_by_request);
-        if is_flushed && !is_leaving && self.lane.queue.queued_bytes() == 0 {
+        let is_leaving = self.graceful_close.is_some() || self.end.is_some_and(|end| end.is_by_request);
+        if is_flushed && !is_leaving {
             self.presence = None;
         } else if self.presence.is_none() {
             self.presence = Some(self.context.stay());
         }
     }
 
-    /// Lets the library read and write, until so many requests have begun. Returns how many have.
-    fn poll_connection(&mut self, task: &mut Context<'_>, most: usize) -> usize {
-        let mut begun = 0;
-        while begun < most {
-            let polled = match &mut self.phase {
-                Phase::Handshake(handshake) => match Pin::new(handshake).poll(task) {
-                    Poll::Ready(Ok(connection)) => {
-                        self.phase = Phase::Open(connection);
-                        continue;
-                    }
-                    Poll::Ready(Err(error)) => Poll::Ready(Some(Err(error))),
-                    Poll::Pending => Poll::Pending,
-                },
-                Phase::Open(connection) if self.streams.len() < self.streams_max => connection.poll_accept(task),
-                Phase::Open(connection) => connection.poll_closed(task).map(|closed| closed.err().map(Err)),
-                Phase::Gone => return begun,
-            };
-            match polled {
-                Poll::Ready(Some(Ok((request, respond)))) => {
-                    self.begin(request, respond);
-                    begun += 1;
-                }
-                Poll::Ready(None) => self.lost(CloseReason::RemClose),
-                Poll::Ready(Some(Err(error))) => self.failed(&error),
-                Poll::Pending => {
-                    if !self.obey_watch() {
-                        return begun;
-                    }
-                }
+    /// Begins requests that have arrived, at most `most`. Returns their number.
+    fn begin_requests(&mut self, task: &mut Context<'_>, most: usize) -> usize {
+        for begun in 0..most {
+            let Some(request) = self.lane.machine.borrow_mut().take_request() else { return begun };
+            let mut work = self.begin(request);
+            match work.as_mut().poll(task) {
+                Poll::Ready(end) => self.ended(&end),
+                Poll::Pending => self.work.push(work),
             }
         }
-        begun
-    }
-
-    /// Tells the client of its windows. Returns whether there was anything to tell.
-    fn open_windows(&mut self) -> bool {
-        let (Some(windows), Phase::Open(_)) = (&self.lane.windows, &self.phase) else { return false };
-        let mut windows = windows.borrow_mut();
-        let mut mending = self.mending.borrow_mut();
-        windows.received(mending.take_data_frames(), mending.is_acknowledged());
-        let is_at_work = |id| self.streams.iter().any(|stream| stream.id == id);
-        let updates = windows.take_updates(|stream| mending.has_ended(stream) || !is_at_work(stream));
-        if !updates.is_empty() {
-            self.watch.send(&updates);
-            self.socket.collect(&updates);
-        }
-        !updates.is_empty()
-    }
-
-    /// Ends the connection, or streams, if the guard or the mending says so. Returns whether there is something new to send.
-    fn obey_watch(&mut self) -> bool {
-        let mut is_news = false;
-        for update in self.watch.take_priorities() {
-            let priority = Priority::of_field(&update.value);
-            match self.streams.iter().find(|stream| stream.id == update.stream) {
-                Some(stream) => stream.shared.priority.set(priority),
-                None => self.priorities.put(update.stream.into(), priority),
-            }
-        }
-        for (id, code) in self.mending.borrow_mut().take_resets() {
-            if let Some(stream) = self.streams.iter().find(|stream| stream.id == id) {
-                stream.shared.respond.borrow_mut().send_reset((code as u32).into());
-                is_news = true;
-            }
-        }
-        if self.end.is_some() {
-            return is_news;
-        }
-        let Some(verdict) = self.watch.verdict() else { return is_news };
-        self.leave_now(verdict.code, verdict.close);
-        true
-    }
-
-    /// Sends a GOAWAY and ends the connection, whatever its streams do.
-    fn leave_now(&mut self, code: ErrorCode, reason: CloseReason) {
-        self.end.get_or_insert(SessionEnd::waiting(reason));
-        self.is_leaving = true;
-        match &mut self.phase {
-            Phase::Open(connection) => connection.abrupt_shutdown((code as u32).into()),
-            Phase::Handshake(_) => self.lost(reason),
-            Phase::Gone => {}
-        }
-    }
-
-    /// The library has ended the connection for an error.
-    fn failed(&mut self, error: &h2::Error) {
-        let code = error.reason().and_then(|reason| ErrorCode::of(reason.into()));
-        if error.is_remote() && self.work.is_empty() {
-            // Compat: a client that has said GOAWAY hears none.
-            self.socket.discard_goaway();
-        }
-        let reason = match code {
-            None => CloseReason::RemClose,
-            Some(code) if error.is_remote() => close_reason(code),
-            Some(code) => self.watch.library_ended(code),
-        };
-        self.lost(reason);
-    }
-
-    /// The connection is over.
-    fn lost(&mut self, reason: CloseReason) {
-        self.end.get_or_insert(SessionEnd::waiting(reason));
-        self.phase = Phase::Gone;
+        most
     }
 
     /// Begins the work on a request.
-    fn begin(&mut self, request: Request<RecvStream>, respond: SendResponse<Piece>) {
+    fn begin(&mut self, request: NewRequest) -> Work {
         self.context.count(Main::H2Streams);
-        let (parts, mut body) = request.into_parts();
-        let id = respond.stream_id().as_u32();
-        self.watch.take(id);
-        let is_last = body.is_end_stream();
-        let announced = self.priorities.take(id.into()).or_else(|| Priority::of_head(&parts.headers));
-        let flow = (!is_last).then(|| body.flow_control().clone());
-        if flow.is_some()
-            && !std::mem::replace(&mut self.is_window_raised, true)
-            && let Phase::Open(connection) = &mut self.phase
-        {
-            let parameters = self.context.engine.parameters.load();
-            connection.set_target_window_size(settings::connection_window_bytes(&parameters));
-        }
-        let shared = Rc::new(Shared::new(announced.unwrap_or_default(), respond));
-        let stream = Http2Stream::new(&self.lane, &shared, id, body);
-        self.streams.push(Stream { id, shared, flow });
+        let stream = Http2Stream::new(&self.lane, request.stream);
         let slot = self.context.requests.take(&self.context.engine.ring);
-        let view = self.session.clone();
-        self.work.push(Box::pin(work(Rc::clone(&self.context), view, slot, stream, id, parts, is_last)));
+        Box::pin(work(Rc::clone(&self.context), self.session.clone(), slot, stream, request))
     }
 
-    /// Lets the requests work. Returns whether one has ended.
+    /// Lets the requests run that have waited. Returns true if one has ended.
     fn poll_work(&mut self, task: &mut Context<'_>) -> bool {
         let mut has_ended = false;
-        while let Poll::Ready(Some(end)) = Pin::new(&mut self.work).poll_next(task) {
+        while !self.work.is_empty()
+            && let Poll::Ready(Some(end)) = Pin::new(&mut self.work).poll_next(task)
+        {
             has_ended = true;
-            self.streams.retain(|stream| stream.id != end.id);
-            self.mending.borrow_mut().forget(end.id);
-            self.watch.forget(end.id);
-            self.quiet_since = Instant::now();
-            let close = end.close.or(self.is_draining().then_some(CloseReason::RespClose));
-            if let Some(reason) = close {
-                self.leave(SessionEnd { reason, is_by_request: true });
-            }
+            self.ended(&end);
         }
         has_ended
+    }
+
+    /// Handles the end of the work on a stream.
+    fn ended(&mut self, end: &StreamEnd) {
+        self.lane.forget(end.id);
+        self.quiet_since = self.lane.began_at + self.lane.now.get();
+        let close = end.close.or(self.is_draining().then_some(CloseReason::RespClose));
+        if let Some(reason) = close {
+            self.leave(SessionEnd { reason, is_by_request: true });
+        }
+        self.obey_machine();
     }
 
     fn is_draining(&self) -> bool {
         self.context.engine.draining.load(Ordering::Relaxed)
     }
 
-    /// Has an idle client told that the worker stops. Returns whether there is something new to send.
+    /// Has an idle client notified that the worker stops. Returns true if there is something new to
+    /// send.
     fn leave_at_stop(&mut self) -> bool {
-        let is_news = matches!(self.phase, Phase::Open(_)) && self.work.is_empty() && self.is_draining();
+        let is_news = !self.is_gone && self.work.is_empty() && self.is_draining();
         is_news && self.leave(SessionEnd::waiting(CloseReason::RespClose))
     }
 
-    /// Sends a GOAWAY, and ends the connection after the streams that are open, and those that the client has begun before it hears
-    /// of it. Returns whether that is news.
+    /// Sends a GOAWAY, and ends the connection after the streams that are open, and those that the
+    /// client has begun before it receives the GOAWAY. Returns true if there is something new to
+    /// send.
     fn leave(&mut self, end: SessionEnd) -> bool {
         if std::mem::replace(&mut self.is_leaving, true) {
             return false;
         }
         self.end.get_or_insert(end);
         self.quiet_since = Instant::now();
-        if let Phase::Open(connection) = &mut self.phase {
-            connection.graceful_shutdown();
-        }
+        self.lane.machine.borrow_mut().leave();
         true
     }
 
-    /// When the connection must end unless something happens; `None` if it waits for its requests alone.
+    /// Sends a GOAWAY and ends the connection, whatever the state of its streams.
+    fn leave_now(&mut self, code: ErrorCode, reason: CloseReason) {
+        self.is_leaving = true;
+        self.lane.machine.borrow_mut().go_away(code);
+        self.lost(reason);
+    }
+
+    /// Marks the connection as over.
+    fn lost(&mut self, reason: CloseReason) {
+        self.end.get_or_insert(SessionEnd::waiting(reason));
+        self.is_gone = true;
+    }
+
+    /// Time at which the connection must end unless something happens; `None` if it waits for its
+    /// requests alone.
     fn due(&self) -> Option<Instant> {
-        if let Some(farewell) = &self.farewell {
-            return (!farewell.has_spoken()).then(|| farewell.due());
+        if let Some(graceful_close) = &self.graceful_close {
+            return (!graceful_close.is_everything_sent()).then(|| graceful_close.due());
         }
         let parameters = self.context.engine.parameters.load();
         let idle = duration(parameters.timeout_idle);
         if let Some(since) = self.socket.blocked_since() {
             return Some(since + duration(parameters.idle_send_timeout));
         }
-        let queued = self.lane.queue.queued_bytes() > 0;
-        match (self.work.is_empty(), self.watch.incomplete_since()) {
-            // The last bytes of a response wait for the client's windows.
-            (true, _) if queued => Some(self.quiet_since + duration(parameters.idle_send_timeout)),
+        match (self.work.is_empty(), self.lane.machine.borrow().incomplete_since()) {
             (true, _) => Some(self.quiet_since + idle),
             (false, Some(_)) => Some(self.socket.read_at() + idle),
             (false, None) => None,
         }
     }
 
-    /// What was due has not happened.
+    /// Handles a deadline that has passed.
     fn time_is_up(&mut self) {
-        if let Some(farewell) = &mut self.farewell {
-            farewell.time_is_up(self.context.sockets.undelivered(self.session.peer.descriptor).ok());
+        if let Some(graceful_close) = &mut self.graceful_close {
+            graceful_close.time_is_up(self.context.sockets.undelivered(self.session.peer.descriptor).ok());
         } else if self.socket.blocked_since().is_some() {
+            self.lane.machine.borrow_mut().end();
             self.lost(CloseReason::TxError);
-            self.farewell = Some(Farewell::given_up());
+            self.graceful_close = Some(GracefulClose::abandoned());
         } else if self.is_leaving && self.work.is_empty() {
             // The client does not react to a GOAWAY.
+            self.lane.machine.borrow_mut().end();
             self.lost(CloseReason::RemClose);
         } else {
-            let is_idle = self.work.is_empty() && self.watch.incomplete_since().is_none();
+            let is_idle = self.work.is_empty() && self.lane.machine.borrow().incomplete_since().is_none();
             let reason = if is_idle { CloseReason::RxCloseIdle } else { CloseReason::RxTimeout };
             self.leave_now(ErrorCode::NoError, reason);
             self.quiet_since = Instant::now();
         }
     }
 
-    /// Counts the bytes of bodies that the client has sent and no request has used, and heads and trailers that no request has. Returns
-    /// whether the connection ends for them.
+    /// Counts the body bytes that the client has sent and no request has used, and heads and
+    /// trailers that no request has taken. Returns true if the connection ends because of them.
     fn count_memory(&mut self) -> bool {
-        let read = self.socket.read_bytes();
-        if std::mem::replace(&mut self.read_bytes, read) == read && self.held.bytes() == 0 {
+        let (bodies, heads) = {
+            let machine = self.lane.machine.borrow();
+            (machine.body_bytes(), machine.head_bytes())
+        };
+        if bodies + heads == 0 && self.held.bytes() == 0 {
             return false;
         }
-        let bodies: usize =
-            self.streams.iter().filter_map(|stream| stream.flow.as_ref()).map(FlowControl::used_capacity).sum();
-        let heads = self.watch.held_bytes();
         self.held.set(&self.context.memory, bodies + heads);
-        let is_too_much = heads > H2_HEADS_HELD_BYTES && self.end.is_none() && self.context.memory.is_short();
+        let is_too_much = heads > H2_HEADS_HELD_BYTES && !self.is_gone && self.context.memory.is_short();
         if is_too_much {
             self.session.log(&self.context, Tag::SessError, format_args!("HTTP/2: {MEMORY_SHORT}"));
             self.leave_now(ErrorCode::EnhanceYourCalm, CloseReason::Overload);
@@ -526,21 +461,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<S> {
     }
 }
 
-/// Works on one request. What it needs to begin with is used outside of the future, which would hold it as long as it lives.
+/// Runs one request. Its initial values are used outside of the future, which would reserve memory
+/// for them as long as it exists.
 fn work(
     context: Rc<Loop>,
     mut session: SessionView,
     mut slot: Box<RequestSlot>,
     stream: Http2Stream,
-    id: u32,
-    parts: Parts,
-    is_last: bool,
+    request: NewRequest,
 ) -> impl Future<Output = StreamEnd> {
+    let NewRequest { stream: id, head, is_last } = request;
     let now = session.now(&context);
     let request = &mut slot.request;
     request.arrive(&context.engine.parameters.load(), now);
     let settings = &request.task.settings;
-    let websocket = websocket(&context, &parts);
+    let websocket = websocket(&context, &head);
     let circumstances = Circumstances {
         protocol: NAMES.protocol,
         is_last,
@@ -549,21 +484,23 @@ fn work(
         scheme: if session.peer.tls.is_some() { "https" } else { "http" },
         websocket: websocket.as_ref(),
     };
-    let mut exchange = StreamExchange::new(stream, &NAMES, parts, &circumstances, request);
+    let mut exchange = StreamExchange::new(stream, &NAMES, &head, &circumstances, request);
+    exchange.stream().give_back(head);
     async move {
         let outcome = request::run(&context, &mut session, &mut exchange, &mut slot.request).await;
-        let close = exchange.end(&outcome, &context);
         if !outcome.is_ruined {
             context.requests.put(slot);
         }
+        exchange.flush_before_reset().await;
+        let close = exchange.end(&outcome, &context);
         StreamEnd { id, close }
     }
 }
 
-/// What a request asks for if it is an extended CONNECT for a WebSocket. The library refuses those that were not offered.
-fn websocket(context: &Loop, parts: &Parts) -> Option<WebSocketWish> {
-    let protocol = parts.extensions.get::<h2::ext::Protocol>()?;
-    if !protocol.as_str().eq_ignore_ascii_case("websocket") {
+/// The WebSocket request, if a request is an extended CONNECT for a WebSocket. The machine refuses
+/// extended CONNECT if it was not offered.
+fn websocket(context: &Loop, head: &RequestHead) -> Option<WebSocketRequest> {
+    if !head.protocol()?.eq_ignore_ascii_case(b"websocket") {
         return None;
     }
     let parameters = context.engine.parameters.load();
@@ -573,5 +510,5 @@ fn websocket(context: &Loop, parts: &Parts) -> Option<WebSocketWish> {
         headers_max: usize::try_from(parameters.http_max_hdr).unwrap_or(usize::MAX),
     };
     let random = &context.engine.random;
-    Some(WebSocketWish::new(std::array::from_fn(|_| random.next_bits()), limits))
+    Some(WebSocketRequest::new(std::array::from_fn(|_| random.next_bits()), limits))
 }

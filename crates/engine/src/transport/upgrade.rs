@@ -1,7 +1,7 @@
-//! `Upgrade: h2c`: the answer 101, and the request in the form in which HTTP/2 takes it.
+//! `Upgrade: h2c`: the answer 101, and the request in HTTP/2 form.
 //!
-//! The answer to the request follows the client's preface. Compat: Varnish 7.1. The bytes are made in `http2::upgrade`. Source: RFC
-//! 7540 §3.2.
+//! The answer to the request follows the client's preface. Compat: Varnish 7.1. The bytes are made
+//! in `http2::upgrade`. Source: RFC 7540 §3.2.
 
 use crate::context::Loop;
 use crate::deadline::duration;
@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 
 const ANSWER: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n";
 
-/// Answers 101. Returns what is to be read before everything that the client sends, once its own beginning is complete.
+/// Answers 101. Returns the bytes to be read before the client's own, once its preface is complete.
 ///
 /// # Errors
 /// The session must end; the text is for the log. Compat: the texts of Varnish 7.1.
@@ -40,17 +40,19 @@ pub(super) async fn grant<S: AsyncWrite + Unpin>(
     Ok(Prologue { settings, fields, received: slot.buffers.unread().to_vec() })
 }
 
-/// What the library must hear first: the client's preface and settings, which have to arrive, and then the request.
+/// First input of the library: the client's preface and settings, which have to arrive, and then
+/// the request.
 pub(super) struct Prologue {
     settings: Vec<u8>,
     fields: Vec<(Vec<u8>, Vec<u8>)>,
-    /// What the client has sent after the request's head.
+    /// Bytes that the client has sent after the request's head.
     received: Vec<u8>,
 }
 
 impl Prologue {
-    /// Takes more of what the client has sent. Returns everything up to here in the form in which the library may have it, once
-    /// the beginning is complete. What is no beginning is returned as it is: the library refuses it.
+    /// Takes more of the client's bytes. Returns everything up to here in the form for the library,
+    /// once the preface and settings are complete. Other bytes are returned unchanged: the library
+    /// refuses them.
     pub(super) fn take(&mut self, received: &[u8]) -> Option<Vec<u8>> {
         self.received.extend_from_slice(received);
         match beginning(&self.received, self.settings.len()) {
@@ -66,7 +68,7 @@ impl Prologue {
     }
 }
 
-/// Where a request goes.
+/// Target of a request.
 struct Target {
     host: Vec<u8>,
     path: Vec<u8>,

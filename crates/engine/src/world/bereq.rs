@@ -1,4 +1,5 @@
-//! `bereq`: the request to the origin: of a fetch, of a pipe, or what vcl_miss and vcl_pass of the old dialects see of it.
+//! `bereq`: the request to the origin: of a fetch, of a pipe, or the one that vcl_miss and vcl_pass
+//! of the old dialects see.
 
 use super::messages::StartLine;
 use super::value::{bool_of, bytes_of, digits, int, limit_of, text};

@@ -41,8 +41,8 @@ pub(super) fn read(world: &World<'_>, var: Var, scratch: &mut Scratch) -> Result
         Var::BerespReason => text(beresp.reason(), scratch),
         Var::BerespStatus => Value::Int(i64::from(beresp.status())),
         Var::BerespStorage => Value::Stevedore(task.attempt.storage),
-        // In the old dialects this was the storage that VCL had asked for; later it is the one the response gets, in VCL
-        // syntax.
+        // In the old dialects this was the storage that VCL had requested; later it is the one the
+        // response gets, in VCL syntax.
         Var::BerespStorageHint if world.vcl.is_legacy() => {
             text(storage::name(world, verdict.storage_hint).as_bytes(), scratch)
         }
@@ -53,7 +53,8 @@ pub(super) fn read(world: &World<'_>, var: Var, scratch: &mut Scratch) -> Result
         Var::BerespTime => Value::Time(task.attempt.responded),
         Var::BerespTransitBuffer => size(task.transit_buffer()),
         Var::BerespTtl => {
-            // A status that makes the response uncacheable gives it a ttl of -1, which reads as 0. Compat: Varnish 7.1.
+            // A status that makes the response uncacheable gives it a ttl of -1, which reads as 0.
+            // Compat: Varnish 7.1.
             let ttl = if world.vcl.is_legacy() { verdict.ttl } else { verdict.ttl.max(0.0) };
             let left = ttl - age;
             Value::Duration(if task.order.mode == FetchMode::Pass { left.max(0.0) } else { left })
@@ -151,7 +152,7 @@ fn set_lifetime(world: &mut World<'_>, var: Var, seconds: f64) -> Result<(), Fai
         Var::BerespTtl => {
             verdict.ttl = (seconds + age).max(0.0);
             verdict.is_ttl_set = true;
-            if seconds > 0.0 && verdict.refusal.is_some_and(Refusal::is_for_want_of_lifetime) {
+            if seconds > 0.0 && verdict.refusal.is_some_and(Refusal::is_for_lack_of_lifetime) {
                 verdict.refusal = None;
             }
             verdict.ttl_by.swap(0, 1);
@@ -167,8 +168,8 @@ fn set_lifetime(world: &mut World<'_>, var: Var, seconds: f64) -> Result<(), Fai
 fn set_uncacheable(world: &mut World<'_>, value: bool) -> Result<(), Failure> {
     let Side::Fetch(FetchSide { task, .. }) = &mut world.side else { return Err(out_of_reach()) };
     if !value {
-        // What the policy has refused, VCL may store.
-        task.attempt.verdict.refusal = None;
+        // VCL may store a response that the policy refuses.
+        task.attempt.verdict.is_vouched_for = true;
     }
     if task.life.uncacheable && !value {
         world.log.record(Tag::VCLError, b"Ignoring attempt to reset beresp.uncacheable");
@@ -198,7 +199,7 @@ pub(super) fn pass_for(world: &mut World<'_>, seconds: f64) {
     verdict.grace = 0.0;
     verdict.keep = 0.0;
     let origin = verdict.origin;
-    // Compat: what VCL said, even if it is negative.
+    // Compat: the value that VCL set, even if it is negative.
     world.log.record_fmt(Tag::TTL, format_args!("HFP {seconds:.0} 0 0 {origin:.0} uncacheable"));
 }
 

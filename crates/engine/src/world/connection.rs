@@ -1,4 +1,5 @@
-//! `client`, `server`, `remote`, `local`: the two ends of the client's connection, and the server itself.
+//! `client`, `server`, `remote`, `local`: the two ends of the client's connection, and the server
+//! itself.
 
 use super::value::{bytes_of, formatted, text};
 use super::{Side, World, out_of_reach};

@@ -1,15 +1,15 @@
-//! The places where VCL decided something, for the log's reasons.
+//! The places of VCL's decisions, for the log's reasons.
 
 use surface::vcl::Method;
 use vcl_run::eval::{Machine, Place};
 use vcl_run::link::LinkedProgram;
 
-/// A place where VCL set something that a reason may refer to.
+/// A place where VCL set a value that a reason may refer to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Noted {
     method: Option<Method>,
     instruction: u32,
-    /// The subroutines called on the way to that place.
+    /// The subroutines called on the path to that place.
     subs: Vec<u32>,
 }
 
@@ -31,13 +31,14 @@ pub(crate) struct Decision<'a> {
 }
 
 impl<'a> Decision<'a> {
-    /// The decision of the last run. Without a place (the program is damaged, or VCL failed) it formats as empty text.
+    /// The decision of the last run. Without a place (the program is damaged, or VCL failed) it
+    /// formats as empty text.
     pub(crate) fn of(machine: &Machine, program: &'a LinkedProgram) -> Decision<'a> {
         let place = machine.decision(program);
         Decision::at(program, machine.method(), place.instruction(), place.subs())
     }
 
-    /// The place that was noted when something was set.
+    /// The place that was recorded when a value was set.
     pub(crate) fn noted(noted: &Noted, program: &'a LinkedProgram) -> Decision<'a> {
         Decision::at(program, noted.method, noted.instruction, noted.subs.iter().copied())
     }
@@ -56,7 +57,7 @@ impl<'a> Decision<'a> {
         Decision { source, line, subs: method.into_iter().chain(called).collect() }
     }
 
-    /// Whether a subroutine of that name was on the call stack.
+    /// True if a subroutine of that name was on the call stack.
     pub(crate) fn is_under(&self, sub: &str) -> bool {
         self.subs.contains(&sub)
     }

@@ -43,7 +43,7 @@ impl Host for World<'_> {
             VclObject::Now => Ok(Value::Time(self.now)),
             VclObject::Sess => sess::read(self, var, scratch),
             VclObject::Param => param::read(self, var),
-            // Always read through `Host::storage_property`, which knows the storage.
+            // Always read through `Host::storage_property`, which has the storage.
             VclObject::Storage => Err(out_of_reach()),
         }
     }
@@ -182,7 +182,7 @@ impl Host for World<'_> {
         invalidation::add_ban(&self.engine.cache, expression, self.invalidated_at())?;
         if self.engine.cache.orders_sync() {
             let (cache, ring) = (self.engine.cache.clone(), self.engine.ring.clone());
-            // The event loop does not wait for a disk. The ban holds already.
+            // The event loop does not wait for a disk. The ban is active already.
             tokio::task::spawn_blocking(move || invalidation::sync_bans(&cache, &ring));
         }
         Ok(())
@@ -196,8 +196,9 @@ impl Host for World<'_> {
         self.log.is_masked(tag)
     }
 
-    /// Without a transaction only VCL's own log records are written, not that its methods run. Why vcl_init failed is reported
-    /// to the operator who loads the VCL; for vcl_fini there is only the log. Compat: Varnish 7.1, both records.
+    /// Without a transaction only VCL's own log records are written, not the runs of its methods. A
+    /// failure of vcl_init is reported to the operator who loads the VCL; for vcl_fini there is
+    /// only the log. Compat: Varnish 7.1, both records.
     fn log_run(&mut self, tag: Tag, payload: &[u8]) {
         match (&self.side, tag) {
             (Side::Client(_) | Side::Fetch(_), _) => self.log.record(tag, payload),

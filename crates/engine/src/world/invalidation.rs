@@ -1,17 +1,18 @@
-//! What VCL and VMODs can remove from the cache: bans, and purges by tag.
+//! Removal from the cache by VCL and VMODs: bans, and purges by tag.
 
 use crate::storages::files::{NOT_SETTLED, settle};
-use cache::{BanSpecification, Cache, Purge, TagPurge};
+use cache::{BanSpecification, Cache, TagPurge};
+use semantics::Purge;
 use shm::log::{LogId, LogRing};
 use store::Store;
 use surface::limits::VCL_BAN_BYTES_MAX;
 use surface::tag::Tag;
 use vcl_run::value::Value;
-use vmods::{Finish, Pending, PurgeKind};
+use vmods::{Finish, Pending};
 
 use super::value::int;
 
-/// How many objects a purge by tag examines before other tasks of the event loop get a turn.
+/// Number of objects that a purge by tag examines before other tasks of the event loop get a turn.
 const TAG_PURGE_OBJECTS: usize = 1000;
 
 /// Adds a ban.
@@ -34,32 +35,32 @@ pub(super) fn sync_bans(cache: &Cache, ring: &LogRing) {
     }
 }
 
-/// Purges by tag: returns the value of the call, or what to wait for when there are too many objects for one go, or storages whose
-/// disks have to know of it.
+/// Purges by tag: returns the value of the call, or a wait if there are too many objects for one
+/// step, or storages whose disks have to record it.
 pub(super) fn purge_tags(
     cache: &Cache,
     list: &[u8],
-    kind: PurgeKind,
+    kind: Purge,
     now: f64,
-    filed: Vec<Store>,
+    on_disk: Vec<Store>,
 ) -> Result<Value, Pending> {
-    let mut purge = cache.purge_tags(list, purge_of(kind), now);
+    let mut purge = cache.purge_tags(list, kind, now);
     let is_done = purge.step(TAG_PURGE_OBJECTS);
-    if is_done && filed.is_empty() {
+    if is_done && on_disk.is_empty() {
         return Ok(count(&purge));
     }
     Err(Box::pin(async move {
         while !purge.step(TAG_PURGE_OBJECTS) {
             tokio::task::yield_now().await;
         }
-        settled(filed, count(&purge)).await
+        settled(on_disk, count(&purge)).await
     }))
 }
 
-/// Waits until what was removed from these storages stays away, then makes the value of the call.
-pub(super) fn settled(filed: Vec<Store>, value: Value) -> Pending {
+/// Waits until a removal from these storages is durable, then makes the value of the call.
+pub(super) fn settled(on_disk: Vec<Store>, value: Value) -> Pending {
     Box::pin(async move {
-        let is_settled = settle(filed).await;
+        let is_settled = settle(on_disk).await;
         let finish: Finish = Box::new(move |context, _| {
             if !is_settled {
                 context.log(Tag::Error, NOT_SETTLED.as_bytes());
@@ -71,20 +72,12 @@ pub(super) fn settled(filed: Vec<Store>, value: Value) -> Pending {
 }
 
 /// As [`purge_tags`], where nothing can wait.
-pub(super) fn purge_tags_at_once(cache: &Cache, list: &[u8], kind: PurgeKind, now: f64) -> Value {
-    let mut purge = cache.purge_tags(list, purge_of(kind), now);
+pub(super) fn purge_tags_at_once(cache: &Cache, list: &[u8], kind: Purge, now: f64) -> Value {
+    let mut purge = cache.purge_tags(list, kind, now);
     purge.step(usize::MAX);
     count(&purge)
 }
 
 fn count(purge: &TagPurge) -> Value {
     int(purge.count() as u64)
-}
-
-/// The cache's term for what a VMOD asks for.
-pub(super) fn purge_of(kind: PurgeKind) -> Purge {
-    match kind {
-        PurgeKind::Hard => Purge::Hard,
-        PurgeKind::Soft { ttl, grace, keep } => Purge::Soft { ttl, grace, keep },
-    }
 }

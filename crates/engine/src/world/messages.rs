@@ -28,7 +28,7 @@ pub(super) enum StartLine {
 type Logged<'a> = (&'a mut LogBuffer, MessageTags, &'a mut Message);
 
 impl ClientSide<'_> {
-    /// The message that VCL calls by this name. On this side `beresp` means `resp`.
+    /// The message of this name in VCL. On this side `beresp` means `resp`.
     #[inline]
     fn message(&mut self, http: HttpObject) -> &Message {
         match http {
@@ -107,7 +107,7 @@ impl FetchSide<'_> {
 }
 
 impl World<'_> {
-    /// The current state of the message that VCL calls by this name; `None` if this side has none.
+    /// The current state of the message of this name in VCL; `None` if this side has none.
     #[inline]
     pub(super) fn message_of(&mut self, http: HttpObject) -> Option<&Message> {
         match &mut self.side {
@@ -127,7 +127,7 @@ impl World<'_> {
         }
     }
 
-    /// Whether VCL can change `obj` here: in vcl_hit of the old dialects.
+    /// True if VCL can change `obj` here: in vcl_hit of the old dialects.
     pub(super) fn changes_objects(&self) -> bool {
         self.method == Method::Hit && self.vcl.is_legacy()
     }
@@ -174,7 +174,8 @@ impl World<'_> {
         }
     }
 
-    /// Sets a part of a message's start line, which must not be empty; `what` is the variable, e.g. `req.url`.
+    /// Sets a part of a message's start line, which must not be empty; `what` is the variable, e.g.
+    /// `req.url`.
     pub(super) fn set_start_line(
         &mut self,
         of: (HttpObject, StartLine),
@@ -191,8 +192,9 @@ impl World<'_> {
     /// As [`World::set_start_line`], but the value may be empty.
     ///
     /// # Errors
-    /// `Bad <what>: …` for a value that would not remain one line, or one word where a space ends it. A space in a URL is kept:
-    /// VCL continues to work with it, and the request to an origin has it as `%20`.
+    /// `Bad <what>: …` for a value that would not remain one line, or one word where a space ends
+    /// it. A space in a URL is kept: VCL continues to work with it, and the request to an origin
+    /// has it as `%20`.
     pub(super) fn set_start_line_to(
         &mut self,
         (http, part): (HttpObject, StartLine),

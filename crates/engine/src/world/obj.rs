@@ -1,4 +1,5 @@
-//! `obj`: the object found. vcl_hit of the old dialects may change it; in their vcl_fetch it is the object being made.
+//! `obj`: the object found. vcl_hit of the old dialects may change it; in their vcl_fetch it is the
+//! object being made.
 
 use super::messages::StartLine;
 use super::value::{bool_of, hexadecimal, seconds_of, text};
@@ -31,16 +32,17 @@ pub(super) fn read(world: &mut World<'_>, var: Var, scratch: &mut Scratch) -> Re
         Var::ObjCanEsi => Value::Bool(object.is_some_and(|object| object.annex_bytes() > 0)),
         Var::ObjGrace => seconds(Object::grace),
         Var::ObjHash => hexadecimal(&client.task.life.digest, scratch),
-        // If this request's lookup did not find the object, hits are 0, even if others have found it meanwhile.
+        // If this request's lookup did not find the object, hits are 0, even if other requests have
+        // found it since.
         Var::ObjHits if !found.is_hit => Value::Int(0),
         Var::ObjHits => Value::Int(object.map_or(0, |object| i64::from(object.hits()))),
         Var::ObjKeep => seconds(Object::keep),
-        // Delivering an object uses it now. Compat: vcl_deliver of 3.0.
+        // Delivering an object counts as a use now. Compat: vcl_deliver of 3.0.
         Var::ObjLastuse if world.method == Method::Hit => Value::Duration(found.unused_seconds),
         Var::ObjLastuse => Value::Duration(0.0),
         Var::ObjStorage => {
             let storages = &world.engine.storages;
-            Value::Stevedore(object.map(|object| match is_uncacheable(object) {
+            Value::Stevedore(object.map(|object| match object.is_passing() || is_uncacheable(object) {
                 true => storages.transient(),
                 false => storages.of_object(object),
             }))
@@ -52,12 +54,11 @@ pub(super) fn read(world: &mut World<'_>, var: Var, scratch: &mut Scratch) -> Re
     })
 }
 
+/// True if VCL or the policy has refused it. An object that is not stored because it has expired,
+/// or for lack of room, is not uncacheable.
 fn is_uncacheable(object: &Object) -> bool {
     let flags = object.flags();
-    object.is_passing()
-        || [ObjectFlags::PRIVATE, ObjectFlags::HIT_FOR_MISS, ObjectFlags::HIT_FOR_PASS]
-            .iter()
-            .any(|flag| flags.has(*flag))
+    [ObjectFlags::PRIVATE, ObjectFlags::HIT_FOR_MISS, ObjectFlags::HIT_FOR_PASS].iter().any(|flag| flags.has(*flag))
 }
 
 fn read_in_the_making(fetch: &FetchSide<'_>, var: Var, scratch: &mut Scratch) -> Result<Value, Failure> {
@@ -91,7 +92,7 @@ pub(super) fn write(world: &mut World<'_>, var: Var, value: Value, scratch: &Scr
     Ok(())
 }
 
-/// Sets how long the object lives (see `legacy_rules.rs`), where VCL may do so.
+/// Sets the lifetime of the object (see `legacy_rules.rs`), where VCL may do so.
 fn set_lifetime(world: &mut World<'_>, var: Var, seconds: f64) {
     let changes_objects = world.changes_objects();
     let Side::Client(ClientSide { task, .. }) = &world.side else { return };

@@ -23,7 +23,8 @@ pub(super) fn read(world: &World<'_>, var: Var, scratch: &mut Scratch) -> Result
         Var::ObjStaleStorage => Value::Stevedore(Some(world.engine.storages.of_object(stale))),
         Var::ObjStaleTime => Value::Time(stale.origin()),
         Var::ObjStaleTtl => Value::Duration(stale.origin() + stale.ttl() - world.now),
-        // A marker for uncacheable responses has nothing to revalidate, so it is never the stale object.
+        // A marker for uncacheable responses has nothing to revalidate, so it is never the stale
+        // object.
         Var::ObjStaleUncacheable => Value::Bool(false),
         _ => return Err(out_of_reach()),
     })

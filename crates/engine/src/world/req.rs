@@ -1,4 +1,5 @@
-//! `req` and `req_top`: the client's request. vcl_fetch of the old dialects has it too, on loan until it has decided.
+//! `req` and `req_top`: the client's request. vcl_fetch of the old dialects has it too, on loan
+//! until it has decided.
 
 use super::messages::StartLine;
 use super::value::{bool_of, bytes_of, digits, int, seconds_of, size, text};
@@ -110,7 +111,7 @@ pub(super) fn write(world: &mut World<'_>, var: Var, value: Value, scratch: &Scr
                 choices.director = director;
             }
         }
-        // Compat: only the client's own request can do without ESI (e00016).
+        // Compat: only the client's own request can be processed without ESI (e00016).
         Var::ReqEsi if level > 0 => {}
         Var::ReqEsi => choices.is_esi_forbidden = !bool_of(value),
         Var::ReqGrace => choices.grace_cap = cap(seconds_of(value), generation),
@@ -157,7 +158,7 @@ impl World<'_> {
         }
     }
 
-    /// The parameter `default_grace`; a fetch uses its value from when the fetch began.
+    /// The parameter `default_grace`; a fetch uses the value at its beginning.
     fn default_grace(&self) -> f64 {
         match &self.side {
             Side::Fetch(fetch) => fetch.task.order.parameters.default_grace,

@@ -17,7 +17,7 @@ pub(super) fn read(world: &World<'_>, var: Var, scratch: &mut Scratch) -> Result
         Var::Resp => Value::Http(HttpObject::Resp),
         Var::RespDoEsi => {
             task.answer.check_open("resp.do_esi")?;
-            // What VCL allows, whether or not there is anything to include.
+            // The setting of VCL, even if there is nothing to include.
             Value::Bool(task.answer.do_esi.unwrap_or(!task.choices.is_esi_forbidden))
         }
         Var::RespFilters => match &task.answer.filters {

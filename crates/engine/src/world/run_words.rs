@@ -1,4 +1,4 @@
-//! The words of VCL_call and VCL_return, as the log takes them: a hit has eight.
+//! The values of VCL_call and VCL_return, in the form that the log takes: a hit has eight.
 
 use shm::log::Word;
 use surface::vcl::{Action, METHODS, Method};
@@ -23,12 +23,12 @@ static RETURNS: [Word; Action::ALL.len()] = {
     words
 };
 
-/// What VCL_call says of a method.
+/// The value of VCL_call for a method.
 pub(crate) fn of_call(method: Method) -> &'static Word {
     &CALLS[method as usize]
 }
 
-/// What VCL_return says of an action.
+/// The value of VCL_return for an action.
 pub(crate) fn of_return(action: Action) -> &'static Word {
     &RETURNS[action as usize]
 }

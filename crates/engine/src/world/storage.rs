@@ -1,4 +1,4 @@
-//! `storage`: how full the storages are.
+//! `storage`: the fill levels of the storages.
 
 use super::World;
 use super::value::size;

@@ -1,23 +1,24 @@
-//! Whatever the compiler lets a method access exists in its world: every row of `surface`'s tables is read, set and unset in
-//! every method that the row names, in every generation of the language. A new variable without a match arm fails here.
+//! Everything that the compiler lets a method access exists in its world: every row of `surface`'s
+//! tables is read, set and unset in every method that the row names, in every generation of the
+//! language. A new variable without a match arm fails here.
 
 use super::*;
 use crate::fetch::legacy_order::{ClientRequest, PreparedRequest};
 use crate::fetch::mode::FetchMode;
 use crate::fetch::task::tests::{event_loop, message, order};
-use crate::loaded_vcl::VclState;
 use crate::request::delivered::Delivered;
 use crate::request::task::PipeRequest;
 use crate::session::Session;
 use crate::vcl_life;
 use std::sync::Arc;
 use store::{Object, ObjectAttributes};
+use surface::closed_set::VclState;
 use surface::vcl::legacy::{Language, Means};
 use surface::vcl::{Generation, HttpObject, METHODS, Type, VARIABLES, Var, VclObject, at};
 use vcl_run::host::Host;
 use vcl_run::value::{Scratch, Text, Value};
 
-/// Both sides and housekeeping, with everything that VCL may see of them.
+/// Both sides and housekeeping, with all state that VCL may see of them.
 struct Stage {
     context: Rc<Loop>,
     vcl: Arc<LoadedVcl>,
@@ -41,12 +42,13 @@ impl Stage {
         let vcl = vcl_life::load(&context.engine, "boot", program, VclState::Auto, 1.0).unwrap();
 
         let mut order = order(&context);
-        order.vcl = Arc::clone(&vcl);
+        order.order.gzip_support &= vcl.generation >= Generation::V3;
+        order.order.vcl = Arc::clone(&vcl);
         order.stale = Some(object(&context));
         if generation.is_legacy() {
             order.client = Some(Box::new(lent()));
         }
-        let session = Session::open(&context, order.peer.clone(), "HTTP/1").view();
+        let session = Session::open(&context, order.order.peer.clone(), "HTTP/1").view();
         let mut fetch = FetchTask::new(&context, order, tokio::sync::oneshot::channel().0);
         fetch.attempt.beresp = message(b"");
         fetch.attempt.stale_head = message(b"");
@@ -116,7 +118,7 @@ fn lent() -> ClientRequest {
     }
 }
 
-/// What a generation lets methods do with a variable.
+/// Access of methods to a variable in one generation.
 struct Access {
     generation: Generation,
     name: &'static str,
@@ -223,7 +225,7 @@ fn try_all(methods: impl Fn(&Access) -> u16, attempt: impl Fn(&Access, &mut Worl
 }
 
 #[test]
-fn what_can_be_read_is_there_and_of_its_type() {
+fn readable_variables_exist_with_their_type() {
     try_all(
         |access| access.read,
         |access, world, scratch, place| match (access.kind, access.var.object()) {
@@ -240,7 +242,7 @@ fn what_can_be_read_is_there_and_of_its_type() {
 }
 
 #[test]
-fn what_can_be_set_is_there() {
+fn settable_variables_can_be_set() {
     try_all(
         |access| access.write,
         |access, world, scratch, place| {
@@ -257,7 +259,7 @@ fn what_can_be_set_is_there() {
 }
 
 #[test]
-fn what_can_be_unset_is_there() {
+fn unsettable_variables_can_be_unset() {
     try_all(
         |access| access.unset,
         |access, world, _, place| match access.kind {
@@ -268,7 +270,7 @@ fn what_can_be_unset_is_there() {
 }
 
 #[test]
-fn what_is_elsewhere_is_out_of_reach() {
+fn variables_of_other_methods_are_inaccessible() {
     let mut stage = Stage::new(Generation::V4);
     let scratch = &mut Scratch::new(1 << 20);
     for (method, var) in [

@@ -1,4 +1,5 @@
-//! Conversion between values of the language and what they are stored as, and checks for what VCL may set.
+//! Conversion between values of the language and their stored form, and checks of the values that
+//! VCL sets.
 
 use vcl_run::host::Failure;
 use vcl_run::value::{Scratch, Value};
@@ -9,7 +10,7 @@ pub(super) fn text(bytes: &[u8], scratch: &mut Scratch) -> Value {
 }
 
 /// A number as a VCL string, for transaction ids.
-pub(super) fn digits(number: u32, scratch: &mut Scratch) -> Value {
+pub(super) fn digits(number: impl itoa::Integer, scratch: &mut Scratch) -> Value {
     text(itoa::Buffer::new().format(number).as_bytes(), scratch)
 }
 

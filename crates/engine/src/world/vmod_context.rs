@@ -1,6 +1,6 @@
-//! What VMODs can do with a task, beyond what VCL itself can.
+//! Operations of VMODs on a task, beyond those of VCL itself.
 
-use super::invalidation::{purge_of, purge_tags, purge_tags_at_once, settled};
+use super::invalidation::{purge_tags, purge_tags_at_once, settled};
 use super::value::int;
 use super::vmod_wait::VmodWait;
 use super::{Side, World, knows_digest, no_request};
@@ -9,6 +9,7 @@ use crate::request::initial;
 use backend::{Directors, Notes, ResolveContext, TestableRandom};
 use http2::Resets;
 use message::Message;
+use semantics::Purge;
 use shm::log::LogId;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,12 +20,10 @@ use surface::vcl::{HttpObject, Method};
 use vcl_run::host::{Called, Failure};
 use vcl_run::tls::TlsFacts;
 use vcl_run::value::DirectorId;
-use vmods::{
-    ClientConnection, Instances, Pending, PurgeKind, SharedState, SocketOptions, TaskState, Transaction, VmodContext,
-};
+use vmods::{ClientConnection, Instances, Pending, SharedState, SocketOptions, TaskState, Transaction, VmodContext};
 
 impl World<'_> {
-    /// The place for what the task waits for; `None` where nothing can wait.
+    /// The slot for the wait of the task; `None` where waiting is not possible.
     pub(super) fn vmod_wait(&mut self) -> Option<&mut Option<VmodWait>> {
         match &mut self.side {
             Side::Client(client) => Some(&mut client.task.life.vmod_wait),
@@ -41,14 +40,14 @@ impl World<'_> {
         }
     }
 
-    /// As [`VmodContext::wait`], for what runs to its end even if the client leaves.
+    /// As [`VmodContext::wait`], for work that runs to its end even if the client leaves.
     fn wait_through(&mut self, doing: Pending) {
         if let Some(wait) = self.vmod_wait() {
             *wait = Some(VmodWait::Doing(doing));
         }
     }
 
-    /// Drops what VMODs keep for the task, which is rolled back.
+    /// Drops the state that VMODs keep for the task, which is rolled back.
     fn forget_kept(&mut self) {
         let notes = Notes::new();
         let vcl = self.vcl;
@@ -119,7 +118,8 @@ impl VmodContext for World<'_> {
 
     fn log_for(&mut self, transaction: Transaction, tag: Tag, payload: &[u8]) {
         let id = match (transaction, &self.side) {
-            // Goes through the task's log, so that it stays in order with the others that belong to no transaction.
+            // Written through the task's log, so that it stays in order with the other records that
+            // belong to no transaction.
             (Transaction::None, Side::Housekeeping(_)) => return self.log.record(tag, payload),
             (Transaction::None, _) => LogId::NONE,
             (Transaction::Client(vxid), _) => LogId::client(vxid),
@@ -204,9 +204,11 @@ impl VmodContext for World<'_> {
                     _ if self.vcl.is_legacy() => {}
                     Method::Deliver => {
                         task.answer.filters = None;
-                        initial::of_object(task, self.log);
+                        initial::of_object(task, self.log, self.engine.name);
                     }
-                    Method::Synth => initial::of_error(task, self.log, self.now, self.vcl.generation),
+                    Method::Synth => {
+                        initial::of_error(task, self.log, self.now, self.vcl.generation, self.engine.name);
+                    }
                     _ => {}
                 }
                 Ok(())
@@ -227,7 +229,7 @@ impl VmodContext for World<'_> {
         }
     }
 
-    fn purge(&mut self, kind: PurgeKind) -> Result<Called, Failure> {
+    fn purge(&mut self, kind: Purge) -> Result<Called, Failure> {
         let client = match &self.side {
             Side::Client(client) => client,
             Side::Fetch(_) => {
@@ -235,24 +237,24 @@ impl VmodContext for World<'_> {
             }
             Side::Housekeeping(_) => return Err(no_request()),
         };
-        let count = self.engine.cache.purge(&client.task.life.digest, purge_of(kind), self.now);
+        let count = self.engine.cache.purge(&client.task.life.digest, kind, self.now);
         client.context.count(Main::NPurges);
         client.context.counters.add(Main::NObjPurged, count as u64);
         let count = int(count as u64);
-        let filed = self.engine.storages.filed();
-        if filed.is_empty() {
+        let on_disk = self.engine.storages.on_disk();
+        if on_disk.is_empty() {
             return Ok(Called::Value(count));
         }
-        self.wait_through(settled(filed, count));
+        self.wait_through(settled(on_disk, count));
         Ok(Called::Wait)
     }
 
-    fn purge_tags(&mut self, list: &[u8], kind: PurgeKind) -> Called {
+    fn purge_tags(&mut self, list: &[u8], kind: Purge) -> Called {
         let (cache, now) = (&self.engine.cache, self.invalidated_at());
         if !self.can_wait() {
             return Called::Value(purge_tags_at_once(cache, list, kind, now));
         }
-        match purge_tags(cache, list, kind, now, self.engine.storages.filed()) {
+        match purge_tags(cache, list, kind, now, self.engine.storages.on_disk()) {
             Ok(value) => Called::Value(value),
             Err(pending) => {
                 self.wait_through(pending);

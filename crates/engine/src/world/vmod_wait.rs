@@ -1,15 +1,15 @@
-//! What a VCL method is waiting for.
+//! The wait of a VCL method.
 
 use vcl_run::value::Value;
 use vmods::{Finish, Pending};
 
-/// What a method is waiting for, and then the result.
+/// The wait of a method, and then its result.
 pub(crate) enum VmodWait {
     /// Read and keep the client's body if it has at most this many bytes.
     CacheBody(u64),
-    /// A VMOD's own wait. Who has gone does not wait any more.
+    /// A VMOD's own wait. It is cancelled when the client has left.
     Pending(Pending),
-    /// Something that is done whether or not anybody waits for it, such as a purge.
+    /// Work that is done even if no task waits for it, such as a purge.
     Doing(Pending),
     /// The wait is over; calling this yields the result.
     Finish(Finish),

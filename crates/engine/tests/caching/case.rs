@@ -1,12 +1,12 @@
-//! The cases as data: what a client asks for, what the origin answers, and what the client should get. The language of the
-//! files is described in `caching.rs`.
+//! The cases as data: the client's requests, the origin's answers, and the expected responses. The
+//! language of the files is described in `caching.rs`.
 
-/// How much a case counts.
+/// The weight of a case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub enum Kind {
-    /// What a cache must do.
+    /// Required behaviour of a cache.
     Required,
-    /// What a good cache does.
+    /// Behaviour of a good cache.
     Optimal,
     /// A question without a right answer.
     Check,
@@ -17,7 +17,7 @@ pub enum Kind {
 pub struct Case {
     pub id: String,
     pub kind: Kind,
-    /// The case says nothing unless these come out right.
+    /// The case is meaningless unless these pass.
     pub needs: Vec<String>,
     pub steps: Vec<Step>,
 }
@@ -27,26 +27,26 @@ pub struct Case {
 pub struct Field {
     pub name: String,
     pub value: String,
-    /// Whether a client that gets the origin's answer should see it.
+    /// True if a client that gets the origin's answer should see it.
     pub is_passed_on: bool,
 }
 
-/// Where a response should come from.
+/// The expected source of a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum From {
     #[default]
     Anywhere,
     Cache,
     Origin,
-    /// The origin said 304 to `If-None-Match`.
+    /// The origin answered 304 to `If-None-Match`.
     Etag,
-    /// The origin said 304 to `If-Modified-Since`.
+    /// The origin answered 304 to `If-Modified-Since`.
     Date,
 }
 
-/// What else should be true of a response.
+/// Further conditions of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum Expectation {
     Has(String),
     HasNot(String),
     Is(String, String),
@@ -68,7 +68,7 @@ pub type Interim = (u16, Vec<Field>);
 #[derive(Clone, Debug)]
 pub struct Step {
     pub method: String,
-    /// What follows the path of the resource.
+    /// The suffix of the resource's path.
     pub suffix: String,
     pub fields: Vec<Field>,
     pub body: Option<String>,
@@ -78,12 +78,12 @@ pub struct Step {
     pub status: Option<u16>,
     /// Expected body; the inner `None` = any.
     pub text: Option<Option<String>>,
-    pub wishes: Vec<Wish>,
+    pub expectations: Vec<Expectation>,
     /// Seconds to wait afterwards.
     pub pause: u64,
 }
 
-/// What the origin answers, if it is asked.
+/// The origin's answer, if it gets a request.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
     /// 0 = 200.
@@ -93,7 +93,7 @@ pub struct Answer {
     pub interim: Vec<Interim>,
     /// Closes the connection instead.
     pub breaks: bool,
-    /// Seconds before it.
+    /// Delay in seconds.
     pub late: u64,
 }
 
@@ -181,7 +181,7 @@ impl Step {
             from: From::Anywhere,
             status: Some(0),
             text: None,
-            wishes: Vec::new(),
+            expectations: Vec::new(),
             pause: 0,
         }
     }
@@ -200,48 +200,48 @@ impl Step {
                 (_, Some(seconds)) => self.answer.late = seconds.parse().unwrap(),
                 _ => self.answer.fields.extend(fields(list, path)),
             },
-            ("=", wish) => self.wish(wish, path),
+            ("=", expectation) => self.expectation(expectation, path),
             _ => panic!("{path}: {line}"),
         }
     }
 
-    fn wish(&mut self, wish: &str, path: &str) {
+    fn expectation(&mut self, expectation: &str, path: &str) {
         let pair = |text: &str| {
             let field = fields(text, path).pop().unwrap_or_else(|| panic!("{path}: {text}"));
             (field.name, field.value)
         };
-        match wish {
+        match expectation {
             "cache" => self.from = From::Cache,
             "origin" => self.from = From::Origin,
             "etag" => self.from = From::Etag,
             "date" => self.from = From::Date,
             "any" => self.status = None,
             "anything" => self.text = Some(None),
-            "no interim" => self.wishes.push(Wish::NoInterim),
+            "no interim" => self.expectations.push(Expectation::NoInterim),
             _ => {
-                if let Ok(status) = wish.parse() {
+                if let Ok(status) = expectation.parse() {
                     self.status = Some(status);
-                } else if let Some(text) = wish.strip_prefix('"') {
+                } else if let Some(text) = expectation.strip_prefix('"') {
                     self.text = Some(Some(text.trim_end_matches('"').to_owned()));
-                } else if let Some(name) = wish.strip_prefix("has ") {
-                    self.wishes.push(Wish::Has(name.to_owned()));
-                } else if let Some(name) = wish.strip_prefix("no ") {
-                    self.wishes.push(Wish::HasNot(name.to_owned()));
-                } else if let Some(name) = wish.strip_prefix("same ") {
-                    self.wishes.push(Wish::Same(name.to_owned()));
-                } else if let Some(method) = wish.strip_prefix("method ") {
-                    self.wishes.push(Wish::SeenMethod(method.to_owned()));
-                } else if let Some(interim) = wish.strip_prefix("1 ") {
-                    self.wishes.push(Wish::Interim(interim_of(interim, path)));
-                } else if let Some((name, value)) = wish.strip_prefix("not ").map(pair) {
-                    self.wishes.push(Wish::IsNot(name, value));
-                } else if let Some((name, value)) = wish.strip_prefix("sees ").map(pair) {
-                    self.wishes.push(Wish::Seen(name, value));
-                } else if let Some((name, least)) = wish.split_once(" > ") {
-                    self.wishes.push(Wish::Above(name.to_owned(), least.parse().unwrap()));
+                } else if let Some(name) = expectation.strip_prefix("has ") {
+                    self.expectations.push(Expectation::Has(name.to_owned()));
+                } else if let Some(name) = expectation.strip_prefix("no ") {
+                    self.expectations.push(Expectation::HasNot(name.to_owned()));
+                } else if let Some(name) = expectation.strip_prefix("same ") {
+                    self.expectations.push(Expectation::Same(name.to_owned()));
+                } else if let Some(method) = expectation.strip_prefix("method ") {
+                    self.expectations.push(Expectation::SeenMethod(method.to_owned()));
+                } else if let Some(interim) = expectation.strip_prefix("1 ") {
+                    self.expectations.push(Expectation::Interim(interim_of(interim, path)));
+                } else if let Some((name, value)) = expectation.strip_prefix("not ").map(pair) {
+                    self.expectations.push(Expectation::IsNot(name, value));
+                } else if let Some((name, value)) = expectation.strip_prefix("sees ").map(pair) {
+                    self.expectations.push(Expectation::Seen(name, value));
+                } else if let Some((name, least)) = expectation.split_once(" > ") {
+                    self.expectations.push(Expectation::Above(name.to_owned(), least.parse().unwrap()));
                 } else {
-                    let (name, value) = pair(wish);
-                    self.wishes.push(Wish::Is(name, value));
+                    let (name, value) = pair(expectation);
+                    self.expectations.push(Expectation::Is(name, value));
                 }
             }
         }
@@ -253,8 +253,8 @@ fn interim_of(text: &str, path: &str) -> Interim {
     (status.parse().unwrap(), fields(list, path))
 }
 
-/// Fields separated by `;`. A `?` before the name: the client need not see it. `&` at the start of a value is the path of the
-/// resource; `%3B` and `%FC` stand for themselves.
+/// Fields separated by `;`. A `?` before the name: the client need not see it. `&` at the start of
+/// a value is the path of the resource; `%3B` and `%FC` are literal.
 fn fields(list: &str, path: &str) -> Vec<Field> {
     let parts = list.split(';').filter(|part| !part.trim().is_empty());
     parts

@@ -1,6 +1,6 @@
-//! Plays a case: a client, an origin that answers as the case says, and the judgement.
+//! Plays a case: a client, an origin that answers according to the case, and the verdict.
 
-use super::case::{Answer, Case, Field, From, Interim, Kind, Step, Wish};
+use super::case::{Answer, Case, Expectation, Field, From, Interim, Kind, Step};
 use crate::support::{OriginRequest, Response, World};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,15 +8,15 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 
-/// What the origin knows of each case.
+/// The origin's knowledge of each case.
 #[derive(Default)]
 pub struct Book {
     cases: HashMap<String, Case>,
-    /// The requests that were seen, with their numbers.
+    /// The received requests, with their numbers.
     seen: RefCell<HashMap<String, Vec<(usize, OriginRequest)>>>,
 }
 
-/// Plays all cases at once. Returns what went wrong, by id; nothing for a case that went right.
+/// Plays all cases at once. Returns the failures, by id; nothing for a case that passed.
 pub async fn play_all(world: &Rc<World>, cases: &[Case]) -> HashMap<String, String> {
     let cases_of = cases.iter().map(|case| (case.id.clone(), case.clone())).collect();
     let book = Rc::new(Book { cases: cases_of, seen: RefCell::default() });
@@ -48,7 +48,7 @@ pub async fn play_all(world: &Rc<World>, cases: &[Case]) -> HashMap<String, Stri
 }
 
 impl Book {
-    /// Answers a request. False when the connection must not be used again.
+    /// Answers a request. Returns false if the connection must not be used again.
     async fn answer(&self, world: &World, request: &OriginRequest, stream: &mut (impl AsyncWriteExt + Unpin)) -> bool {
         let id = request.target().trim_start_matches("/test/").split(['/', '?']).next().unwrap_or_default();
         let case = &self.cases[id];
@@ -96,7 +96,8 @@ impl Book {
     }
 }
 
-/// The status of the origin's answer. Where a case expects a validation, anything else than the right one is a 999.
+/// The status of the origin's answer. If a case expects a validation, a request other than the
+/// right one gets a 999.
 fn status_of(step: &Step, before: Option<&Answer>, request: &OriginRequest, now: f64) -> u16 {
     if matches!(step.from, From::Etag | From::Date) {
         let asked = |name: &str, field: &str| {
@@ -120,7 +121,7 @@ fn lines(fields: &[Field], now: f64) -> String {
     fields.iter().map(|field| format!("{}: {}\r\n", field.name, value(&field.value, now))).collect()
 }
 
-/// A value; `@` and a number is a date so many seconds from now.
+/// A value; `@` and a number is a date that many seconds from now.
 fn value(value: &str, now: f64) -> String {
     match value.strip_prefix('@').map(str::parse) {
         Some(Ok(seconds)) => date(now, seconds),
@@ -253,9 +254,9 @@ fn judge(
     if different.len() != numbers.split(' ').count() {
         return Err("the origin was asked twice".to_owned());
     }
-    for wish in &step.wishes {
-        if !is_granted(wish, interim, response, first) {
-            return Err(format!("{wish:?} is not so: {interim:?} {}", response.head));
+    for expectation in &step.expectations {
+        if !is_granted(expectation, interim, response, first) {
+            return Err(format!("{expectation:?} is not so: {interim:?} {}", response.head));
         }
     }
     let own = step.answer.body.clone().unwrap_or_else(|| case.id.clone());
@@ -267,28 +268,28 @@ fn judge(
     }
 }
 
-fn is_granted(wish: &Wish, interim: &[Interim], response: &Response, first: Option<&Response>) -> bool {
-    match wish {
-        Wish::Has(name) => joined(response, name).is_some(),
-        Wish::HasNot(name) => joined(response, name).is_none(),
-        Wish::Is(name, value) => joined(response, name).as_ref() == Some(value),
-        Wish::IsNot(name, value) => joined(response, name).as_ref() != Some(value),
-        Wish::Above(name, least) => {
+fn is_granted(expectation: &Expectation, interim: &[Interim], response: &Response, first: Option<&Response>) -> bool {
+    match expectation {
+        Expectation::Has(name) => joined(response, name).is_some(),
+        Expectation::HasNot(name) => joined(response, name).is_none(),
+        Expectation::Is(name, value) => joined(response, name).as_ref() == Some(value),
+        Expectation::IsNot(name, value) => joined(response, name).as_ref() != Some(value),
+        Expectation::Above(name, least) => {
             joined(response, name).and_then(|value| value.parse().ok()).is_some_and(|value: i64| value > *least)
         }
-        Wish::Same(name) => first.is_some_and(|first| joined(first, name) == joined(response, name)),
-        Wish::Interim((status, fields)) => interim.iter().any(|(found, seen)| {
+        Expectation::Same(name) => first.is_some_and(|first| joined(first, name) == joined(response, name)),
+        Expectation::Interim((status, fields)) => interim.iter().any(|(found, seen)| {
             found == status
                 && fields.iter().all(|field| {
                     seen.iter().any(|seen| seen.name.eq_ignore_ascii_case(&field.name) && seen.value == field.value)
                 })
         }),
-        Wish::NoInterim => interim.is_empty(),
-        Wish::Seen(..) | Wish::SeenMethod(_) => true,
+        Expectation::NoInterim => interim.is_empty(),
+        Expectation::Seen(..) | Expectation::SeenMethod(_) => true,
     }
 }
 
-/// What must be true of the request that the origin saw, and of its answer as the client got it.
+/// Checks of the request that the origin received, and of its answer as the client got it.
 fn judge_seen(step: &Step, request: Option<&OriginRequest>, response: &Response) -> Result<(), String> {
     let wanted = match step.from {
         From::Etag => Some("if-none-match"),
@@ -300,16 +301,18 @@ fn judge_seen(step: &Step, request: Option<&OriginRequest>, response: &Response)
     {
         return Err(format!("the origin saw no {name}"));
     }
-    for wish in &step.wishes {
-        let is_so = match wish {
-            Wish::Seen(name, value) => {
+    for expectation in &step.expectations {
+        let is_so = match expectation {
+            Expectation::Seen(name, value) => {
                 request.and_then(|request| request.header(&name.to_ascii_lowercase())) == Some(value.as_str())
             }
-            Wish::SeenMethod(method) => request.is_some_and(|request| request.head.starts_with(&format!("{method} "))),
+            Expectation::SeenMethod(method) => {
+                request.is_some_and(|request| request.head.starts_with(&format!("{method} ")))
+            }
             _ => true,
         };
         if !is_so {
-            return Err(format!("{wish:?} is not so: {:?}", request.map(|request| &request.head)));
+            return Err(format!("{expectation:?} is not so: {:?}", request.map(|request| &request.head)));
         }
     }
     if request.is_none() || step.from == From::Cache {
@@ -332,14 +335,14 @@ fn judge_seen(step: &Step, request: Option<&OriginRequest>, response: &Response)
     Ok(())
 }
 
-/// How many cases of a kind there are and how many came out right, those that they need included.
+/// Number of cases of a kind, and of those that passed, including the cases they need.
 pub fn score(cases: &[Case], wrong: &HashMap<String, String>, kind: Kind) -> (usize, usize) {
     let of_kind: Vec<&Case> = cases.iter().filter(|case| case.kind == kind).collect();
     let right = of_kind.iter().filter(|case| is_right(cases, wrong, case)).count();
     (right, of_kind.len())
 }
 
-/// Whether a case and all that it needs came out right.
+/// True if a case and all cases that it needs passed.
 pub fn is_right(cases: &[Case], wrong: &HashMap<String, String>, case: &Case) -> bool {
     let needed = |id: &String| cases.iter().find(|case| case.id == *id).unwrap_or_else(|| panic!("no case {id}"));
     !wrong.contains_key(&case.id) && case.needs.iter().all(|id| is_right(cases, wrong, needed(id)))

@@ -87,7 +87,7 @@ fn a_match_that_runs_away_fails_and_limits_can_be_given() {
 }
 
 #[test]
-fn a_wrong_expression_in_vcl_init_tells_what_is_wrong_and_matches_nothing() {
+fn invalid_regex_in_vcl_init_is_reported_and_matches_nothing() {
     let vcl = r#"
         import re;
         sub vcl_init { new wrong = re.regex("a(b"); new right = re.regex("a"); }

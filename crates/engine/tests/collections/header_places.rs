@@ -1,10 +1,11 @@
-//! A VMOD that takes a header sees what plain VCL sees there, on every side and whether or not anything was read before.
+//! A VMOD that takes a header sees the same as plain VCL, on every side, even if nothing was read
+//! before.
 
 use super::{expect, told};
 use crate::support::{OriginRequest, World, run_with, serve_each};
 use std::rc::Rc;
 
-/// An origin whose responses have `X: 1` and `X: 2` and tell what came as `Y`.
+/// An origin whose responses have `X: 1` and `X: 2` and return the received header as `Y`.
 fn origin(world: &World) {
     world.origin(serve_each(|request: &OriginRequest| {
         let y = request.header("y").unwrap_or_default();
@@ -13,10 +14,11 @@ fn origin(world: &World) {
     }));
 }
 
-/// Reads `X` of a side with each function that reads, as the first thing of the method, and leaves it in headers of another.
+/// Reads `X` of a side with each reading function, as the first statement of the method, and stores
+/// it in headers of another side.
 fn looked_at(side: &str, into: &str, label: &str) -> String {
     let named = match side {
-        // There is no value of type HTTP for these.
+        // No value of type HTTP exists for these.
         "obj" | "obj_stale" => format!("{side}.http.X"),
         _ => format!("header.dyn({side}, \"X\")"),
     };
@@ -28,7 +30,7 @@ fn looked_at(side: &str, into: &str, label: &str) -> String {
     )
 }
 
-/// What comes of that.
+/// The expected result.
 fn seen(names: &[String; 4]) -> [(&str, Option<&'static str>); 4] {
     [(&names[0], Some("1")), (&names[1], Some("2")), (&names[2], Some("1")), (&names[3], Some("1"))]
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What a `STRING` expression comes to; `None` when it is unset.
+/// The value of a `STRING` expression; `None` if it is unset.
 fn value(import: &str, expression: &str, headers: &str) -> Option<String> {
     let vcl = format!(
         "import {import}; sub vcl_recv {{ return (synth(200)); }}
@@ -81,7 +81,7 @@ fn identifiers() {
         (r#"uuid.uuid_v3("ns:DNS", "www.example.com")"#, Some("5df41881-3aed-3515-88a7-2f4a814cf09e")),
         (r#"uuid.uuid_v5("ns:DNS", "www.example.com")"#, Some("2ed6657d-e927-568b-95e1-2665a8aea6a2")),
         (r#"uuid.uuid_v5("elsewhere", "www.example.com")"#, None),
-        // What a text is made of, not the text.
+        // The characters of a text, not the text itself.
         (r#"regsuball(uuid.uuid(), "[0-9a-f]", "x")"#, Some("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")),
         (r#"regsub(uuid.uuid_v1(), "^.{8}-.{4}-(.).*$", "\1")"#, Some("1")),
         (r#"regsub(uuid.uuid_v4(), "^.{8}-.{4}-(.).*$", "\1")"#, Some("4")),

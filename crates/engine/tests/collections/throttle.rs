@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn who_asks_too_often_is_denied_until_the_period_is_over() {
+fn requests_over_the_rate_are_denied_until_the_period_ends() {
     let vcl = r#"
         import vsthrottle;
         sub vcl_recv {

@@ -1,4 +1,4 @@
-//! What pages may cost: memory, time, and the patience of others.
+//! Bounds on the cost of pages: memory, time, and delay of other requests.
 
 use super::site::{Site, gunzip, gzipped, page, run_parsing, run_parsing_with};
 use crate::support::{OriginRequest, run_with};
@@ -24,7 +24,7 @@ fn ten_thousand_includes_are_a_page_like_any_other() {
     });
 }
 
-/// An origin whose fragments are endless, or as good as.
+/// An origin whose fragments are endless, or practically so.
 fn serve_large(world: &Rc<crate::support::World>, page: &'static str, bytes: usize) -> Rc<Cell<usize>> {
     let sent = Rc::new(Cell::new(0));
     let count = Rc::clone(&sent);
@@ -96,7 +96,7 @@ fn a_page_that_is_given_up_while_it_waits_ends_with_its_fragments() {
         assert_eq!(world.context.in_flight(), 7);
         drop(client);
         sleep(Duration::from_secs(2)).await;
-        // The fetch goes on, since others may want what it brings.
+        // The fetch continues, since other requests may use its response.
         assert_eq!(world.context.in_flight(), 1, "{}", world.story());
         sleep(long).await;
         assert_eq!(world.context.in_flight(), 0);
@@ -130,4 +130,68 @@ fn a_page_without_room_is_an_error_and_never_its_markup() {
             world.expect_log("FetchError Could not get storage");
         },
     );
+}
+
+/// A page that includes itself `count` times, and has text of its own between.
+fn including_itself(count: usize) -> String {
+    format!("<p>{}</p>", "<esi:include src=\"/\"/><b>a piece of text</b>".repeat(count))
+}
+
+#[test]
+fn a_client_that_leaves_stops_the_whole_tree_of_nested_pages() {
+    const IS_PAGE: &str = "sub vcl_backend_response { set beresp.do_esi = true; }";
+    let passed = format!("sub vcl_recv {{ if (req.esi_level > 0) {{ return (pass); }} }} {IS_PAGE}");
+    for (vcl, is_gzipped) in [(IS_PAGE, false), (IS_PAGE, true), (&*passed, false), (&*passed, true)] {
+        run_with(
+            |_| {},
+            vcl,
+            async |world| {
+                let text = including_itself(20);
+                Site::serve(&world, [("/", if is_gzipped { gzipped(text) } else { page(text) })]);
+                let mut client = world.client_with(1000);
+                client.send("GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n").await;
+                sleep(Duration::from_secs(1)).await;
+                let (begun, held) = (world.count(Main::EsiReq), world.count(Main::ReqBytes));
+                assert!(begun >= 16, "{begun} fragments have begun");
+                // The maximum number of open fragments, those whose turn it is, and as many
+                // fetches, each with a full queue.
+                assert!(held < 2 * 22 * (96 << 10), "{held} bytes are held");
+                drop(client);
+                sleep(Duration::from_secs(1)).await;
+                assert_eq!(world.count(Main::EsiReq), begun, "a fragment that is given up starts none of its own");
+                assert_eq!((world.context.in_flight(), world.count(Main::ReqBytes)), (0, 0));
+            },
+        );
+    }
+}
+
+#[test]
+fn a_page_has_a_limited_number_of_fragments_in_all() {
+    for is_gzipped in [false, true] {
+        run_parsing_with(
+            |parameters| parameters.esi_fragments_max = 100,
+            async |world| {
+                let text = including_itself(20);
+                Site::serve(&world, [("/", if is_gzipped { gzipped(text) } else { page(text) })]);
+                let response = world.client().get("/", "Accept-Encoding: gzip\r\n").await;
+                assert!(response.is_whole);
+                let text = if is_gzipped { gunzip(&response.body) } else { response.text() };
+                let pages = text.matches("<p>").count() as u64;
+                assert_eq!(text.matches("a piece of text").count() as u64, pages * 20, "only fragments are left out");
+                // Those below max_esi_depth count as well, so that the time of the deepest level is
+                // bounded.
+                assert!((17..=100).contains(&(pages - 1)), "{pages}");
+                assert_eq!(world.count(Main::EsiReq), pages - 1);
+                assert_eq!(world.count(Main::EsiReq) + world.count(Main::EsiLeftOut), pages * 20);
+                world.expect_log("VCL_Error ESI fragment limit reached (param esi_fragments_max = 100)");
+                world.expect_log("Witness why esi-limit limit=esi_fragments_max max=100");
+                world.expect_log("Witness why esi-limit limit=max_esi_depth max=5");
+                let told = world.log().iter().filter(|line| line.contains("ESI fragment limit reached")).count();
+                assert!(told as u64 <= pages, "once a page: {told}");
+                // The next request has a limit of its own.
+                assert!(world.client().get("/", "").await.is_whole);
+                assert!(world.count(Main::EsiReq) >= pages - 1 + 17, "{}", world.count(Main::EsiReq));
+            },
+        );
+    }
 }

@@ -1,4 +1,4 @@
-//! Gzipped pages: one valid stream, whatever the fragments are.
+//! Gzipped pages: one valid stream, for any fragments.
 
 use super::site::{PARSE_ALL, Site, gunzip, gzipped, page, run_parsing};
 use crate::support::run_with;
@@ -115,7 +115,7 @@ fn a_gzipped_fragment_that_breaks_off_ends_a_page_that_has_begun_to_send_it() {
 }
 
 #[test]
-fn what_only_claims_to_be_gzip_is_left_out() {
+fn fragment_with_a_false_gzip_header_is_left_out() {
     let vcl = "sub vcl_backend_response { set beresp.do_esi = bereq.url == \"/\"; }
         sub vcl_deliver { if (req.url == \"/liar\") { set resp.http.Content-Encoding = \"gzip\"; } }";
     run_with(

@@ -1,4 +1,4 @@
-//! What comes out: plain pages, nesting, markup, errors, and what VCL and the log see.
+//! Assembled pages: plain pages, nesting, markup, errors, and the view of VCL and the log.
 
 use super::site::{PARSE_ALL, Site, page, run_parsing, run_parsing_with};
 use crate::support::run_with;
@@ -278,7 +278,7 @@ fn a_partial_response_is_not_parsed_and_a_page_is_not_cut_for_a_range() {
     run_parsing(async |world| {
         let site = Site::serve(&world, [("/", page("<p>0<esi:include src=\"/a\"/>9</p>")), ("/a", page("12345678"))]);
         let mut client = world.client();
-        // Nobody knows how long the page will be.
+        // The length of the page is unknown in advance.
         let whole = client.get("/", "Range: bytes=3-6\r\n").await;
         assert_eq!((whole.status(), whole.text().as_str()), (200, "<p>0123456789</p>"));
         site.set("/part", page("<p>").status("206 Partial Content").with("Content-Range: bytes 0-2/10"));
@@ -305,7 +305,7 @@ fn esi_can_be_forbidden_for_a_request() {
 }
 
 #[test]
-fn the_old_dialects_parse_when_told_to() {
+fn old_dialects_parse_if_enabled() {
     let v2 = "backend default { .host = \"10.0.0.1\"; .port = \"80\"; } sub vcl_fetch { esi; set obj.ttl = 10s; }
         sub vcl_recv { return (lookup); }";
     let v3 = "backend default { .host = \"10.0.0.1\"; .port = \"80\"; }

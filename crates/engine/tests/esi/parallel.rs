@@ -1,4 +1,4 @@
-//! Fragments are fetched side by side, within bounds, and delivered in order.
+//! Fragments are fetched in parallel, within bounds, and delivered in order.
 
 use super::site::{Site, page, run_parsing, run_parsing_with};
 use crate::support::run_with;
@@ -69,7 +69,8 @@ fn under_a_test_script_fragments_come_one_after_the_other_on_one_connection() {
 
 #[test]
 fn nested_pages_share_one_bound_and_never_wait_for_one_another() {
-    // Three levels of four: 84 fragments, of which at most five and the three on the way down are under way.
+    // Three levels of four: 84 fragments, of which at most five and the three ancestors are under
+    // way.
     for most in [1, 2, 5, 1000] {
         run_parsing_with(
             |parameters| parameters.esi_parallel = most,
@@ -111,7 +112,7 @@ fn nested_pages_share_one_bound_and_never_wait_for_one_another() {
     }
 }
 
-/// A VCL whose origin takes one connection at a time; `more` is about those that wait for it.
+/// A VCL whose origin takes one connection at a time; `more` configures the waiting for it.
 fn with_one_connection(more: &str) -> String {
     format!(
         "vcl 4.1; backend default {{ .host = \"10.0.0.1\"; .port = \"80\"; .max_connections = 1; {more} }}
@@ -162,7 +163,7 @@ fn a_fragment_that_waits_for_its_turn_gives_its_connection_to_the_one_before_it(
 }
 
 #[test]
-fn what_is_first_is_sent_while_what_follows_is_still_on_its_way() {
+fn text_before_a_slow_fragment_is_sent_at_once() {
     run_parsing(async |world| {
         Site::serve(
             &world,

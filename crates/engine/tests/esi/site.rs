@@ -1,4 +1,4 @@
-//! An origin with pages: each target has an answer, perhaps after a while.
+//! An origin with pages: each target has an answer, optionally delayed.
 
 use crate::support::{OriginRequest, World, run_with};
 use flate2::Compression;
@@ -16,13 +16,13 @@ use tokio::time::{Instant, sleep};
 /// Parses everything.
 pub const PARSE_ALL: &str = "sub vcl_backend_response { set beresp.do_esi = true; }";
 
-/// What the origin says to one target.
+/// The origin's answer to one target.
 #[derive(Clone)]
 pub struct Answer {
     head: String,
     body: Vec<u8>,
     after: Duration,
-    /// Closes the connection when so many bytes of the body were sent.
+    /// Closes the connection after this many bytes of the body.
     cut: Option<usize>,
 }
 
@@ -47,12 +47,12 @@ impl Answer {
         Answer { head: format!("{}{header}\r\n", self.head), ..self }
     }
 
-    /// Answers after a while.
+    /// Delays the answer.
     pub fn after(self, after: Duration) -> Answer {
         Answer { after, ..self }
     }
 
-    /// Breaks off after so many bytes of the body.
+    /// Aborts after this many bytes of the body.
     pub fn cut(self, bytes: usize) -> Answer {
         Answer { cut: Some(bytes), ..self }
     }
@@ -70,7 +70,7 @@ pub fn gunzip(body: &[u8]) -> String {
     text
 }
 
-/// An origin, and what it was asked.
+/// An origin, and the requests that it received.
 #[derive(Default)]
 pub struct Site {
     pages: RefCell<BTreeMap<String, Answer>>,
@@ -96,7 +96,8 @@ impl Site {
                     let body = &answer.body[..answer.cut.unwrap_or(length)];
                     let sent = stream.write_all(&[head.as_bytes(), body].concat()).await;
                     if answer.cut.is_some() {
-                        // A response that breaks off before anybody has looked at it is an error response instead.
+                        // A response that is aborted before it has a reader becomes an error
+                        // response instead.
                         sleep(Duration::from_millis(100)).await;
                         return;
                     }
@@ -114,7 +115,7 @@ impl Site {
         self.pages.borrow_mut().insert(target.to_owned(), answer);
     }
 
-    /// The targets asked for, in order.
+    /// The requested targets, in order.
     pub fn targets(&self) -> Vec<String> {
         self.asked.borrow().iter().map(|(_, request)| request.target().to_owned()).collect()
     }
@@ -127,7 +128,7 @@ impl Site {
     }
 }
 
-/// Runs a story in a world that parses every response.
+/// Runs a test in a world that parses every response.
 pub fn run_parsing<F: Future<Output = ()>>(story: impl FnOnce(Rc<World>) -> F) {
     run_with(|_| {}, PARSE_ALL, story);
 }

@@ -1,4 +1,5 @@
-//! Pages as a way to what belongs to somebody else: another client's fragments, another host's objects, the client's head.
+//! Pages must not give access to other parties' content: another client's fragments, another host's
+//! objects, the client's head.
 
 use super::site::{Site, page};
 use crate::support::{OriginRequest, World, run_with};
@@ -9,7 +10,7 @@ use surface::parameter::Parameters;
 use tokio::io::AsyncWriteExt;
 use tokio::time::sleep;
 
-/// Looks everything up, whoever asks.
+/// Looks everything up, for all clients.
 const SHARING: &str = "sub vcl_recv { return (hash); }
     sub vcl_backend_response { if (bereq.url == \"/\") { set beresp.do_esi = true; unset beresp.http.Vary; } }";
 
@@ -17,7 +18,8 @@ fn rfc(parameters: &mut Parameters) {
     parameters.http_policy = "rfc".to_owned();
 }
 
-/// A page for everybody, with a corner whose response has these headers and says who asked. Each takes a second.
+/// A page for all clients, with a private part whose response has these headers and names the
+/// client. Each takes a second.
 fn greet(world: &World, headers: &'static str) {
     world.origin(move |mut stream| async move {
         while let Some(request) = OriginRequest::read(&mut stream).await {
@@ -35,7 +37,8 @@ fn greet(world: &World, headers: &'static str) {
     });
 }
 
-/// What each of these clients gets, all of them at the same time and then once more one by one.
+/// Each of these clients gets its own part, all of them at the same time and then once more one by
+/// one.
 async fn expect_own(world: &Rc<World>, field: &str) {
     let mut clients = Vec::new();
     for name in ["ann", "bob", "cay"] {
@@ -99,7 +102,7 @@ fn nothing_of_a_fragment_but_its_body_reaches_the_client() {
 }
 
 #[test]
-fn an_address_with_control_characters_is_asked_of_nobody() {
+fn address_with_control_characters_is_never_requested() {
     let mut text = b"<p>".to_vec();
     for byte in (1..=0x20).chain([0x7f]) {
         for (before, after) in [("/a", "HTTP/1.1"), ("http://b", ".example/a"), ("b", "")] {

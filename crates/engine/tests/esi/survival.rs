@@ -1,4 +1,4 @@
-//! A page and its plan outlive the worker, and a 304.
+//! A page and its plan survive the worker, and a 304.
 
 use super::site::{PARSE_ALL, Site, gunzip, gzipped, page};
 use crate::support::{START, World, run_with};

@@ -1,11 +1,11 @@
-//! What an origin is asked, and the log of it.
+//! Requests to an origin, and their log.
 
 use crate::support::{OriginRequest, always, run, run_with, serve_each};
 use std::cell::RefCell;
 use std::rc::Rc;
 use surface::counter::Main;
 
-/// Requests that an origin has seen.
+/// Requests that an origin has received.
 type Seen = Rc<RefCell<Vec<OriginRequest>>>;
 
 fn noting(seen: &Seen, answer: &'static str) -> impl Fn(&OriginRequest) -> Vec<u8> + Clone + 'static {
@@ -67,7 +67,7 @@ fn a_miss_leaves_the_records_that_operators_know() {
 }
 
 #[test]
-fn a_miss_asks_with_get_and_without_what_concerns_only_the_client() {
+fn miss_fetches_with_get_without_client_specific_fields() {
     run(|world| async move {
         let seen = Seen::default();
         world.origin(serve_each(noting(&seen, HELLO)));
@@ -148,7 +148,7 @@ fn a_chunked_body_goes_out_chunked() {
 }
 
 #[test]
-fn what_vcl_says_of_the_length_does_not_change_the_framing() {
+fn framing_headers_set_by_vcl_do_not_change_the_framing() {
     run_with(
         |_| {},
         "sub vcl_backend_fetch { set bereq.http.Content-Length = \"3\"; set bereq.http.Transfer-Encoding = \"chunked\"; return (fetch); }",
@@ -183,7 +183,7 @@ fn a_request_without_host_gets_that_of_the_backend() {
 }
 
 #[test]
-fn a_connection_is_used_again_unless_somebody_says_close() {
+fn connection_is_reused_unless_either_side_closes() {
     run(|world| async move {
         world.origin(serve_each(|request| {
             let close = if request.target() == "/2" { "Connection: close\r\n" } else { "" };

@@ -1,5 +1,5 @@
-//! Origins that refuse, stall, break off, lie or talk nonsense: the client gets a clean 503 or a broken connection, the log
-//! the reason, and the cache nothing.
+//! Origins that refuse, stall, abort, or send false or malformed responses: the client gets a clean
+//! 503 or a broken connection, the log the reason, and the cache nothing.
 
 use crate::support::{OriginRequest, OriginStream, World, always, run, run_with, serve_each};
 use std::cell::Cell;
@@ -8,7 +8,8 @@ use surface::counter::{Main, Vbe};
 use tokio::io::AsyncWriteExt;
 use tokio::time::Duration;
 
-/// An origin that answers the first request of each connection with these bytes, and then closes it, or stalls.
+/// An origin that answers the first request of each connection with these bytes, and then closes
+/// it, or stalls.
 fn once(
     answer: &'static [u8],
     then_stalls: bool,
@@ -25,7 +26,7 @@ fn once(
     }
 }
 
-/// Asks for `/a`, expects a 503 and this reason in the log, then that a sound origin is asked again and heard.
+/// Requests `/a`, expects a 503 and this reason in the log, then that a sound origin is used again.
 async fn expect_503_for(world: &World, answer: &'static [u8], then_stalls: bool, reason: &str) {
     world.origin(once(answer, then_stalls));
     let response = world.client().get("/a", "").await;
@@ -177,7 +178,8 @@ fn a_head_too_large_is_a_503() {
     });
 }
 
-/// Asks for `/a`, whose streamed body breaks; the client must notice, and nothing may stay in the cache.
+/// Requests `/a`, whose streamed body breaks; the client must notice, and nothing may stay in the
+/// cache.
 async fn expect_broken_stream(world: &World, answer: &'static [u8], then_stalls: bool, reason: &str) {
     world.origin(once(answer, then_stalls));
     let response = world.client().get("/a", "").await;
@@ -206,7 +208,7 @@ fn a_chunked_body_that_breaks_off_is_never_taken_for_whole() {
 }
 
 #[test]
-fn chunks_that_are_no_chunks_fail_the_object() {
+fn invalid_chunks_fail_the_object() {
     run(|world| async move {
         let answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nabc";
         expect_broken_stream(&world, answer, false, "FetchError chunked header non-hex").await;
@@ -251,7 +253,7 @@ fn a_reused_connection_that_turns_out_dead_is_replaced_once() {
                 while OriginRequest::read(&mut stream).await.is_some() {
                     let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
                     if is_first {
-                        // It hears the next request, but has already decided to go.
+                        // It receives the next request, but has already decided to close.
                         let _ = OriginRequest::read(&mut stream).await;
                         return;
                     }
@@ -290,7 +292,7 @@ fn bytes_after_the_body_cost_the_connection() {
 }
 
 #[test]
-fn an_origin_that_answers_before_it_has_read_all_is_heard() {
+fn early_answer_of_an_origin_is_received() {
     run(|world| async move {
         world.origin(|mut stream: OriginStream| async move {
             let _ =
@@ -317,7 +319,7 @@ fn waiting_requests_get_the_error_of_the_one_fetch_too() {
 }
 
 #[test]
-fn a_panic_costs_one_request_and_leaves_nobody_waiting() {
+fn panic_costs_one_request_and_leaves_no_waiter() {
     run(|world| async move {
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(|_| {}));

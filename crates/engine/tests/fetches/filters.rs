@@ -1,4 +1,4 @@
-//! What happens to a body between the origin and the store.
+//! Filters of a body between the origin and the store.
 
 use crate::support::{OriginRequest, OriginStream, World, always, run_with, serve_each};
 use flate2::read::GzDecoder;
@@ -28,7 +28,7 @@ fn answering(
     serve_each(move |_: &OriginRequest| answer.clone())
 }
 
-/// What vcl_hash makes of a target.
+/// The digest that vcl_hash computes for a target.
 fn digest_of(target: &str) -> [u8; 32] {
     use sha2::{Digest, Sha256};
     Sha256::digest(format!("{target}\0example.com\0")).into()

@@ -1,4 +1,4 @@
-//! What becomes of the interim responses (1xx) of an origin.
+//! The handling of interim responses (1xx) of an origin.
 
 use crate::support::{OriginRequest, OriginStream, World, run, run_with};
 use std::rc::Rc;
@@ -83,7 +83,7 @@ fn a_pass_and_another_transport_get_them_too() {
 }
 
 #[test]
-fn what_belongs_to_a_connection_or_a_body_stays_behind() {
+fn connection_and_body_fields_of_interim_responses_are_removed() {
     run_with(rfc, "", |world| async move {
         let fields = "Connection: x-hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\nContent-Length: 9\r\n\
             Transfer-Encoding: chunked\r\nTrailer: X\r\nX-End: 1\r\n";
@@ -94,7 +94,7 @@ fn what_belongs_to_a_connection_or_a_body_stays_behind() {
     });
 }
 
-/// Asserts that the client sees nothing but the final response.
+/// Asserts that the client gets only the final response.
 async fn expect_only_final(world: Rc<World>, version: &str, early: &str) {
     serve_hesitantly(&world, early);
     let mut client = world.client();

@@ -1,6 +1,8 @@
-//! How often an origin hears of one request of a client: once, unless nothing can come of hearing it twice.
+//! Number of times that an origin receives one request of a client: once, unless a repetition is
+//! harmless.
 //!
-//! Each case counts, at the origin, the requests for `/order`. See `docs/decisions/a-request-is-placed-once.md`.
+//! Each case counts, at the origin, the requests for `/order`. See
+//! `docs/decisions/a-request-is-placed-once.md`.
 
 use crate::support::{OriginRequest, World, run_with};
 use std::cell::Cell;
@@ -14,7 +16,7 @@ const VCL: &str = "import std;
     # The built-in one takes the body of a GET away.
     sub vcl_backend_fetch { return (fetch); }";
 
-/// What a request carries.
+/// The body of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Body {
     None,
@@ -24,7 +26,7 @@ enum Body {
     Kept,
 }
 
-/// What becomes of `/order` at the origin.
+/// The origin's reaction to `/order`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fault {
     /// The connection ends without a byte.
@@ -73,7 +75,7 @@ fn serve_orders(world: &Rc<World>, fault: Fault) -> Rc<Cell<u32>> {
     orders
 }
 
-/// What a client sends for `/order`.
+/// The client's request for `/order`.
 fn order(method: &str, body: Body) -> String {
     let (headers, bytes) = match body {
         Body::None => ("", ""),
@@ -85,7 +87,7 @@ fn order(method: &str, body: Body) -> String {
     format!("{method} /order HTTP/1.1\r\nHost: h\r\nConnection: close\r\n{headers}\r\n{bytes}")
 }
 
-/// How often the origin hears it. All connections have ended before and after.
+/// Number of times that the origin receives it. All connections have ended before and after.
 async fn heard(world: &World, orders: &Cell<u32>, method: &str, body: Body, is_reused: bool) -> u32 {
     world.ends_are_resets(false);
     let (before, retries) = (orders.get(), world.count(Main::BackendRetry));
@@ -147,7 +149,7 @@ fn the_method_that_the_origin_sees_decides() {
 }
 
 #[test]
-fn a_retry_is_what_vcl_says_and_no_more() {
+fn retries_happen_only_as_vcl_orders() {
     let vcl = "sub vcl_recv { return (pass); }
         sub vcl_backend_error { if (bereq.retries < 2) { return (retry); } }";
     for is_reused in [false, true] {

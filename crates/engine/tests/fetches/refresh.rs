@@ -1,4 +1,4 @@
-//! Stale objects: asked about, refreshed in the background, replaced.
+//! Stale objects: validated, refreshed in the background, replaced.
 
 use crate::support::{OriginRequest, run_with, serve_each};
 use std::cell::{Cell, RefCell};
@@ -73,7 +73,7 @@ fn a_304_makes_the_stale_object_good_again() {
 }
 
 #[test]
-fn what_is_purged_while_the_origin_is_asked_is_not_made_good_again() {
+fn object_purged_during_validation_is_not_renewed() {
     let vcl = format!("sub vcl_recv {{ if (req.method == \"PURGE\") {{ return (purge); }} }}\n{KEPT}");
     run_with(
         |_| {},
@@ -140,7 +140,7 @@ fn a_200_replaces_the_stale_object() {
 }
 
 #[test]
-fn a_304_that_nobody_asked_for_is_a_503() {
+fn unsolicited_304_is_a_503() {
     run_with(
         |_| {},
         "",

@@ -1,4 +1,4 @@
-//! What VCL decides about a fetch: retry, abandon, error, fail, and the response it makes itself.
+//! VCL's decisions about a fetch: retry, abandon, error, fail, and the response it makes itself.
 
 use crate::support::{OriginRequest, World, always, run_with, serve_each};
 use std::cell::Cell;
@@ -216,7 +216,7 @@ fn uncacheable_cannot_be_taken_back() {
 }
 
 #[test]
-fn what_vcl_may_not_set_fails_the_fetch_with_a_reason() {
+fn invalid_assignments_in_vcl_fail_the_fetch_with_a_reason() {
     for (vcl, reason) in [
         ("sub vcl_backend_fetch { set bereq.url = bereq.http.none; }", "VCL_Error Setting bereq.url to empty string"),
         ("sub vcl_backend_response { set beresp.reason = \"\"; }", "VCL_Error Setting beresp.reason to empty string"),
@@ -344,7 +344,8 @@ fn a_rollback_does_not_hinder_a_304() {
     );
 }
 
-/// How many connections two requests need, under that VCL, of an origin that answers with those headers.
+/// Number of connections that two requests need, under that VCL, of an origin that answers with
+/// those headers.
 fn connections(headers: &str, vcl: &str) -> usize {
     connections_for("ok", headers, vcl)
 }
@@ -374,7 +375,7 @@ fn a_connection_that_vcl_or_the_origin_closes_is_not_used_again() {
     for value in ["close", "Close", "keep-alive, CLOSE", "close, keep-alive", "x,close,"] {
         assert_eq!(connections("", &response(&format!("set beresp.http.connection = \"{value}\";"))), 2, "{value}");
         assert_eq!(connections("", &request(&format!("set bereq.http.connection = \"{value}\";"))), 2, "{value}");
-        // What VCL takes away does not keep the origin from closing.
+        // A header that VCL removes does not keep the origin from closing.
         let header = format!("Connection: {value}\r\n");
         for line in ["", "unset beresp.http.connection;", "set beresp.http.connection = \"keep-alive\";"] {
             assert_eq!(connections(&header, &response(line)), 2, "{value} {line}");
@@ -386,4 +387,41 @@ fn a_connection_that_vcl_or_the_origin_closes_is_not_used_again() {
     }
     let retried = response("if (bereq.retries == 0) { set beresp.http.connection = \"close\"; return (retry); }");
     assert_eq!(connections_for("", "", &retried), 3, "the second request begins on the connection of the first retry");
+}
+
+#[test]
+fn response_without_lifetime_is_not_called_uncacheable() {
+    let vcl = "sub vcl_recv { if (req.url ~ \"pass\") { return (pass); } }
+        sub vcl_backend_response {
+            if (bereq.url == \"/dead\") {
+                set beresp.ttl = 0s; set beresp.grace = 0s; set beresp.keep = 0s;
+                return (deliver);
+            }
+            if (bereq.url == \"/marked\") { set beresp.uncacheable = true; }
+            if (bereq.url == \"/passed-for\") { return (pass(10s)); }
+        }
+        sub vcl_deliver { set resp.http.x-is = obj.uncacheable + \" \" + obj.storage; }";
+    // The texts of varnishd 7.1.
+    let cases = [
+        ("/stored", "false storage.s0"),
+        ("/dead", "false storage.Transient"),
+        ("/fails", "false storage.Transient"),
+        ("/fails-pass", "true storage.Transient"),
+        ("/pass", "true storage.Transient"),
+        ("/marked", "true storage.Transient"),
+        ("/passed-for", "true storage.Transient"),
+    ];
+    for policy in ["varnish", "rfc"] {
+        let change = |parameters: &mut surface::parameter::Parameters| parameters.http_policy = policy.to_owned();
+        run_with(change, vcl, async |world| {
+            world.origin(serve_each(|request| match request.target().starts_with("/fails") {
+                true => b"garbage\r\n\r\n".to_vec(),
+                false => b"HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 2\r\n\r\nhi".to_vec(),
+            }));
+            for (target, expect) in cases.iter().chain(&cases) {
+                let response = world.client().get(target, "").await;
+                assert_eq!(response.header("x-is"), Some(*expect), "{policy} {target}");
+            }
+        });
+    }
 }

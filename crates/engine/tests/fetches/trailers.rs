@@ -1,4 +1,4 @@
-//! Trailers: what comes after a chunked body, from an origin and from a client.
+//! Trailers: fields after a chunked body, from an origin and from a client.
 
 use crate::support::{OriginRequest, OriginStream, World, run, run_with, serve_each};
 use std::cell::RefCell;
@@ -21,7 +21,7 @@ fn serve_with_trailers(world: &World) {
     world.origin(serve_each(|_| format!("{HEAD}5\r\nhello\r\n0\r\n{TRAILERS}\r\n").into_bytes()));
 }
 
-/// Everything that a client gets for its only request.
+/// All bytes that a client gets for its only request.
 async fn all_of(world: &World, headers: &str) -> String {
     let mut client = world.client();
     client.send(format!("GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{headers}\r\n")).await;
@@ -67,7 +67,7 @@ async fn expect_none(world: Rc<World>, headers: &str) {
 }
 
 #[test]
-fn nobody_else_gets_any() {
+fn other_clients_get_no_trailers() {
     run_with(rfc, "", |world| expect_none(world, "TE: gzip\r\n"));
     run_with(rfc, "", |world| expect_none(world, ""));
     run_with(rfc, "sub vcl_backend_response { unset beresp.http.Trailer; }", |world| {
@@ -114,7 +114,7 @@ fn malformed_trailers_end_the_body_as_broken() {
     });
 }
 
-/// What an origin receives of a request with trailers, after the head.
+/// The bytes that an origin receives of a request with trailers, after the head.
 async fn received_of(world: &World, trailer: &str) -> String {
     let seen = Rc::new(RefCell::new(String::new()));
     let noted = Rc::clone(&seen);
@@ -184,7 +184,7 @@ fn bytes_after_a_response_never_answer_the_next_request() {
 }
 
 #[test]
-fn a_transfer_encoding_that_nobody_knows_is_an_error_unless_the_operator_says_otherwise() {
+fn unknown_transfer_encoding_is_an_error_unless_allowed() {
     fn lenient(parameters: &mut Parameters) {
         parameters.unknown_transfer_encoding = true;
     }

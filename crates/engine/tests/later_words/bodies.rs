@@ -15,7 +15,7 @@ fn gzipped(plain: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// What the origin got of a gzipped body that was posted under that VCL.
+/// The body that the origin received for a gzipped body posted under that VCL.
 async fn posted(world: &Rc<World>, head: &str, body: Vec<u8>) -> (u16, OriginRequest) {
     let got = Rc::new(RefCell::new(OriginRequest::default()));
     let into = Rc::clone(&got);
@@ -103,7 +103,7 @@ fn a_body_is_packed_for_the_origin() {
 }
 
 #[test]
-fn what_is_no_gzip_reaches_no_origin_and_unknown_filters_fail_the_request() {
+fn invalid_gzip_never_reaches_the_origin_and_unknown_filters_fail_the_request() {
     run_with(
         |_| {},
         "sub vcl_recv { set req.filters = \"gunzip\"; }",

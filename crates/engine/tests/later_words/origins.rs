@@ -1,4 +1,5 @@
-//! Backends: through a proxy (7.3), waiting for a connection (7.6), and how far a fetch may run ahead (7.3).
+//! Backends: through a proxy (7.3), waiting for a connection (7.6), and the distance a fetch may
+//! run ahead (7.3).
 
 use crate::support::{OriginRequest, always, run_with};
 use std::cell::RefCell;
@@ -9,7 +10,7 @@ use tokio::time::sleep;
 
 const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// Where a proxy is told to connect to: address and port as bytes, and the authority.
+/// The destination given to a proxy: address and port as bytes, and the authority.
 #[derive(Clone, Default, Debug, PartialEq)]
 struct Wanted {
     destination: Vec<u8>,
@@ -60,7 +61,8 @@ fn a_backend_behind_a_proxy_is_named_to_it() {
                 destination: destination.to_vec(),
                 authority: authority.to_owned(),
             };
-            // The second request goes over the connection of the first; the others lead elsewhere.
+            // The second request uses the connection of the first; the others have other
+            // destinations.
             assert_eq!(
                 *seen.borrow(),
                 [
@@ -133,7 +135,7 @@ fn the_parameters_let_every_backend_be_waited_for() {
 }
 
 #[test]
-fn a_passed_response_runs_ahead_of_its_client_no_further_than_vcl_says() {
+fn passed_response_is_read_ahead_within_the_limit_of_vcl() {
     let vcl = "sub vcl_recv { return (pass); }
         sub vcl_backend_response {
             set beresp.http.before = beresp.transit_buffer;
@@ -159,7 +161,7 @@ fn a_passed_response_runs_ahead_of_its_client_no_further_than_vcl_says() {
                     }
                 }
             });
-            // A client that reads nothing beyond what its connection holds.
+            // A client that reads nothing beyond the buffer of its connection.
             let mut client = world.client_with(1000);
             client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
             sleep(Duration::from_secs(5)).await;
@@ -173,7 +175,7 @@ fn a_passed_response_runs_ahead_of_its_client_no_further_than_vcl_says() {
 }
 
 #[test]
-fn a_builtin_rule_remembers_for_as_long_as_the_parameter_says() {
+fn builtin_rule_uses_the_time_of_its_parameter() {
     run_with(
         |parameters| parameters.uncacheable_ttl = 7.0,
         "sub vcl_backend_response { set beresp.http.ttl = param.uncacheable_ttl; }",

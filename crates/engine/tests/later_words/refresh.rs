@@ -1,11 +1,11 @@
-//! vcl_backend_refresh (8.0): what becomes of a 304 is VCL's to say.
+//! vcl_backend_refresh (8.0): VCL decides about a 304.
 
 use crate::support::{OriginRequest, Response, World, run_with, serve_each};
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// The origin's first answer is whole, the second a 304 with other headers.
+/// The origin's first answer is complete, the second a 304 with other headers.
 fn revalidating(request: &OriginRequest) -> Vec<u8> {
     match request.header("if-none-match") {
         Some(_) => b"HTTP/1.1 304 Not Modified\r\nETag: \"other\"\r\nX-New: 1\r\nContent-Length: 77\r\n\r\n".to_vec(),
@@ -18,7 +18,8 @@ const KEPT: &str = "sub vcl_backend_response {
     set beresp.ttl = 1s; set beresp.grace = 0s; set beresp.keep = 100s;
 }\n";
 
-/// The second answer to a request whose object has become stale, under a VCL with such a vcl_backend_refresh.
+/// The second answer to a request whose object has become stale, under a VCL with such a
+/// vcl_backend_refresh.
 fn refreshed(body: &str, check: impl FnOnce(&Rc<World>, Response)) {
     run_with(
         |_| {},
@@ -60,7 +61,7 @@ fn obj_stale_keeps_the_stale_headers_alone() {
 }
 
 #[test]
-fn beresp_keeps_the_new_headers_but_what_describes_the_body() {
+fn beresp_keeps_the_new_headers_except_those_of_the_body() {
     refreshed("set beresp.http.Made = \"here\"; return (beresp);", |world, response| {
         assert_eq!((response.status(), response.text().as_str()), (200, "hello"), "{}", world.story());
         assert_eq!((response.header("x-new"), response.header("x-old")), (Some("1"), None));
@@ -96,7 +97,7 @@ fn error_abandon_and_fail_end_the_fetch_and_retry_begins_it_anew() {
 }
 
 #[test]
-fn what_the_builtin_checks_can_be_added_to() {
+fn vcl_adds_to_the_builtin_refresh_checks() {
     let vcl =
         format!("{KEPT}sub vcl_refresh_status {{ if (obj_stale.http.X-Old) {{ return (error(500, \"Mine\")); }} }}");
     run_with(

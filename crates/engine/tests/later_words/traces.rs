@@ -1,10 +1,11 @@
-//! Traces on demand (7.4), deadlines of pipes (7.5), the time of a call (7.2), what is found of HTTP/2 (7.5).
+//! Traces on demand (7.4), deadlines of pipes (7.5), the time of a call (7.2), detection of HTTP/2
+//! (7.5).
 
 use crate::support::{always, run_with};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
-/// How many VCL_trace records there are.
+/// Number of VCL_trace records.
 fn traces(vcl: &str, side: &str) -> usize {
     let mut count = 0;
     run_with(
@@ -31,7 +32,7 @@ fn points_are_recorded_for_the_requests_that_vcl_says() {
 }
 
 #[test]
-fn a_trace_says_whether_it_is_on() {
+fn trace_reports_its_state() {
     let vcl = "sub vcl_recv { set req.http.a = req.trace; set req.trace = true; set req.http.b = req.trace; }
         sub vcl_backend_fetch { set bereq.http.c = bereq.trace; }
         sub vcl_backend_response { set beresp.http.all = bereq.http.a + \" \" + bereq.http.b + \" \" + bereq.http.c; }";
@@ -45,7 +46,7 @@ fn a_trace_says_whether_it_is_on() {
     );
 }
 
-/// How long a pipe lasts whose origin says something every second.
+/// Duration of a pipe whose origin sends something every second.
 fn pipe_seconds(vcl: &str, deadline: f64) -> u64 {
     let mut lasted = 0.0;
     run_with(

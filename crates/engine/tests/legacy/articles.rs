@@ -1,4 +1,5 @@
-//! Configurations as people published them for Varnish 1 to 3: they do what their authors say, mistakes included.
+//! Configurations as published for Varnish 1 to 3: they work as their authors describe, mistakes
+//! included.
 
 use super::{Asked, noting, page, run_old};
 use crate::support::run_with;
@@ -59,7 +60,7 @@ sub vcl_fetch {
             assert_eq!(hit.header("x-varnish").unwrap().split(' ').count(), 2, "it is a hit: {}", hit.head);
             assert_eq!(hit.header("x-hit"), Some("0"), "what vcl_hit says comes too late");
         }
-        // vcl_miss ran for the first, and vcl_fetch saw what it had set.
+        // vcl_miss ran for the first, and vcl_fetch saw the header that it had set.
         world.expect_log("BerespHeader X-Hit: 0");
         world.expect_log("ReqUnset tempheader: 0");
     });
@@ -118,7 +119,7 @@ fn everything_is_cached_for_an_hour_when_both_subroutines_say_so() {
 
 #[test]
 fn a_blog_of_2008_is_cached_for_three_minutes_unless_the_visitor_is_known() {
-    // The port is the test's; all else is word for word.
+    // The port is the test's; everything else is verbatim.
     let vcl = r#"# This is a basic vcl.conf file for varnish.
  # Modifying this file should be where you store your modifications to
  # varnish. Settnigs here will override defaults.

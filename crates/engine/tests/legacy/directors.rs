@@ -1,10 +1,10 @@
-//! `director` blocks: which member a request goes to.
+//! `director` blocks: the member that a request is sent to.
 
 use super::{noting, page};
 use crate::support::{World, run_with};
 use std::rc::Rc;
 
-/// Three origins that say which one they are, as a text of backends.
+/// Three origins that identify themselves, as a text of backends.
 const THREE: &str = r#"
 backend one { .host = "10.0.0.1"; .port = "80"; }
 backend two { .host = "10.0.0.2"; .port = "80"; }
@@ -24,7 +24,7 @@ fn run_three<F: Future<Output = ()>>(vcl: &str, story: impl FnOnce(Rc<World>) ->
     );
 }
 
-/// Who answers that many requests for a URL.
+/// The origins that answer that many requests for a URL.
 async fn answers(world: &World, target: &str, headers: &str, count: usize) -> Vec<String> {
     let mut client = world.client();
     let mut names = Vec::with_capacity(count);
@@ -63,7 +63,7 @@ sub vcl_fetch { return (hit_for_pass); }"#;
 }
 
 #[test]
-fn a_client_director_goes_by_the_identity_that_is_set_when_the_backend_is_needed() {
+fn client_director_uses_the_identity_at_the_time_of_choice() {
     let vcl = r#"
 director sticky client {
     { .backend = one; .weight = 1; }
@@ -90,7 +90,7 @@ sub vcl_fetch { return (hit_for_pass); }"#;
 }
 
 #[test]
-fn a_hash_director_goes_by_what_is_asked_for() {
+fn hash_director_chooses_by_the_request() {
     let vcl = r#"
 director by_url hash {
     { .backend = one; .weight = 1; }
@@ -126,7 +126,7 @@ sub vcl_fetch { return (hit_for_pass); }"#;
     });
 }
 
-/// Origins at one address only, that of `well`: connections to the others are refused.
+/// An origin at the address of `well` only: connections to the others are refused.
 fn run_one_of_three<F: Future<Output = ()>>(vcl: &str, well: &'static str, story: impl FnOnce(Rc<World>) -> F) {
     run_with(
         |_| {},
@@ -166,7 +166,8 @@ fn a_fetch_fails_with_the_last_member_when_none_can_be_reached() {
     });
 }
 
-/// How many of forty requests found the one member of four that can be reached, and how often a connection was tried.
+/// Number of forty requests that found the one reachable member of four, and number of connection
+/// attempts.
 fn forty(policy: &str, retries: &str) -> (usize, usize) {
     let found = Rc::new(std::cell::Cell::new((0, 0)));
     let told = Rc::clone(&found);
@@ -179,7 +180,7 @@ fn forty(policy: &str, retries: &str) -> (usize, usize) {
     run_one_of_three(&vcl, "10.0.0.3:80", |world| async move {
         let mut well = 0;
         for number in 0..40 {
-            // No failure is remembered from one request to the next.
+            // Failures do not affect later requests.
             tokio::time::sleep(std::time::Duration::from_secs(60)).await;
             well += usize::from(world.client().get(&format!("/{number}"), "").await.status() == 200);
         }
@@ -203,7 +204,7 @@ fn retries_say_how_often_a_member_is_chosen() {
 }
 
 #[test]
-fn more_tries_than_anybody_needs_are_not_made() {
+fn retries_are_bounded() {
     let vcl = format!("director d random {{ .retries = 100000; {{ .backend = one; .weight = 1; }} }}{PASSES}");
     run_one_of_three(&vcl, "10.0.0.3:80", |world| async move {
         assert_eq!(world.client().get("/", "").await.status(), 503);

@@ -1,4 +1,4 @@
-//! `director … dns`: the host that is asked for is looked up, and the backend at its address used.
+//! `director … dns`: the requested host is looked up, and the backend at its address used.
 
 use super::{Asked, noting, page};
 use crate::support::{Table, World, look_up, run_with};
@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// A network of two backends that answer, behind names under `.internal`.
+/// A network of two backends that answer, with names under `.internal`.
 const BY_NAME: &str = r#"
 director by_name dns {
     .list = {
@@ -20,7 +20,7 @@ director by_name dns {
 sub vcl_recv { set req.backend = by_name; return (pass); }
 sub vcl_fetch { set beresp.http.X-Backend = beresp.backend.name; return (hit_for_pass); }"#;
 
-/// The story of a VCL with the origins one and two at port 8080, and names that are looked up.
+/// A test of a VCL with the origins one and two at port 8080, and names that are looked up.
 fn run_names<F: Future<Output = ()>>(vcl: &str, story: impl FnOnce(Rc<World>, Rc<Table>) -> F) {
     run_with(
         |_| {},
@@ -85,7 +85,7 @@ fn addresses_of_one_host_are_used_in_turn() {
 }
 
 #[test]
-fn addresses_outside_the_list_are_no_backends() {
+fn addresses_outside_the_list_are_not_used_as_backends() {
     run_names(BY_NAME, |world, table| async move {
         table.set("far.internal", &["10.0.0.9"]);
         table.set("mixed.internal", &["10.0.0.9", "10.0.0.1"]);

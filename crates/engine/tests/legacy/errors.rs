@@ -1,4 +1,4 @@
-//! vcl_error: pages made here, and vcl_deliver after it.
+//! vcl_error: pages made by Copal, and vcl_deliver after it.
 
 use super::{Asked, noting, page, run_old};
 
@@ -34,7 +34,7 @@ fn an_error_without_a_status_is_a_503() {
 }
 
 #[test]
-fn vcl_error_can_restart_and_does_so_in_vain_in_the_end() {
+fn vcl_error_can_restart_until_the_limit() {
     let vcl = r#"
 sub vcl_recv { if (req.restarts < 2) { error 750 "again"; } if (req.url == "/never") { error 751 "never"; } }
 sub vcl_error { if (obj.status >= 750) { return (restart); } }"#;
@@ -54,7 +54,8 @@ sub vcl_deliver { set resp.http.X-Restarts = req.restarts; return (restart); }"#
     run_old(vcl, |world| async move {
         world.origin(noting(&Asked::default(), |_| page("200 OK", "", "x")));
         let response = world.client().get("/", "").await;
-        // The fourth time vcl_recv is not obeyed, and what vcl_error made is delivered.
+        // The fourth time, the result of vcl_recv is ignored, and the page made by vcl_error is
+        // delivered.
         assert_eq!((response.status(), response.header("x-restarts")), (200, Some("4")), "{}", world.story());
     });
 }

@@ -1,4 +1,4 @@
-//! vcl_fetch: it works on the client's request, and decides for it.
+//! vcl_fetch: it works on the client's request, and decides about it.
 
 use super::{Asked, BACKEND, noting, page, run_old, run_old_with};
 use crate::support::OriginRequest;
@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::sleep;
 
 #[test]
-fn what_vcl_fetch_writes_into_the_request_is_seen_by_vcl_deliver() {
+fn request_changes_in_vcl_fetch_are_visible_in_vcl_deliver() {
     let vcl = r#"
 sub vcl_fetch {
   set req.http.X-Seen = beresp.status;
@@ -125,7 +125,7 @@ fn a_fetch_that_fails_is_an_error_503_of_the_client() {
 }
 
 #[test]
-fn those_who_waited_for_a_fetch_that_failed_start_anew() {
+fn waiters_of_a_failed_fetch_start_anew() {
     run_old("", |world| async move {
         let asked = Asked::default();
         let count = Rc::clone(&asked);
@@ -160,13 +160,13 @@ fn those_who_waited_for_a_fetch_that_failed_start_anew() {
 }
 
 #[test]
-fn a_response_comes_whole_before_anybody_gets_it() {
+fn response_is_complete_before_any_client_gets_it() {
     for (vcl, is_streamed) in [("", false), ("sub vcl_fetch { set beresp.do_stream = true; }", true)] {
         run_old(vcl, |world| async move {
             world.origin(|mut stream| async move {
                 OriginRequest::read(&mut stream).await;
                 let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf").await;
-                // What breaks before anybody has seen anything of it is an error in any case.
+                // A response aborted before any of it was read is an error in any case.
                 sleep(Duration::from_secs(1)).await;
             });
             for headers in ["", "Cookie: c\r\n"] {
@@ -284,7 +284,7 @@ fn a_302_lives_for_default_ttl() {
 }
 
 #[test]
-fn a_client_that_leaves_during_its_fetch_costs_nobody_the_object() {
+fn client_that_leaves_during_its_fetch_does_not_cost_the_object() {
     let vcl = "sub vcl_fetch { set req.http.X-Seen = \"1\"; }";
     run_old(vcl, |world| async move {
         let asked = Asked::default();

@@ -1,4 +1,5 @@
-//! What is found in the cache: grace without background fetches, saint mode, and objects changed or purged in vcl_hit.
+//! Lookups in the cache: grace without background fetches, saint mode, and objects changed or
+//! purged in vcl_hit.
 
 use super::{Asked, noting, page, run_old};
 use crate::support::{OriginRequest, World};
@@ -10,7 +11,7 @@ use surface::counter::Main;
 use tokio::io::AsyncWriteExt;
 use tokio::time::sleep;
 
-/// An origin whose pages live for five seconds, are numbered, and take a second.
+/// An origin whose pages are fresh for five seconds, are numbered, and take a second.
 fn slow_and_numbered(world: &World) {
     let version = Rc::new(Cell::new(0));
     world.origin(move |mut stream| {
@@ -230,7 +231,7 @@ sub vcl_deliver { set resp.http.X-Restarts = req.restarts; set resp.http.X-Hits 
 }
 
 #[test]
-fn what_has_no_ttl_is_not_served_in_grace_either() {
+fn zero_ttl_is_not_served_in_grace() {
     run_old("sub vcl_fetch { set beresp.ttl = 0s; set beresp.grace = 1h; return (deliver); }", |world| async move {
         slow_and_numbered(&world);
         assert_eq!(world.client().get("/", "").await.text(), "1");

@@ -1,4 +1,4 @@
-//! The client's request: bereq before the fetch, restarts, what is added to it.
+//! The client's request: bereq before the fetch, restarts, and the header added to it.
 
 use super::{Asked, noting, page, run_old};
 use crate::support::{run, run_with};
@@ -55,7 +55,8 @@ sub vcl_fetch { if (beresp.status == 500) { return (restart); } }"#;
 fn x_forwarded_for_is_written_once() {
     let asked = Asked::default();
     let count = Asked::clone(&asked);
-    // By the built-in VCL of 3.0 and 2.1, once, restarts or not; what does not come that far has none.
+    // By the built-in VCL of 3.0 and 2.1, once, even with restarts; requests that do not reach it
+    // have none.
     let vcl = r#"
 sub vcl_recv { if (req.url == "/own") { return (lookup); } }
 sub vcl_fetch { if (req.restarts == 0 && req.url == "/again") { return (restart); } }"#;
@@ -96,7 +97,7 @@ fn only_3_0_asks_for_gzip_on_its_own() {
 }
 
 #[test]
-fn a_pipe_of_old_is_not_told_to_close() {
+fn pipe_of_an_old_dialect_gets_no_connection_close() {
     let vcl = "sub vcl_recv { return (pipe); } sub vcl_pipe { set bereq.http.X-Piped = \"1\"; return (pipe); }";
     run_old(vcl, |world| async move {
         let asked = Asked::default();

@@ -1,4 +1,4 @@
-//! Directors whose members are not all there: the old text and the migrated one find the same.
+//! Directors whose members are not all reachable: the old text and the migrated one find the same.
 
 use super::migrated;
 use crate::support::{OriginRequest, Table, World, look_up, run_with, serve_each};
@@ -13,7 +13,8 @@ backend two { .host = "10.0.0.2"; .port = "80"; }
 backend three { .host = "10.0.0.3"; .port = "80"; }
 "#;
 
-/// Who answers each of the requests, by origins of which only some can be reached; and names that can be looked up.
+/// The origins that answer the requests, of which only some can be reached; with names that can be
+/// looked up.
 fn answers(
     vcl: &str,
     up: &'static [&'static str],
@@ -49,7 +50,7 @@ fn answers(
                     "/{number}: {line} {}",
                     if response.status() == 200 { response.text() } else { String::new() }
                 ));
-                // What a failed connection leaves behind is over.
+                // The effect of a failed connection has expired.
                 sleep(Duration::from_secs(61)).await;
             }
         },
@@ -97,7 +98,7 @@ fn a_fallback_director_goes_down_its_list_each_time() {
 }
 
 #[test]
-fn a_director_that_goes_by_a_key_has_its_retries() {
+fn director_with_a_key_keeps_its_retries() {
     for policy in ["client", "hash"] {
         for (retries, up) in
             [(".retries = 50;", ONE_IS_UP[1]), ("", &["10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80"][..])]
@@ -110,8 +111,8 @@ fn a_director_that_goes_by_a_key_has_its_retries() {
             );
             let (old, new) = (answers(&text, up, &[]), answers(&migrated(&text).1, up, &[]));
             let found = |all: &[String]| all.iter().filter(|one| one.contains("I am")).count();
-            // Which of them a key leads to may be another; and there are four retries, of which the ones of a client
-            // director may choose the same member again.
+            // The member for a key may differ; and there are four retries, of which those of a
+            // client director may choose the same member again.
             let at_least = if policy == "client" { 9 } else { 12 };
             assert!(found(&old) == 12 && found(&new) >= at_least, "{policy}\n{old:?}\n{new:?}\n{}", migrated(&text).1);
         }
@@ -139,7 +140,7 @@ fn a_director_of_directors_goes_on() {
     for up in ONE_IS_UP {
         check(&text, up);
     }
-    // However often the first of them is asked, the next one is.
+    // For any number of requests to the first of them, the next one gets some.
     let text = format!(
         "{MEMBERS}director inner random {{ .retries = 9; {{ .backend = one; .weight = 1; }} }}
          director d fallback {{ {{ .backend = inner; }} {{ .backend = two; }} {{ .backend = three; }} }}{PASSES}"

@@ -1,8 +1,8 @@
-//! One construct of old VCL a story: what operators had in theirs.
+//! One test for each construct of old VCL that operators used.
 
 use super::{Asked, BACKEND, check_requests};
 
-/// What a few requests show.
+/// The requests for simple texts.
 const SOME: &[Asked] = &[
     (0, "GET", "/plain", ""),
     (0, "GET", "/plain", ""),

@@ -1,10 +1,11 @@
-//! Three clients for one row: bytes of HTTP/1, frames of HTTP/2 made by hand, and streams of HTTP/3.
+//! Three clients for one row: bytes of HTTP/1, frames of HTTP/2 made by hand, and streams of
+//! HTTP/3.
 
 use super::{End, Row};
 use crate::support::World;
 use crate::support::quic::{Outcome, QuicClient, headers};
 use engine::peer::Listener;
-use engine::transport::Speaks;
+use engine::transport::FirstProtocol;
 use field_coding::{huffman, integer};
 use http2::frame::{ErrorCode, FrameHead, HEAD_BYTES, PREFACE, flag, kind};
 use std::collections::HashMap;
@@ -23,8 +24,8 @@ pub(super) enum Over {
 const NEXT: [(&str, &str); 4] =
     [(":method", "GET"), (":scheme", "https"), (":authority", "next.example"), (":path", "/next")];
 
-/// Sends a row and the request that follows. Returns what came of the row, and whether the other was answered: on the same connection,
-/// or on a new one where HTTP/2 or HTTP/3 has ended it.
+/// Sends a row and the request that follows. Returns the outcome of the row, and true if the other
+/// was answered: on the same connection, or on a new one where HTTP/2 or HTTP/3 has ended it.
 pub(super) async fn say(world: &World, over: Over, row: &Row) -> (End, bool) {
     match over {
         Over::Http1 => over_http1(world, row).await,
@@ -33,7 +34,7 @@ pub(super) async fn say(world: &World, over: Over, row: &Row) -> (End, bool) {
     }
 }
 
-/// Both requests at once: whoever mistakes the end of the first hears another second.
+/// Both requests at once: a server that mistakes the end of the first receives another second one.
 async fn over_http1(world: &World, row: &Row) -> (End, bool) {
     let mut client = world.client_with(1 << 20);
     client
@@ -75,7 +76,7 @@ fn http1_text(row: &Row) -> String {
     }
 }
 
-/// A connection of HTTP/2 and what came on it.
+/// A connection of HTTP/2 and the frames received on it.
 struct Http2 {
     wire: DuplexStream,
     statuses: HashMap<u32, u16>,
@@ -85,14 +86,14 @@ struct Http2 {
 
 impl Http2 {
     async fn connect(world: &World) -> Http2 {
-        let mut wire = world.wire(1 << 20, Speaks::Http2);
-        // No table of theirs: what they say can be read by itself.
+        let mut wire = world.wire(1 << 20, FirstProtocol::Http2);
+        // No header table: their heads can be decoded without state.
         let settings = frame(kind::SETTINGS, 0, 0, &[0, 1, 0, 0, 0, 0]);
         wire.write_all(&[PREFACE.to_vec(), settings].concat()).await.unwrap();
         Http2 { wire, statuses: HashMap::new(), ended: HashMap::new(), is_gone: false }
     }
 
-    /// Sends a request. The daemon may close meanwhile.
+    /// Sends a request. The daemon may close during that.
     async fn send(&mut self, id: u32, fields: &[(&str, &str)], body: Option<&str>, trailers: &[(&str, &str)]) {
         let ends = |is_last: bool| if is_last { flag::END_STREAM } else { 0 };
         let mut bytes = head(id, fields, ends(body.is_none() && trailers.is_empty()));
@@ -162,10 +163,10 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&head.to_bytes()[..], payload].concat()
 }
 
-/// The largest payload that may be sent without asking.
+/// The largest payload that may be sent without negotiation.
 const FRAME_BYTES_MAX: usize = 16 << 10;
 
-/// HEADERS and what CONTINUATION is necessary, every field as a literal.
+/// HEADERS and the necessary CONTINUATION frames, every field as a literal.
 fn head(id: u32, fields: &[(&str, &str)], flags: u8) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {

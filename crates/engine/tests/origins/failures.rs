@@ -1,5 +1,6 @@
-//! Every fault in every state of an exchange: nothing broken is taken for whole or stored, each kind has its reason, its counter and its
-//! phrase, and a request is sent again only if its connection may have been dead before.
+//! Every fault in every state of an exchange: no broken response is taken for complete or stored,
+//! each kind has its reason, its counter and its phrase, and a request is sent again only if its
+//! connection may have been dead before.
 
 use super::{backend, reasons, vbe};
 use crate::support::{OriginRequest, OriginStream, World, always, run_with};
@@ -7,25 +8,25 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 use surface::counter::{MAIN, Main, Vbe};
-use surface::failure::Tally;
+use surface::failure::CountedBy;
 use surface::reason::Reason;
 use tokio::io::AsyncWriteExt;
 use tokio::time::sleep;
 
-/// What an origin does after its bytes.
+/// The origin's action after its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Then {
-    /// Closes the connection in order.
+    /// Closes the connection normally.
     Fin,
     /// Resets it.
     Reset,
-    /// Says nothing more.
+    /// Sends nothing more.
     Stall,
-    /// Goes on a byte at a time, always just in time.
+    /// Continues a byte at a time, always just in time.
     Trickle(u8),
 }
 
-/// A fault: what the origin says to the request, and then does.
+/// A fault: the origin's answer to the request, and its next action.
 #[derive(Clone, Copy, Debug)]
 struct Fault {
     says: &'static str,
@@ -37,7 +38,7 @@ const fn fault(says: &'static str, then: Then, reason: Reason) -> Fault {
     Fault { says, then, reason }
 }
 
-/// The faults, by the state in which they come.
+/// The faults, by the state in which they occur.
 const FAULTS: &[Fault] = &[
     // Before the answer.
     fault("", Then::Fin, Reason::OriginClosed),
@@ -96,7 +97,8 @@ async fn play(world: Rc<World>, mut stream: OriginStream, says: &str, then: Then
     }
 }
 
-/// An origin that answers one request on each connection, if it is to begin well, and the next one with the fault.
+/// An origin that answers one request on each connection, if it is to begin well, and the next one
+/// with the fault.
 fn faulty(world: &Rc<World>, fault: Fault, begins_well: bool) -> Rc<Cell<usize>> {
     let asked = Rc::new(Cell::new(0));
     let (own, counted) = (Rc::clone(world), Rc::clone(&asked));
@@ -121,7 +123,7 @@ const VCL: &str = "sub vcl_recv { if (req.url ~ \"pass\") { return (pass); } }
     sub vcl_backend_response { if (bereq.url ~ \"whole\") { set beresp.do_stream = false; } }
     sub vcl_backend_error { set beresp.http.said = beresp.reason; return (deliver); }";
 
-/// Plays one fault to a client that asks for `target`.
+/// Plays one fault to a client that requests `target`.
 fn expect(fault: Fault, target: &'static str, on_reused: bool) {
     let what = format!("{fault:?} {target} reused: {on_reused}");
     run_with(
@@ -143,7 +145,7 @@ fn expect(fault: Fault, target: &'static str, on_reused: bool) {
             let is_silent = fault.says.is_empty() && matches!(fault.then, Then::Fin | Then::Reset);
             let is_repeated = on_reused && is_silent;
             assert!(response.status() == 503 || !response.is_whole, "{what}\n{}", world.story());
-            // A client that sees a body break while it is streamed gets no word of VCL.
+            // If a streamed body breaks, VCL cannot send the client a message.
             let is_in_body =
                 row.phrase.contains("body") || fault.says.contains("200 OK") && fault.says.contains("\r\n\r\n");
             if !is_in_body || target.contains("whole") || response.header("said").is_some() {
@@ -152,7 +154,7 @@ fn expect(fault: Fault, target: &'static str, on_reused: bool) {
             assert_eq!(asked.get(), if is_repeated { 2 } else { 1 }, "{what}\n{}", world.story());
             assert_eq!(world.count(Main::BackendRetry), u64::from(is_repeated), "{what}");
             assert!(reasons(&world).contains(&fault.reason.row().word.to_owned()), "{what}\n{}", world.story());
-            let Tally::Fetch(counter) = row.tally else { panic!("{what}") };
+            let CountedBy::Fetch(counter) = row.counted_by else { panic!("{what}") };
             assert_eq!(world.count(counter), 1, "{what} {}\n{}", MAIN.counters[counter as usize].name, world.story());
             assert_eq!(world.count(Main::FetchFailed), 1, "{what}\n{}", world.story());
             assert_eq!(world.engine.cache.object_count(), stored, "{what}");
@@ -168,7 +170,7 @@ fn expect(fault: Fault, target: &'static str, on_reused: bool) {
 }
 
 #[test]
-fn every_fault_in_every_state_is_told_counted_and_never_taken_for_an_answer() {
+fn every_fault_in_every_state_is_reported_counted_and_never_taken_for_an_answer() {
     for fault in FAULTS {
         for target in ["/a", "/pass", "/whole", "/pass-whole"] {
             expect(*fault, target, false);
@@ -183,7 +185,8 @@ fn a_reused_connection_that_was_dead_is_replaced_once_and_other_faults_are_not_r
     }
 }
 
-/// An answer that breaks off after each of its bytes in turn. Only the whole of it is taken for whole.
+/// An answer aborted after each of its bytes in turn. Only the complete one is accepted as
+/// complete.
 fn broken_off_everywhere(answer: &'static str, then: Then, body: &'static str) {
     for end in 0..=answer.len() {
         run_with(
@@ -220,7 +223,7 @@ fn an_answer_that_breaks_off_after_any_byte_is_not_whole() {
 }
 
 #[test]
-fn a_reset_after_the_end_of_an_answer_harms_nobody() {
+fn reset_after_the_end_of_an_answer_is_harmless() {
     run_with(
         |_| {},
         "sub vcl_recv { return (pass); }",
@@ -247,7 +250,8 @@ fn a_reset_after_the_end_of_an_answer_harms_nobody() {
     );
 }
 
-/// One request to a backend that cannot be reached: its status, what VCL read, and the reasons.
+/// One request to a backend that cannot be reached: its status, the error that VCL read, and the
+/// reasons.
 fn unreached(vcl: &str, prepare: impl FnOnce(&World), status: u16) -> (Option<String>, Vec<String>, Vec<u64>) {
     let mut found = None;
     run_with(
@@ -266,7 +270,7 @@ fn unreached(vcl: &str, prepare: impl FnOnce(&World), status: u16) -> (Option<St
 }
 
 #[test]
-fn who_cannot_be_reached_is_told_apart_by_how() {
+fn connect_failures_are_distinguished_by_cause() {
     let backend = "backend default { .host = \"10.0.0.1\"; .connect_timeout = 2s; }";
     let (said, why, counted) = unreached(backend, |_| {}, 503);
     assert_eq!((said.as_deref(), counted), (Some("Backend connection refused"), vec![1, 1, 0, 0]));
@@ -354,7 +358,7 @@ fn an_upload_takes_as_long_as_its_client_needs_whatever_the_origin_may_take() {
 }
 
 #[test]
-fn zero_is_no_limit_for_the_last_byte() {
+fn zero_disables_the_last_byte_timeout() {
     for (of_backend, of_vcl, ends_well) in [
         ("", "", false),
         (".last_byte_timeout = 0s;", "", true),

@@ -1,4 +1,5 @@
-//! Clients that leave before they are answered: what nobody else waits for is given up, what may be stored is fetched to its end.
+//! Clients that leave before they are answered: a fetch without other waiters is cancelled, a
+//! storable response is fetched to its end.
 
 use super::{backend, reasons};
 use crate::support::{OriginRequest, World, run, run_with};
@@ -10,7 +11,7 @@ use surface::parameter::Parameters;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::sleep;
 
-/// What an origin has seen.
+/// The origin's observations.
 #[derive(Default)]
 struct Seen {
     asked: Cell<usize>,
@@ -18,7 +19,8 @@ struct Seen {
     dropped: Cell<usize>,
 }
 
-/// An origin that takes ten seconds for an answer, and notices when its connection is closed meanwhile.
+/// An origin that takes ten seconds for an answer, and notices when its connection is closed before
+/// that.
 fn slow(world: &World, says_before: &'static str) -> Rc<Seen> {
     let seen = Rc::new(Seen::default());
     let noted = Rc::clone(&seen);
@@ -52,7 +54,8 @@ fn noticing(parameters: &mut Parameters) {
 
 const PASS: &str = "sub vcl_recv { return (pass); }";
 
-/// A client asks, and is gone after a second. Returns how many connections the origin saw closed.
+/// A client sends a request, and leaves after a second. Returns the number of connections that the
+/// origin saw closed.
 fn leaving(change: fn(&mut Parameters), vcl: &str, head: &'static str) -> usize {
     let mut dropped = 0;
     run_with(change, vcl, async |world| {
@@ -64,7 +67,7 @@ fn leaving(change: fn(&mut Parameters), vcl: &str, head: &'static str) -> usize 
         sleep(Duration::from_secs(2)).await;
         assert_eq!(seen.asked.get(), 1, "{}", world.story());
         dropped = seen.dropped.get();
-        let given_up = world.count(Main::FetchGivenUp);
+        let given_up = world.count(Main::FailGivenUp);
         assert_eq!((given_up, world.context.in_flight() == 0), (dropped as u64, dropped == 1), "{}", world.story());
         assert_eq!(reasons(&world).contains(&"fetch-given-up".to_owned()), dropped == 1);
         sleep(Duration::from_secs(20)).await;
@@ -75,7 +78,7 @@ fn leaving(change: fn(&mut Parameters), vcl: &str, head: &'static str) -> usize 
 }
 
 #[test]
-fn a_pass_is_given_up_when_its_client_leaves_if_that_can_be_told() {
+fn pass_is_cancelled_when_its_client_leaves_if_enabled() {
     let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
     assert_eq!(leaving(noticing, PASS, get), 1);
     assert_eq!(leaving(|_| {}, PASS, get), 0, "a client that closes its end may still want its answer");
@@ -84,7 +87,7 @@ fn a_pass_is_given_up_when_its_client_leaves_if_that_can_be_told() {
 }
 
 #[test]
-fn what_may_be_stored_is_fetched_to_its_end_without_its_client() {
+fn cacheable_fetch_completes_without_its_client() {
     run_with(noticing, "", async |world| {
         let seen = slow(&world, "");
         let mut client = world.client();
@@ -102,7 +105,7 @@ fn what_may_be_stored_is_fetched_to_its_end_without_its_client() {
 }
 
 #[test]
-fn a_client_that_leaves_does_not_take_the_fetch_from_those_who_wait() {
+fn fetch_continues_for_other_waiters_when_a_client_leaves() {
     run_with(noticing, "", async |world| {
         let seen = slow(&world, "");
         let mut first = world.client();
@@ -118,7 +121,7 @@ fn a_client_that_leaves_does_not_take_the_fetch_from_those_who_wait() {
 }
 
 #[test]
-fn a_client_that_only_ends_its_side_gets_its_answer_unless_the_parameter_says_otherwise() {
+fn half_closed_client_gets_its_answer_unless_disabled() {
     for (change, expected) in [((|_| {}) as fn(&mut Parameters), 200), (noticing, 0)] {
         run_with(change, PASS, async |world| {
             slow(&world, "");
@@ -179,7 +182,7 @@ fn a_pass_that_waits_for_a_connection_is_given_up_with_its_client() {
         drop(second);
         assert_eq!(first.await.unwrap(), 200);
         sleep(Duration::from_secs(1)).await;
-        assert_eq!((seen.asked.get(), world.count(Main::FetchGivenUp)), (1, 1), "{}", world.story());
+        assert_eq!((seen.asked.get(), world.count(Main::FailGivenUp)), (1, 1), "{}", world.story());
     });
 }
 

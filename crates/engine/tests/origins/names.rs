@@ -1,9 +1,9 @@
-//! Names of backends that move while requests come.
+//! Names of backends that change while requests arrive.
 
 use super::backend;
 use crate::support::{OriginRequest, Table, World, always, run_with};
 use backend::dns_names::resolve::Resolve;
-use backend::{FollowTerms, follow_name};
+use backend::{FollowSettings, follow_name};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use tokio::time::sleep;
 
 const VCL: &str = "vcl 4.1; backend default { .host = \"origin.example\"; } sub vcl_recv { return (pass); }";
 
-/// Follows the name of the default backend, as the worker does.
+/// Looks up the name of the default backend repeatedly, as the worker does.
 fn follow(world: &World) -> Rc<Table> {
     let table = Rc::new(Table::default());
     let engine = Arc::clone(&world.engine);
     tokio::task::spawn_local(follow_name(
         backend(world, "default"),
         Rc::clone(&table) as Rc<dyn Resolve>,
-        move || FollowTerms::of(&engine.parameters.load()),
+        move || FollowSettings::of(&engine.parameters.load()),
         world.engine.ring.clone(),
     ));
     table
@@ -67,10 +67,10 @@ fn requests_follow_a_name_to_all_its_addresses_and_those_under_way_end_where_the
             assert_eq!(answers(&world, 10).await, BTreeSet::from(["three".to_owned()]), "{}", world.story());
             let old = slow.response().await;
             assert!(old.is_whole && ["one", "two"].contains(&old.text().as_str()), "{old:?}");
-            world.context.sweep_origins(world.context.clock.now(), 1000.0);
+            world.context.close_idle_origins(world.context.clock.now(), 1000.0);
             assert_eq!(world.context.pool.len(), 1, "the connections to the old addresses are closed");
 
-            // DNS fails: what was good last stays.
+            // DNS fails: the last good answer stays valid.
             table.addresses.borrow_mut().clear();
             sleep(Duration::from_secs(500)).await;
             assert_eq!(answers(&world, 3).await, BTreeSet::from(["three".to_owned()]), "{}", world.story());
@@ -97,7 +97,7 @@ fn an_address_of_several_that_refuses_costs_no_request() {
 }
 
 #[test]
-fn a_name_stays_where_it_was_when_the_vcl_was_loaded_unless_the_parameter_says_otherwise() {
+fn name_keeps_its_address_from_load_time_unless_the_parameter_is_set() {
     run_with(
         |_| {},
         VCL,
@@ -113,7 +113,7 @@ fn a_name_stays_where_it_was_when_the_vcl_was_loaded_unless_the_parameter_says_o
     );
 }
 
-/// An origin of HTTP/2 that says who it is.
+/// An origin of HTTP/2 that identifies itself.
 fn named(world: &World, address: &str, name: &'static str) {
     world.origin_at(address, move |stream| async move {
         let mut connection = h2::server::handshake(stream).await.unwrap();
@@ -145,7 +145,7 @@ fn connections_that_requests_share_take_turns_among_the_addresses_too() {
             table.set("origin.example", &["192.0.2.93"]);
             sleep(Duration::from_secs(40)).await;
             assert_eq!(answers(&world, 10).await, BTreeSet::from(["three".to_owned()]), "{}", world.story());
-            world.context.sweep_origins(world.context.clock.now(), 1000.0);
+            world.context.close_idle_origins(world.context.clock.now(), 1000.0);
             assert_eq!(world.context.shared_connections(), 1, "the connections to the old addresses are closed");
         },
     );

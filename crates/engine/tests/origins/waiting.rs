@@ -1,4 +1,5 @@
-//! Requests that wait for another's fetch, or for a connection: how many may, for how long, and what the others get.
+//! Requests that wait for another's fetch, or for a connection: their maximum number, their maximum
+//! time, and the responses of the others.
 
 use super::{reasons, vbe};
 use crate::support::{OriginRequest, Response, World, run_with};
@@ -21,7 +22,8 @@ fn slow(world: &World, seconds: u64, headers: &'static str) {
     });
 }
 
-/// `count` clients ask for the same at once; what each got, and after how many seconds.
+/// `count` clients request the same page at once; returns each one's response, and its time in
+/// seconds.
 async fn crowd(world: &Rc<World>, target: &'static str, count: usize) -> Vec<(Response, u64)> {
     let ask = || {
         let world = Rc::clone(world);
@@ -62,7 +64,7 @@ fn only_so_many_requests_wait_for_another_and_the_rest_is_answered_at_once() {
 }
 
 #[test]
-fn a_request_waits_for_another_no_longer_than_the_parameter_says() {
+fn request_waits_for_another_within_the_limit_of_the_parameter() {
     run_with(limited(0, 4.0), "", async |world| {
         slow(&world, 10, "Cache-Control: max-age=60\r\n");
         let answers = crowd(&world, "/", 3).await;
@@ -75,7 +77,7 @@ fn a_request_waits_for_another_no_longer_than_the_parameter_says() {
 }
 
 #[test]
-fn who_may_not_wait_gets_a_stale_response_where_that_is_allowed() {
+fn requests_that_must_not_wait_get_a_stale_response_if_allowed() {
     for (headers, statuses) in [
         ("Cache-Control: max-age=5\r\nETag: \"a\"\r\n", [200, 200, 200, 200]),
         ("Cache-Control: max-age=5, must-revalidate\r\nETag: \"a\"\r\n", [200, 200, 503, 503]),

@@ -1,11 +1,12 @@
-//! Requests that change something, and what becomes of what is stored.
+//! Requests that change a resource, and their effect on stored responses.
 
 use super::*;
 use tokio::io::AsyncWriteExt;
 
 const PASSING: &str = "sub vcl_recv { if (req.method != \"GET\" && req.method != \"HEAD\") { return (pass); } }";
 
-/// Whether `/a`, `/b` and `/c` are still stored after a request to `/a` with that method that was answered so.
+/// True for each of `/a`, `/b` and `/c` that is still stored after a request to `/a` with that
+/// method and answer.
 fn kept_after(method: &'static str, status: &'static str, headers: &'static str) -> [bool; 3] {
     let mut kept = [false; 3];
     run_rfc_with(
@@ -45,7 +46,7 @@ fn unsafe_and_unknown_methods_invalidate_their_target_unless_they_fail() {
 }
 
 #[test]
-fn what_the_response_names_is_invalidated_if_it_is_of_the_same_origin() {
+fn resources_named_by_the_response_are_invalidated_within_the_same_origin() {
     let cases = [
         ("Location: /b\r\n", [false, false, true]),
         ("Location: b\r\nContent-Location: http://example.com/c\r\n", [false, false, false]),

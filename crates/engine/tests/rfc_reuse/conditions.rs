@@ -1,4 +1,4 @@
-//! Conditional requests: of clients to us, and of us to origins.
+//! Conditional requests: from clients to Copal, and from Copal to origins.
 
 use super::*;
 use surface::counter::Main;
@@ -6,7 +6,7 @@ use surface::counter::Main;
 const TAGGED: &str = "Cache-Control: max-age=10\r\nETag: \"a,1\"\r\nContent-Type: text/plain\r\nLast-Modified: Tue, 29 Oct 2019 19:06:53 GMT\r\n";
 
 #[test]
-fn clients_conditions_are_judged_for_what_is_stored() {
+fn client_conditions_are_evaluated_against_the_stored_response() {
     run_rfc(async |world| {
         origin(&world, |_, _| ok(TAGGED, "x"));
         let mut client = world.client();

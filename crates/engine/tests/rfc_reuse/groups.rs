@@ -5,8 +5,9 @@ use super::*;
 /// A POST is passed.
 const VCL: &str = "sub vcl_recv { if (req.method == \"POST\") { return (pass); } }";
 
-/// Stores these targets, each with the header lines that belong to it, and posts to `host` with an answer that has these. Returns which of
-/// the targets are still stored then. `vcl` follows that of these tests, and `answer_line` is the status of the answer.
+/// Stores these targets, each with its header lines, and posts to `host` with an answer that has
+/// these. Returns the targets that are still stored then. `vcl` follows that of these tests, and
+/// `answer_line` is the status of the answer.
 fn kept_of(
     targets: &[(&'static str, &'static str, &'static str)],
     vcl: &str,
@@ -105,7 +106,7 @@ fn a_site_cannot_remove_the_groups_of_another_one() {
 }
 
 #[test]
-fn thousands_of_groups_count_as_far_as_the_limit_goes() {
+fn groups_count_up_to_the_limit() {
     let many: String = (0..700).map(|number| format!(", \"{number}\"")).collect();
     let answer = format!("Cache-Group-Invalidation: \"one\"{many}\r\n");
     assert_eq!(kept_of(&SITE, "", "a.example", "200 OK", &answer), [false, false, true, true]);
@@ -114,7 +115,7 @@ fn thousands_of_groups_count_as_far_as_the_limit_goes() {
 }
 
 #[test]
-fn what_vcl_removes_from_a_response_puts_it_into_no_group() {
+fn groups_removed_by_vcl_do_not_count() {
     let vcl = "sub vcl_backend_response { if (bereq.url == \"/1\") { unset beresp.http.Cache-Groups; } }";
     let answer = "Cache-Group-Invalidation: \"one\"\r\n";
     assert_eq!(kept_of(&SITE, vcl, "a.example", "200 OK", answer), [true, false, true, true]);

@@ -1,4 +1,4 @@
-//! HEAD: what it is answered from, and what it makes of what is stored.
+//! HEAD: the source of its answer, and its effect on stored responses.
 
 use super::*;
 
@@ -7,7 +7,7 @@ async fn head(client: &mut Client, target: &str, headers: &str) -> Response {
     client.response_to_head().await
 }
 
-/// What is stored, if it answers a GET without the origin.
+/// The stored response, if it answers a GET without the origin.
 async fn stored(client: &mut Client) -> Option<Response> {
     Some(client.get("/", "Cache-Control: only-if-cached\r\n").await).filter(|response| response.status() != 504)
 }
@@ -24,7 +24,7 @@ fn methods(asked: &Asked) -> Vec<String> {
 }
 
 #[test]
-fn head_on_a_fresh_response_asks_nobody() {
+fn head_on_a_fresh_response_sends_no_fetch() {
     run_rfc(async |world| {
         let asked = origin(&world, |_, _| ok("Cache-Control: max-age=100\r\nMark: 1\r\n", "four"));
         let mut client = world.client();
@@ -37,7 +37,7 @@ fn head_on_a_fresh_response_asks_nobody() {
 }
 
 #[test]
-fn head_fills_the_cache_for_those_who_get() {
+fn head_fills_the_cache_for_later_gets() {
     run_rfc(async |world| {
         let asked = origin(&world, |_, _| ok("Cache-Control: max-age=100\r\n", "four"));
         let mut client = world.client();
@@ -49,7 +49,7 @@ fn head_fills_the_cache_for_those_who_get() {
 }
 
 #[test]
-fn head_on_a_stale_response_validates_it_for_everybody() {
+fn head_on_a_stale_response_validates_it_for_all() {
     run_rfc(async |world| {
         let asked = origin(&world, |number, request| {
             assert_eq!(request.header("if-none-match").is_some(), number > 1);
@@ -74,7 +74,7 @@ fn head_on_a_stale_response_validates_it_for_everybody() {
     });
 }
 
-/// A HEAD could not tell these two bodies from one another.
+/// A HEAD cannot distinguish these two bodies.
 #[test]
 fn head_on_a_stale_response_without_validators_brings_the_new_body_even_of_the_same_length() {
     run_rfc(async |world| {
@@ -121,7 +121,7 @@ fn head_and_get_of_a_stale_response_share_one_fetch() {
 }
 
 #[test]
-fn head_that_finds_it_gone_ends_the_life_of_what_was_stored() {
+fn head_that_receives_a_410_removes_the_stored_response() {
     for validator in ["", "ETag: \"a\"\r\n"] {
         for told in ["", "Cache-Control: max-age=1000\r\n", "Cache-Control: no-store\r\n"] {
             run_rfc(async |world| {
@@ -153,9 +153,10 @@ fn head_gets_the_stale_response_where_a_get_would() {
     });
 }
 
-/// What a changed representation says about itself is never mixed with the body that was stored, nor shared against its will.
+/// The fields of a changed representation are never combined with the stored body, nor shared
+/// against its directives.
 #[test]
-fn what_a_head_brings_is_shared_only_if_a_get_would_have() {
+fn response_to_head_is_shared_only_if_one_to_get_would_be() {
     let lies = [
         ("Cache-Control: no-store\r\nMark: 2\r\n", false),
         ("Cache-Control: private\r\nMark: 2\r\n", false),
@@ -190,7 +191,8 @@ fn what_a_head_brings_is_shared_only_if_a_get_would_have() {
     }
 }
 
-/// It may be about what only this client sees, so that anybody could spoil what all others get.
+/// It may describe a representation that only this client sees, so that a client could spoil the
+/// response for all others.
 #[test]
 fn head_that_is_passed_leaves_what_is_stored_alone() {
     let vcl = "sub vcl_recv { if (req.http.Cookie) { return (pass); } }";
@@ -225,7 +227,7 @@ fn head_that_is_passed_leaves_what_is_stored_alone() {
     }
 }
 
-/// VCL may have the origin asked with HEAD all the same.
+/// VCL may send HEAD to the origin anyway.
 #[test]
 fn head_that_vcl_sends_on_leaves_nothing_for_those_who_get() {
     let vcl = "sub vcl_backend_fetch { if (bereq.http.Asks) { set bereq.method = bereq.http.Asks; } }";

@@ -4,12 +4,12 @@ use super::*;
 
 const FRESH: &str = "Cache-Control: max-age=1000\r\n";
 
-/// Serves a world whose every response states that field and has the number of its request as body.
+/// Serves a world whose every response has that field and the number of its request as body.
 fn numbered(world: &World, field: &'static str) -> Asked {
     origin(world, move |number, _| ok(&format!("{FRESH}No-Vary-Search: {field}\r\n"), number))
 }
 
-/// The bodies that come for these targets, one after another.
+/// The bodies of the responses for these targets, one after another.
 async fn bodies<const N: usize>(world: &World, targets: [&str; N]) -> [String; N] {
     let mut client = world.client();
     let mut bodies = [const { String::new() }; N];
@@ -25,7 +25,7 @@ fn queries_that_differ_in_what_does_not_matter_share_a_response() {
         let asked = numbered(&world, "params=(\"utm\"), key-order");
         let targets =
             ["/a?x=1&y=2&utm=a", "/a?utm=b&y=2&x=1", "/a?y=2&x=1", "/a?x=1&y=3", "/a?y=3&x=1&utm", "/b?utm=b"];
-        // The first response to come after the rule is known is fetched once more, whatever is stored.
+        // The first response after the rule is known is fetched once more, even if it is stored.
         assert_eq!(bodies(&world, targets).await, ["1", "2", "2", "3", "3", "4"], "{}", world.story());
         assert_eq!(asked.borrow()[1].line(), "GET /a?utm=b&y=2&x=1", "the origin is asked what the client asked");
     });
@@ -70,7 +70,8 @@ fn response_that_does_not_state_the_rule_is_for_its_own_query_only() {
         let first = bodies(&world, ["/a?1", "/a?plain"]).await;
         assert_eq!(first, ["1", "2"]);
         expect_reason(&world, "not-stored-no-vary-search");
-        // The rule is forgotten, so what was stored before there was one is found again; the plain one was never shared.
+        // The rule is dropped, so the response stored before it existed is found again; the plain
+        // one was never shared.
         assert_eq!(bodies(&world, ["/a?plain", "/a?1", "/a?plain", "/a?other"]).await, ["3", "1", "3", "4"]);
     });
 }
@@ -127,7 +128,7 @@ fn purge_and_invalidation_reach_what_is_stored_under_a_rule() {
 }
 
 #[test]
-fn query_beyond_measure_is_told_apart_as_it_is() {
+fn overlong_query_is_keyed_as_it_is() {
     run_rfc(async |world| {
         numbered(&world, "params");
         let long = format!("/a?{}", "x".repeat(surface::limits::NO_VARY_SEARCH_QUERY_BYTES_MAX + 1));

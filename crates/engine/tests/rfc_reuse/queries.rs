@@ -1,4 +1,4 @@
-//! QUERY: questions in bodies.
+//! QUERY: requests with the query in the body.
 
 use super::*;
 

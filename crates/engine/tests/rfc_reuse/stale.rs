@@ -4,8 +4,8 @@ use super::*;
 use surface::counter::Main;
 use tokio::io::AsyncWriteExt;
 
-/// An origin that answers the first `good` requests with these headers and fails all later ones as `failure` says: with these bytes, and
-/// then the end of the connection.
+/// An origin that answers the first `good` requests with these headers and fails all later ones
+/// with `failure`: these bytes, and then the end of the connection.
 fn failing(world: &World, headers: &'static str, good: usize, failure: &'static str) -> Asked {
     let asked = Asked::default();
     let seen = Rc::clone(&asked);
@@ -28,7 +28,7 @@ fn failing(world: &World, headers: &'static str, good: usize, failure: &'static 
 
 const E503: &str = "HTTP/1.1 503 Busy\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbusy";
 
-/// Status and body of a second request after some seconds, when the origin fails by then.
+/// Status and body of a second request after some seconds, when the origin fails.
 fn after_failure(seconds: u64, headers: &'static str, failure: &'static str) -> (u16, String) {
     let mut answer = (0, String::new());
     run_rfc(async |world| {
@@ -59,7 +59,7 @@ fn stale_object_answers_when_the_origin_does_not_unless_that_is_forbidden() {
 }
 
 #[test]
-fn stale_object_answers_for_an_error_as_long_as_it_says() {
+fn stale_object_replaces_an_error_within_stale_if_error() {
     let with = |seconds, headers| after_failure(seconds, headers, E503);
     assert_eq!(with(3, "Cache-Control: max-age=2, stale-if-error=60\r\n"), (200, "1".to_owned()));
     assert_eq!(with(63, "Cache-Control: max-age=2, stale-if-error=60\r\n"), (503, "busy".to_owned()));
@@ -83,7 +83,7 @@ fn client_may_ask_for_a_stale_response_in_place_of_an_error() {
 }
 
 #[test]
-fn a_failing_origin_is_told_and_age_shows_how_old_the_copy_is() {
+fn failing_origin_is_reported_and_age_is_that_of_the_copy() {
     run_rfc(async |world| {
         failing(&world, "Cache-Control: max-age=2\r\n", 1, "");
         let mut client = world.client();
@@ -131,7 +131,7 @@ fn many_waiting_for_a_dead_origin_are_served_when_the_first_has_found_out() {
             let took = world.context.clock.now() - before;
             assert!((29.0..32.0).contains(&took), "one time limit for all: {took}");
             assert_eq!(asked.borrow().len(), 2);
-            // From now on nobody waits: one request asks again behind the scenes.
+            // From now on no client waits: one request validates in the background.
             let before = world.context.clock.now();
             for _ in 0..3 {
                 assert_eq!(world.client().get("/", "").await.text(), "x");

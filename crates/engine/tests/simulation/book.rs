@@ -1,4 +1,4 @@
-//! What is known of a run: which requests the origin was working on when, and what was purged when.
+//! The records of a run: the origin's requests with their times, and the purges with theirs.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -29,7 +29,7 @@ pub struct Book {
     /// Requests for a key whose response head is not out yet.
     waiting: RefCell<HashMap<String, u32>>,
     removals: RefCell<HashMap<String, Vec<Removal>>>,
-    /// Until when a URL may be remembered as not to be shared, because of an error.
+    /// Times until which a URL may be marked as not shared, because of an error.
     unshared: RefCell<HashMap<String, Millis>>,
     faults: RefCell<Vec<String>>,
     answers: Cell<u64>,
@@ -43,12 +43,12 @@ impl Book {
         work.len() - 1
     }
 
-    /// The origin is done with it, well or not.
+    /// The origin has finished it, successfully or not.
     pub fn end(&self, number: usize, now: Millis) {
         self.work.borrow_mut()[number].until = Some(now);
     }
 
-    /// One more request for a key before its head is out; returns how many there are.
+    /// One more request for a key before its head is sent; returns their number.
     pub fn enter(&self, key: &str) -> u32 {
         let mut waiting = self.waiting.borrow_mut();
         let count = waiting.entry(key.to_owned()).or_default();
@@ -56,24 +56,24 @@ impl Book {
         *count
     }
 
-    /// The head is out, or never will be.
+    /// The head is sent, or never will be.
     pub fn leave(&self, key: &str) {
         if let Some(count) = self.waiting.borrow_mut().get_mut(key) {
             *count -= 1;
         }
     }
 
-    /// Requests for this URL may be made side by side until then.
+    /// Requests for this URL may be made in parallel until then.
     pub fn unshare(&self, url: &str, until: Millis) {
         self.unshared.borrow_mut().insert(url.to_owned(), until);
     }
 
-    /// Whether requests for it may be made side by side.
+    /// True if requests for it may be made in parallel.
     pub fn is_unshared(&self, url: &str, now: Millis) -> bool {
         self.unshared.borrow().get(url).is_some_and(|until| *until >= now)
     }
 
-    /// Something is wrong that is seen where a panic would not be.
+    /// Records a failure found where a panic would not be seen.
     pub fn fault(&self, text: String) {
         self.faults.borrow_mut().push(text);
     }
@@ -93,7 +93,7 @@ impl Book {
         removals.get(url)?.iter().filter(|removal| removal.until < at).max_by_key(|removal| removal.until).copied()
     }
 
-    /// Whether the origin was working on a URL during a removal.
+    /// True if the origin was working on a URL during a removal.
     pub fn was_under_way(&self, url: &str, removal: Removal) -> bool {
         self.work.borrow().iter().any(|work| {
             work.url == url && work.from <= removal.until && work.until.is_none_or(|until| until >= removal.from)

@@ -1,4 +1,4 @@
-//! Clients: ask, break off now and then, and check every byte they get.
+//! Clients: send requests, abort now and then, and check every byte they get.
 
 use super::Stage;
 use super::book::Removal;
@@ -11,10 +11,10 @@ use std::io::Read;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// What VCL may be told to do with a fetch.
+/// Decisions about a fetch that VCL may be asked for.
 const RULINGS: [&str; 6] = ["abandon early", "error early", "abandon", "fail", "error", "retry"];
 
-/// What a client asks.
+/// A client's request.
 struct Ask {
     variant: &'static str,
     client: String,
@@ -23,7 +23,7 @@ struct Ask {
     accepts_gzip: bool,
     is_head: bool,
     is_refused: bool,
-    /// What VCL shall decide about the fetch; empty = nothing special.
+    /// VCL's decision about the fetch; empty = nothing special.
     ruling: &'static str,
     /// Bytes of a request body, which makes it a POST.
     body_bytes: Option<usize>,
@@ -31,13 +31,13 @@ struct Ask {
     at: u64,
 }
 
-/// How a client asks.
+/// The transport of a client.
 enum Way {
     Own(Client),
     Stream(Rc<StreamClient>),
 }
 
-/// Runs a client to the end of its wishes.
+/// Runs a client to the end of its requests.
 ///
 /// It has a connection of its own, or its requests are streams of one that it shares.
 pub async fn run(stage: Rc<Stage>, index: usize, seed: u64, shared: Option<Rc<StreamClient>>) {
@@ -118,7 +118,7 @@ pub fn posted(client: &str, length: usize) -> Vec<u8> {
     client.bytes().cycle().take(length).collect()
 }
 
-/// Asks and checks; false when the connection is over.
+/// Sends a request and checks the response; returns false when the connection is over.
 async fn get(stage: &Stage, connection: &mut Client, resource: &Resource, ask: &Ask) -> bool {
     let response = if let Some(length) = ask.body_bytes {
         connection.post(request("POST", resource, ask), posted(&ask.client, length)).await
@@ -130,7 +130,7 @@ async fn get(stage: &Stage, connection: &mut Client, resource: &Resource, ask: &
         connection.response().await
     };
     check(stage, resource, ask, &response);
-    // What the engine did with the rest of a body that nobody wanted is its own affair.
+    // The engine may treat the rest of an unread body in either way.
     let is_open = ask.body_bytes.is_none() && response.is_whole && response.header("connection") == Some("keep-alive");
     if !is_open && ask.body_bytes.is_none() {
         assert_eq!(connection.rest().await, "", "bytes after the end of {}", response.head);
@@ -149,7 +149,7 @@ async fn get_on_stream(stage: &Stage, streams: &StreamClient, resource: &Resourc
     check(stage, resource, ask, &response);
 }
 
-/// Asks for something and goes away before it has all come.
+/// Sends a request and leaves before the complete response has arrived.
 async fn break_off(stage: &Stage, way: &Way, resource: &Resource, rng: &mut SmallRng) {
     let room_bytes = 1 << rng.random_range(6..16);
     let request = format!("GET {} HTTP/1.1\r\nHost: sim\r\nX-Variant: red\r\nX-Client: gone\r\n\r\n", resource.url);
@@ -179,7 +179,7 @@ fn check(stage: &Stage, resource: &Resource, ask: &Ask, response: &Response) {
         200 | 206 => {}
         416 => return assert!(ask.range.is_some(), "{}", say("416 without a range")),
         500 | 503 => return,
-        // The connection broke before a head: the origin was no better.
+        // The connection broke before a head: the origin's did too.
         0 => return assert_eq!(response.head, "", "{}", say("half a head")),
         _ => panic!("{}", say("unexpected status")),
     }

@@ -1,4 +1,4 @@
-//! The origin: answers, in its own time, and not always well.
+//! The origin: answers with delays, and sometimes with faults.
 
 use super::Stage;
 use super::resource::{Resource, Sharing};
@@ -10,30 +10,30 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// How long at most the built-in VCL remembers that a 500 was not to be shared.
+/// Longest time for which the built-in VCL marks a 500 as not shared.
 const ERROR_REMEMBERED_MILLIS: u64 = 200_000;
 
-/// What may go wrong with a response.
+/// Faults of a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Trouble {
     None,
-    /// Closes without a word.
+    /// Closes without a byte.
     Silence,
-    /// Never says anything, and stays.
+    /// Never sends anything, and stays open.
     StallBeforeHead,
-    /// Says nonsense.
+    /// Sends garbage.
     Garbage,
     /// Closes inside the head.
     HalfHead,
     /// Closes inside the body.
     ShortBody,
-    /// Stops inside the body, and stays.
+    /// Stops inside the body, and stays open.
     StallInBody,
-    /// Says 500.
+    /// Answers 500.
     Error,
     /// Sends more than announced.
     Excess,
-    /// Closes after a good response, without having said so.
+    /// Closes after a good response, without having announced it.
     Leave,
 }
 
@@ -56,7 +56,7 @@ impl Trouble {
     }
 }
 
-/// Has connections to the origin served.
+/// Starts serving connections to the origin.
 pub fn start(stage: &Rc<Stage>, seed: u64) {
     let weak = Rc::downgrade(stage);
     let seeds = Rc::new(RefCell::new(SmallRng::seed_from_u64(seed)));
@@ -83,7 +83,7 @@ async fn serve(stage: &Stage, mut stream: OriginStream, mut rng: SmallRng) {
     }
 }
 
-/// Answers one request; false when the connection is over.
+/// Answers one request; returns false when the connection is over.
 async fn respond(
     stage: &Stage,
     resource: &Resource,
@@ -102,10 +102,10 @@ async fn respond(
     if is_post && request.body != super::client::posted(request.header("x-client").unwrap_or(""), request.body.len()) {
         stage.book.fault(format!("at {}: a request body is not what {key} was sent", stage.now()));
     }
-    // What was too large for a small storage is fetched side by side for a while.
+    // A response that was too large for a small storage is fetched in parallel for a while.
     let may_be_too_large = (resource.is_chunked || resource.url.contains("zip"))
         && stage.world.engine.cache.stores().iter().any(|store| store.limit_bytes() < 1 << 20);
-    // A slice may be of an earlier head, which has been purged while somebody reads it.
+    // A slice may be of an earlier head, which was purged while it is being read.
     let is_slice = request.header("if-range").is_some();
     let key = if is_slice { format!("{key} slice") } else { key };
     let is_exclusive = !is_slice
@@ -130,7 +130,8 @@ async fn respond(
     sent && send_body(stage, resource, body.as_deref(), trouble, stream, rng).await
 }
 
-/// The response head, once it is time, and the body of those that have one; `None` when there is to be no response.
+/// The response head, once it is time, and the body of those that have one; `None` if there is to
+/// be no response.
 async fn prepare_head(
     stage: &Stage,
     resource: &Resource,
@@ -202,7 +203,7 @@ fn framing(resource: &Resource, body_bytes: usize) -> String {
     }
 }
 
-/// The first and last byte of the slice that is asked for; `None` where the whole is sent.
+/// The first and last byte of the requested slice; `None` where the whole is sent.
 fn slice(
     stage: &Stage,
     resource: &Resource,
@@ -270,7 +271,7 @@ async fn send_body(
     trouble != Trouble::Leave
 }
 
-/// Waits; `None` when the engine closes the connection meanwhile.
+/// Waits; returns `None` if the engine closes the connection during that.
 async fn pause(stage: &Stage, stream: &mut OriginStream, millis: u64) -> Option<()> {
     let mut byte = [0];
     tokio::select! {

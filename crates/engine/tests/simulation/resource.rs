@@ -1,21 +1,21 @@
-//! What there is at the origin: resources that differ in how they may be cached, and bodies that say what they are.
+//! The resources at the origin: they differ in cacheability, and their bodies identify themselves.
 
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use std::cell::Cell;
 
-/// How responses of a resource may be shared.
+/// The sharing of a resource's responses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sharing {
-    /// By everybody.
+    /// By all clients.
     All,
     /// By clients of the same variant.
     Variants,
-    /// Not at all, said by a cookie.
+    /// Not at all, because of a cookie.
     Cookie,
-    /// Not at all, said by Cache-Control.
+    /// Not at all, because of Cache-Control.
     Private,
-    /// Not at all, said by VCL (hit-for-pass).
+    /// Not at all, because of VCL (hit-for-pass).
     Pass,
 }
 
@@ -31,11 +31,11 @@ pub struct Resource {
     pub keep: u64,
     pub has_etag: bool,
     pub is_chunked: bool,
-    /// Most body bytes.
+    /// Maximum number of body bytes.
     pub bytes_max: usize,
     /// Probability of trouble per response, in percent.
     pub trouble: u32,
-    /// Most milliseconds between pieces.
+    /// Maximum number of milliseconds between pieces.
     pub pause_max: u64,
     /// Changes when the origin publishes.
     pub version: Cell<u64>,
@@ -67,7 +67,7 @@ impl Resource {
         }
     }
 
-    /// Makes it long enough for slices, unless it is very small, and lets it name its versions.
+    /// Makes it long enough for slices, unless it is very small, and gives its versions validators.
     pub fn grow(&mut self) {
         if self.bytes_max >= 3_000 {
             self.bytes_max = 200_000;
@@ -76,12 +76,12 @@ impl Resource {
         }
     }
 
-    /// Whether responses go to one client only.
+    /// True if responses are for one client only.
     pub fn is_private(&self) -> bool {
         matches!(self.sharing, Sharing::Cookie | Sharing::Private | Sharing::Pass)
     }
 
-    /// How long a response may be served after it was made, in milliseconds.
+    /// Time for which a response may be served after it was made, in milliseconds.
     pub fn life_millis(&self) -> u64 {
         (self.ttl + self.grace) * 1000
     }
@@ -91,7 +91,7 @@ impl Resource {
         format!("\"{version}-{variant}\"")
     }
 
-    /// The body of one response: text that says on every line where it belongs.
+    /// The body of one response: text that identifies its response on every line.
     pub fn body(&self, version: u64, variant: &str, client: &str) -> Vec<u8> {
         let length = if self.bytes_max == 0 { 0 } else { (version as usize * 7919 + 31) % self.bytes_max };
         let mut body = Vec::with_capacity(length + 64);

@@ -14,7 +14,7 @@ pub struct Response {
     pub head: String,
     /// The body, unchunked.
     pub body: Vec<u8>,
-    /// Whether the body ended as the head had announced.
+    /// True if the body ended as the head had announced.
     pub is_whole: bool,
     /// The interim responses before it, where the transport keeps them apart.
     pub interim: Vec<String>,
@@ -82,13 +82,14 @@ impl Client {
     /// Sends raw bytes.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         match self.stream.write_all(bytes.as_ref()).await {
-            // The engine has just closed, for want of requests: the response will be an empty one.
+            // The engine has just closed, for lack of requests: the response will be an empty one.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
             written => written.unwrap(),
         }
     }
 
-    /// Sends a `GET` with a Host header and `headers` (each with its line end), and reads the response.
+    /// Sends a `GET` with a Host header and `headers` (each with its line end), and reads the
+    /// response.
     pub async fn get(&mut self, target: &str, headers: &str) -> Response {
         self.send(format!("GET {target} HTTP/1.1\r\nHost: example.com\r\n{headers}\r\n")).await;
         self.response().await
@@ -104,7 +105,8 @@ impl Client {
         self.read_response(true).await
     }
 
-    /// Sends a request with its body while reading the response; the engine need not read all of the body.
+    /// Sends a request with its body while reading the response; the engine need not read all of
+    /// the body.
     pub async fn post(&mut self, head: String, body: Vec<u8>) -> Response {
         let (mut reader, mut writer) = tokio::io::split(&mut self.stream);
         let send = async {
@@ -125,7 +127,7 @@ impl Client {
         String::from_utf8_lossy(&rest).into_owned()
     }
 
-    /// Reads up to the first place where this text ends.
+    /// Reads up to the first occurrence of this text.
     pub async fn read_until(&mut self, text: &str) -> String {
         let mut read = Vec::new();
         while !read.ends_with(text.as_bytes()) {
@@ -144,7 +146,8 @@ impl Client {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Reads the rest of a response body of that length after `read` bytes; returns whether all of it arrives.
+    /// Reads the rest of a response body of that length after `read` bytes; returns true if all of
+    /// it arrives.
     pub async fn rest_of_length(&mut self, read: usize, body_bytes: usize) -> bool {
         let mut rest = Vec::new();
         let mut limited = (&mut self.stream).take((body_bytes - read) as u64);

@@ -10,29 +10,30 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// How often this thread has allocated, larger pieces for smaller ones included.
+/// Number of allocations by this thread, including reallocations.
 pub fn allocations() -> u64 {
     ALLOCATIONS.get()
 }
 
-// SAFETY: every call is the system allocator's; counting allocates nothing, since the counter needs no initialisation.
+// SAFETY: every call is the system allocator's; counting allocates nothing, since the counter needs
+// no initialisation.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: as promised to this function.
+        // SAFETY: guaranteed by the caller of this function.
         unsafe { System.alloc(layout) }
     }
 
-    // SAFETY: whoever calls it keeps the promises of `GlobalAlloc`, which are passed on.
+    // SAFETY: the caller keeps the contract of `GlobalAlloc`, which is passed on.
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        // SAFETY: as promised to this function.
+        // SAFETY: guaranteed by the caller of this function.
         unsafe { System.dealloc(place, layout) }
     }
 
     // SAFETY: as above.
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: as promised to this function.
+        // SAFETY: guaranteed by the caller of this function.
         unsafe { System.realloc(place, layout, size) }
     }
 }

@@ -24,13 +24,13 @@ const CONNECTION_BYTES: usize = 64 << 10;
 #[derive(Default)]
 pub(super) struct DialInMemory {
     origins: RefCell<HashMap<SocketAddr, Handler>>,
-    /// Where nobody answers.
+    /// Addresses that do not answer.
     silent: RefCell<HashSet<SocketAddr>>,
     dialled: Cell<usize>,
     breaks: Rc<Breaks>,
 }
 
-/// How connections break instead of ending normally.
+/// The ways in which connections break instead of ending normally.
 #[derive(Default)]
 pub(super) struct Breaks {
     /// The end of a connection reads as ECONNRESET.
@@ -184,7 +184,8 @@ pub fn serve_each(
     }
 }
 
-/// An origin that answers every request with a 200, that body, and `headers` (each with its line end).
+/// An origin that answers every request with a 200, that body, and `headers` (each with its line
+/// end).
 pub fn always(headers: &str, body: &str) -> impl Fn(OriginStream) -> Pin<Box<dyn Future<Output = ()>>> + use<> {
     let answer = format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len());
     serve_each(move |_| answer.clone().into_bytes())

@@ -1,4 +1,5 @@
-//! QUIC in memory, and a client of HTTP/3 that can say anything: streams are queues of bytes between two tasks.
+//! QUIC in memory, and an HTTP/3 client that can send anything: streams are queues of bytes between
+//! two tasks.
 
 use bytes::Bytes;
 use engine::context::Loop;
@@ -23,24 +24,24 @@ struct Pipe {
     reset: Option<u64>,
     /// The receiver's code.
     stopped: Option<u64>,
-    /// How urgent its sender took it to be.
+    /// The urgencies that its sender has assigned.
     urgencies: Vec<u8>,
 }
 
 /// Everything between client and server.
 #[derive(Default)]
 struct Wire {
-    /// What the client sends and receives, by stream.
+    /// The client's sent and received bytes, by stream.
     up: BTreeMap<u64, Pipe>,
     down: BTreeMap<u64, Pipe>,
     new_requests: VecDeque<u64>,
-    new_beside: VecDeque<u64>,
+    new_unidirectional: VecDeque<u64>,
     opened: u64,
     closed: Option<u64>,
     ended: Option<ConnectionEnd>,
-    /// What is sent to the client does not arrive.
+    /// Data sent to the client does not arrive.
     is_slow: bool,
-    /// The client gives responses no room.
+    /// The client gives responses no flow-control window.
     is_narrow: bool,
     wakers: Vec<Waker>,
 }
@@ -50,7 +51,7 @@ type Shared = Rc<RefCell<Wire>>;
 /// The client's control stream.
 const CONTROL: u64 = 2;
 
-/// How many bytes of a response wait for the client.
+/// Number of bytes of a response that may wait for the client.
 const WINDOW_BYTES: usize = 10_000;
 
 fn wake(wire: &Shared) {
@@ -85,7 +86,7 @@ impl quic::Connection for Server {
 
     fn poll_accept_one_way(&mut self, context: &mut Context<'_>) -> Poll<Result<Receiving, ConnectionEnd>> {
         let mut wire = self.0.borrow_mut();
-        match (wire.ended, wire.new_beside.pop_front()) {
+        match (wire.ended, wire.new_unidirectional.pop_front()) {
             (Some(end), _) => Poll::Ready(Err(end)),
             (None, Some(id)) => Poll::Ready(Ok(Receiving(Rc::clone(&self.0), id))),
             (None, None) => {
@@ -192,12 +193,12 @@ impl ReceiveStream for Receiving {
 pub struct QuicClient {
     wire: Shared,
     next: Cell<u64>,
-    next_beside: Cell<u64>,
+    next_unidirectional: Cell<u64>,
     leaving: tokio::sync::watch::Sender<bool>,
     early: Rc<EarlyPhase>,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// A complete response: its fields with `:status`, and its body.
@@ -234,7 +235,7 @@ impl Outcome {
 }
 
 impl QuicClient {
-    /// Connects. If `is_early`, the handshake goes on until [`QuicClient::establish`].
+    /// Connects. If `is_early`, the handshake is pending until [`QuicClient::establish`].
     pub fn connect(context: &Rc<Loop>, peer: Peer, is_early: bool) -> QuicClient {
         let wire = Shared::default();
         let early = EarlyPhase::begun();
@@ -251,8 +252,8 @@ impl QuicClient {
             }
         };
         tokio::task::spawn_local(session.serve_http3(Rc::clone(context), Server(Rc::clone(&wire)), left));
-        let client = QuicClient { wire, next: Cell::new(0), next_beside: Cell::new(2), leaving, early };
-        client.beside(&[0, 4, 0]);
+        let client = QuicClient { wire, next: Cell::new(0), next_unidirectional: Cell::new(2), leaving, early };
+        client.unidirectional(&[0, 4, 0]);
         client
     }
 
@@ -266,29 +267,29 @@ impl QuicClient {
         self.leaving.send_replace(true);
     }
 
-    /// From now on nothing arrives at the client, and is lost if the connection is closed; or everything does.
+    /// Suspends delivery to the client (data is lost if the connection is closed), or resumes it.
     pub fn is_slow(&self, is_slow: bool) {
         self.wire.borrow_mut().is_slow = is_slow;
         wake(&self.wire);
     }
 
-    /// From now on no response has room to be sent; or all have.
+    /// Closes the flow-control window for all responses, or opens it.
     pub fn is_narrow(&self, is_narrow: bool) {
         self.wire.borrow_mut().is_narrow = is_narrow;
         wake(&self.wire);
     }
 
-    /// The client goes without a word.
+    /// The client disappears without a notice.
     pub fn vanish(&self) {
         self.wire.borrow_mut().ended = Some(ConnectionEnd::ByClient);
         self.early.fail();
         wake(&self.wire);
     }
 
-    /// Opens a stream that goes one way; returns its number.
-    pub fn beside(&self, bytes: &[u8]) -> u64 {
-        let id = self.next_beside.replace(self.next_beside.get() + 4);
-        self.wire.borrow_mut().new_beside.push_back(id);
+    /// Opens a unidirectional stream; returns its number.
+    pub fn unidirectional(&self, bytes: &[u8]) -> u64 {
+        let id = self.next_unidirectional.replace(self.next_unidirectional.get() + 4);
+        self.wire.borrow_mut().new_unidirectional.push_back(id);
         self.say(id, bytes);
         id
     }
@@ -316,19 +317,19 @@ impl QuicClient {
         wake(&self.wire);
     }
 
-    /// How urgent the response on a stream was taken to be, whenever that changed.
+    /// The urgencies of the response on a stream, one for each change.
     pub fn urgencies(&self, id: u64) -> Vec<u8> {
         self.wire.borrow().down.get(&id).map(|pipe| pipe.urgencies.clone()).unwrap_or_default()
     }
 
-    /// Says on the control stream how much the response on a stream is wanted.
+    /// Sends on the control stream a priority for the response on a stream.
     pub fn prioritise(&self, id: u64, value: &str) {
         let length = u8::try_from(1 + value.len()).unwrap();
         let stream = u8::try_from(id).unwrap();
         self.say(CONTROL, &[&[0x80, 0x0f, 0x07, 0x00, length, stream], value.as_bytes()].concat());
     }
 
-    /// Gives a request up.
+    /// Cancels a request.
     pub fn cancel(&self, id: u64) {
         let mut wire = self.wire.borrow_mut();
         wire.up.entry(id).or_default().reset = Some(0x10c);
@@ -343,7 +344,7 @@ impl QuicClient {
         wake(&self.wire);
     }
 
-    /// Whether we were told that no more of the request is wanted.
+    /// The code with which the server asked for no more of the request; `None` if it has not.
     pub fn is_told_to_stop(&self, id: u64) -> Option<u64> {
         self.wire.borrow().up.get(&id).and_then(|pipe| pipe.stopped)
     }
@@ -363,7 +364,7 @@ impl QuicClient {
         self.say(id, &frame);
     }
 
-    /// Sends a whole request and waits for what comes of it.
+    /// Sends a complete request and waits for its outcome.
     pub async fn ask(&self, fields: &[(&str, &str)]) -> Outcome {
         let id = self.begin(fields);
         self.finish(id);
@@ -418,7 +419,7 @@ impl QuicClient {
         .await
     }
 
-    /// Whether something has come on a stream and was not read.
+    /// True if something has arrived on a stream and was not read.
     pub fn has_answer(&self, id: u64) -> bool {
         self.wire.borrow().down.get(&id).is_some_and(|pipe| !pipe.bytes.is_empty())
     }
@@ -435,7 +436,7 @@ impl QuicClient {
         .await
     }
 
-    /// What the server has said on its control stream.
+    /// The bytes that the server has sent on its control stream.
     pub fn control(&self) -> Vec<u8> {
         self.wire.borrow().down.get(&3).map(|pipe| pipe.bytes.iter().copied().collect()).unwrap_or_default()
     }

@@ -1,13 +1,14 @@
 //! A second transport: many exchanges at once on one connection, as streams of frames in memory.
 //!
-//! All streams of a connection share a short queue of small frames, so that responses interleave and wait for one another.
-//! This transport has no wire that it could hand over, has nothing like `Connection` or `Expect`, and marks the end of a
-//! body with a frame. The engine knows nothing about it: it uses only what every transport uses (`engine::exchange`).
+//! All streams of a connection share a short queue of small frames, so that responses interleave
+//! and wait for one another. This transport has no wire that it could hand over, has nothing like
+//! `Connection` or `Expect`, and marks the end of a body with a frame. The engine is independent of
+//! it: it uses only the interface common to all transports (`engine::exchange`).
 
 use super::client::Response;
 use engine::context::Loop;
 use engine::exchange::{
-    BodyAnnounced, BodyBroken, Exchange, Heard, Malformed, Refusal, SendError, SendLimits, Sent, Wire,
+    BodyAnnounced, BodyBroken, ClientEvent, Exchange, Malformed, Refusal, SendError, SendLimits, Sent, Wire,
 };
 use engine::peer::Peer;
 use engine::request::{self, Request};
@@ -21,9 +22,9 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use surface::close_reason::CloseReason;
 
-/// The most frames on their way to the client, for all streams together.
+/// Maximum number of frames in flight to the client, for all streams together.
 const FRAMES_MAX: usize = 4;
-/// The most body bytes in a frame.
+/// Maximum number of body bytes in a frame.
 const FRAME_BYTES_MAX: usize = 1000;
 
 /// A frame to the client.
@@ -43,10 +44,10 @@ struct Stream {
     /// The part of the request's body that has arrived.
     body: VecDeque<u8>,
     is_body_over: bool,
-    /// The client no longer wants the response.
+    /// The client has cancelled the response.
     is_given_up: bool,
     response: Response,
-    /// Set at the end of the response: whether it is complete.
+    /// Set at the end of the response: true if it is complete.
     is_over: Option<bool>,
     server: Option<Waker>,
     client: Option<Waker>,
@@ -58,12 +59,12 @@ struct Link {
     frames: RefCell<VecDeque<(u32, Frame)>>,
     waiting: RefCell<VecDeque<Waker>>,
     streams: RefCell<BTreeMap<u32, Stream>>,
-    /// The client has closed the connection: whatever is queued now goes nowhere.
+    /// The client has closed the connection: queued data is dropped.
     is_closed: Cell<bool>,
     open: Cell<usize>,
     open_peak: Cell<usize>,
     last: Cell<u32>,
-    /// How often a frame belonged to another stream than the frame before it.
+    /// Number of times that a frame belonged to another stream than the frame before it.
     switches: Cell<usize>,
 }
 
@@ -141,7 +142,8 @@ impl StreamClient {
         }
     }
 
-    /// Sends a request and waits for the response. The head is written as in HTTP/1, including the empty line.
+    /// Sends a request and waits for the response. The head is written as in HTTP/1, including the
+    /// empty line.
     pub async fn ask(&self, head: &str, body: &[u8]) -> Response {
         let id = self.begin(head, body);
         let is_whole = poll_fn(|context| {
@@ -190,18 +192,18 @@ impl StreamClient {
         id
     }
 
-    /// The most streams that were open at once.
+    /// Maximum number of streams that were open at once.
     pub fn open_peak(&self) -> usize {
         self.link.open_peak.get()
     }
 
-    /// How often a frame belonged to another stream than the frame before it.
+    /// Number of times that a frame belonged to another stream than the frame before it.
     pub fn switches(&self) -> usize {
         self.link.switches.get()
     }
 }
 
-/// A request in progress: the client sends and receives as it likes.
+/// A request in progress: the client sends and receives in any order.
 pub struct Call {
     link: Rc<Link>,
     id: u32,
@@ -227,12 +229,13 @@ impl Call {
         self.change(|stream| stream.is_body_over = true);
     }
 
-    /// Gives the request up.
+    /// Cancels the request.
     pub fn reset(&self) {
         self.change(|stream| stream.is_given_up = true);
     }
 
-    /// Waits until the response satisfies a condition, or is over; `None` if it was broken off.
+    /// Waits until the response satisfies a condition, or is over; returns `None` if it was
+    /// aborted.
     pub async fn until(&self, condition: impl Fn(&Response) -> bool) -> Option<Response> {
         poll_fn(|context| {
             self.link.with(self.id, |stream| {
@@ -250,12 +253,12 @@ impl Call {
         .await
     }
 
-    /// Waits for the whole response; `None` if it was broken off.
+    /// Waits for the complete response; returns `None` if it was aborted.
     pub async fn response(&self) -> Option<Response> {
         self.until(|_| false).await
     }
 
-    /// How much of the body the server has not taken yet.
+    /// Number of bytes of the body that the server has not taken yet.
     pub fn unread_bytes(&self) -> usize {
         self.link.with(self.id, |stream| stream.body.len())
     }
@@ -321,7 +324,7 @@ struct StreamExchange<'a> {
     is_body_begun: bool,
     /// A head that has not been sent yet.
     head: Option<Vec<u8>>,
-    /// How much of the present piece has been sent.
+    /// Number of bytes of the present piece that have been sent.
     gone: usize,
     trailers: String,
     is_over: bool,
@@ -506,10 +509,10 @@ impl Exchange for StreamExchange<'_> {
         "STREAM"
     }
 
-    fn poll_hear(&mut self, context: &mut Context<'_>) -> Poll<Heard> {
+    fn poll_client_event(&mut self, context: &mut Context<'_>) -> Poll<ClientEvent> {
         self.link.with(self.id, |stream| {
             if stream.is_given_up {
-                return Poll::Ready(Heard::Gone);
+                return Poll::Ready(ClientEvent::Gone);
             }
             stream.server = Some(context.waker().clone());
             Poll::Pending

@@ -8,7 +8,7 @@ use backend::TestableRandom;
 use cache::Cache;
 use engine::clock::Clock;
 use engine::context::{Engine, Loop};
-use engine::loaded_vcl::{LoadedVcl, VclState, VclTable};
+use engine::loaded_vcl::{LoadedVcl, VclTable};
 use engine::memory::RequestMemory;
 use engine::panics::PanicHook;
 use engine::peer::{Listener, Peer};
@@ -23,6 +23,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use surface::closed_set::VclState;
 use surface::counter::Main;
 use surface::parameter::Parameters;
 use tokio::task::LocalSet;
@@ -43,13 +44,14 @@ pub struct World {
     dial: Rc<DialInMemory>,
 }
 
-/// Runs a story in a world with default parameters and a VCL that only defines the origin.
+/// Runs a test in a world with default parameters and a VCL that only defines the origin.
 pub fn run<F: Future<Output = ()>>(story: impl FnOnce(Rc<World>) -> F) {
     run_with(|_| {}, "", story);
 }
 
-/// Runs a story in a world with other parameters and a VCL text, which is put after `vcl 4.1;` and the backend `default`. A
-/// text with its own version or its own backend `default` is used as it is.
+/// Runs a test in a world with other parameters and a VCL text, which is put after `vcl 4.1;` and
+/// the backend `default`. A text with its own version or its own backend `default` is used
+/// unchanged.
 pub fn run_with<F: Future<Output = ()>>(
     change: impl FnOnce(&mut Parameters),
     vcl: &str,
@@ -93,9 +95,11 @@ impl World {
             parameters: ArcSwap::from_pointee(parameters),
             ring,
             vcl: ArcSwap::from_pointee(VclTable::default()),
-            vxids: VxidSource::new(),
+            vxids: VxidSource::new(30),
             identity: "here".into(),
             hostname: "here.example".into(),
+            pseudonym: engine::via::pseudonym(1),
+            name: surface::program::Called::Stock,
             pipes: AtomicU32::new(0),
             draining: AtomicBool::new(false),
             fragment_fetch_bytes: AtomicU64::new(0),
@@ -118,7 +122,8 @@ impl World {
         World { context, engine, dial }
     }
 
-    /// Compiles a text after `vcl 4.1;` and the backend `default`, loads it as `name` and makes it the active VCL.
+    /// Compiles a text after `vcl 4.1;` and the backend `default`, loads it as `name` and makes it
+    /// the active VCL.
     pub fn load(&self, name: &str, text: &str) {
         let vcl = self.compile(name, text);
         let mut table = VclTable::clone(&self.engine.vcl.load());
@@ -136,7 +141,7 @@ impl World {
         self.engine.vcl.store(Arc::new(table));
     }
 
-    /// Whether a text can be loaded; the loaded VCL is dropped.
+    /// Returns an error if a text cannot be loaded; the loaded VCL is dropped.
     pub fn try_load(&self, name: &str, text: &str) -> Result<(), String> {
         self.try_compile(name, text).map(drop)
     }
@@ -190,7 +195,7 @@ impl World {
         self.dial.set(address, handler);
     }
 
-    /// Has nobody answer at an address: connects to it time out.
+    /// Makes an address unresponsive: connects to it time out.
     pub fn silence(&self, address: &str) {
         self.dial.silence(address.parse().unwrap());
     }
@@ -200,12 +205,12 @@ impl World {
         self.dial.count()
     }
 
-    /// Sets whether the end of an origin's connection reads as a reset.
+    /// Sets the end of an origin's connections: true if it reads as a reset.
     pub fn ends_are_resets(&self, are_they: bool) {
         self.dial.breaks().ends_are_resets.set(are_they);
     }
 
-    /// Refuses the next write to an origin, as if the connection had been reset meanwhile.
+    /// Refuses the next write to an origin, as if the connection had been reset.
     pub fn refuse_next_write(&self) {
         self.dial.breaks().next_write.set(true);
     }
@@ -237,13 +242,13 @@ impl World {
             far,
             peer,
             Vec::new(),
-            engine::transport::Speaks::Either,
+            engine::transport::FirstProtocol::Either,
         ));
         Client::new(near)
     }
 
     /// The client's end of a connection with a buffer of that size, for a client of its own kind.
-    pub fn wire(&self, connection_bytes: usize, speaks: engine::transport::Speaks) -> tokio::io::DuplexStream {
+    pub fn wire(&self, connection_bytes: usize, speaks: engine::transport::FirstProtocol) -> tokio::io::DuplexStream {
         let (near, far) = tokio::io::duplex(connection_bytes);
         tokio::task::spawn_local(engine::transport::serve(
             Rc::clone(&self.context),
@@ -257,26 +262,8 @@ impl World {
 
     /// The addresses of a client's connection.
     pub fn peer(&self) -> Peer {
-        Peer {
-            client: "192.0.2.7:4711".parse().unwrap(),
-            server: "192.0.2.1:80".parse().unwrap(),
-            remote: "192.0.2.7:4711".parse().unwrap(),
-            local: "192.0.2.1:80".parse().unwrap(),
-            listener: Rc::new(Listener {
-                name: "a0".into(),
-                endpoint: ":80".into(),
-                path: None,
-                proxy: false,
-                tls: false,
-                names_scheme: false,
-                http3_port: None,
-            }),
-            descriptor: -1,
-            credentials: None,
-            proxy_elements: None,
-            tls: None,
-            early: None,
-        }
+        let listener = Listener { name: "a0".into(), endpoint: ":80".into(), ..Listener::default() };
+        Peer::direct(Rc::new(listener), "192.0.2.7:4711".parse().unwrap(), "192.0.2.1:80".parse().unwrap(), -1)
     }
 
     /// The value of a counter.
@@ -289,7 +276,8 @@ impl World {
         self.engine.ring.records()
     }
 
-    /// The log so far: one line per record, `vxid Tag payload`, in the order in which the transactions ended.
+    /// The log so far: one line per record, `vxid Tag payload`, in the order in which the
+    /// transactions ended.
     pub fn log(&self) -> Vec<String> {
         let lines = self.records().into_iter().map(|record| {
             format!("{} {} {}", record.id.vxid(), record.tag.name(), String::from_utf8_lossy(&record.payload))
@@ -297,9 +285,9 @@ impl World {
         lines.map(|line| line.trim_end().to_owned()).collect()
     }
 
-    /// The records of one transaction without vxids and times: `Tag payload`, timestamps as `Timestamp Label`. The records of
-    /// reasons, which Varnish does not have, are left out.
-    pub fn transaction(&self, vxid: u32) -> Vec<String> {
+    /// The records of one transaction without vxids and times: `Tag payload`, timestamps as
+    /// `Timestamp Label`. The records of reasons, which Varnish does not have, are left out.
+    pub fn transaction(&self, vxid: u64) -> Vec<String> {
         let mut lines = Vec::new();
         for record in self.records().into_iter().filter(|record| record.id.vxid() == vxid) {
             let payload = String::from_utf8_lossy(&record.payload).into_owned();
@@ -317,7 +305,7 @@ impl World {
 
     /// All log lines by transaction, to print when a test fails.
     pub fn story(&self) -> String {
-        let mut transactions: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+        let mut transactions: BTreeMap<u64, Vec<String>> = BTreeMap::new();
         for record in self.records() {
             let line = format!("  {} {}", record.tag.name(), String::from_utf8_lossy(&record.payload));
             transactions.entry(record.id.vxid()).or_default().push(line);
@@ -332,7 +320,7 @@ impl World {
     }
 }
 
-/// Knows one name for the compiler, besides those of the system.
+/// Resolves one name for the compiler, besides those of the system.
 struct OneName;
 
 impl vcl::Resolve for OneName {

@@ -4,7 +4,7 @@ use crate::entry::{NONE, Queues};
 use crate::{Arrival, Objects, Policy, Pressure, Queued};
 use surface::eviction::EvictionPolicy;
 
-/// The least recently used goes.
+/// Evicts the least recently used object.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lru(Queues);
 

@@ -1,11 +1,12 @@
-//! What could have been reached by who knows the future.
+//! The best result that knowledge of the future allows.
 //!
-//! For objects of one size, evicting what is asked for again last is the best there is (Bélády). With sizes nobody
-//! computes the best in reasonable time: [`belady`] is then a good cache that cannot be built, not a bound, and [`bound`]
-//! is what no cache can exceed. Source: Berger, Beckmann, Harchol-Balter, "Practical Bounds on Optimal Caching with
-//! Variable Object Sizes", 2018 (PFOO-L).
+//! For objects of one size, evicting the object whose next request is last is optimal (Bélády).
+//! With sizes the optimum cannot be computed in reasonable time: [`belady`] is then a good cache
+//! that cannot be built, not a bound, and [`bound`] is a limit that no cache can exceed. Source:
+//! Berger, Beckmann, Harchol-Balter, "Practical Bounds on Optimal Caching with Variable Object
+//! Sizes", 2018 (PFOO-L).
 
-use super::{Request, Tally};
+use super::{ReplayCounts, Request};
 use std::collections::{BTreeSet, HashMap};
 
 /// For each request, the number of the next one for the same key; `usize::MAX` if there is none.
@@ -17,12 +18,13 @@ fn next_uses(requests: &[Request]) -> Vec<usize> {
     next
 }
 
-/// Evicts what is asked for again last, or does not store what would go first. Counts from request `from` on.
+/// Evicts the object whose next request is last, or does not store one that would be evicted first.
+/// Counts from request `from` on.
 #[must_use]
-pub fn belady(requests: &[Request], capacity_bytes: u64, from: usize) -> Tally {
+pub fn belady(requests: &[Request], capacity_bytes: u64, from: usize) -> ReplayCounts {
     let next = next_uses(requests);
     let (mut held, mut order, mut held_bytes) = (HashMap::new(), BTreeSet::new(), 0);
-    let mut tally = Tally::default();
+    let mut counts = ReplayCounts::default();
     for (number, request) in requests.iter().enumerate() {
         let was = held.remove(&request.key);
         if let Some(bytes) = was {
@@ -30,7 +32,7 @@ pub fn belady(requests: &[Request], capacity_bytes: u64, from: usize) -> Tally {
             held_bytes -= bytes;
         }
         if number >= from {
-            tally.count(*request, was.is_some());
+            counts.count(*request, was.is_some());
         }
         let bytes = was.unwrap_or(request.bytes);
         if next[number] == usize::MAX || bytes > capacity_bytes {
@@ -44,13 +46,13 @@ pub fn belady(requests: &[Request], capacity_bytes: u64, from: usize) -> Tally {
             held_bytes -= held.remove(&key).unwrap_or(0);
         }
     }
-    tally
+    counts
 }
 
 /// Shares of hits and of their bytes that no cache can exceed, of all requests from `from` on.
 ///
-/// Each hit takes room from one request to the next, bytes times requests; a cache has its size times the requests. The
-/// cheapest hits are counted until that is used up.
+/// Each hit takes room from one request to the next, bytes times requests; a cache has its size
+/// times the requests. The cheapest hits are counted until that is used up.
 #[must_use]
 pub fn bound(requests: &[Request], capacity_bytes: u64, from: usize) -> (f64, f64) {
     let next = next_uses(requests);
@@ -67,7 +69,7 @@ pub fn bound(requests: &[Request], capacity_bytes: u64, from: usize) -> (f64, f6
         let (mut used, mut hits, mut hit_bytes) = (0.0, 0, 0);
         for (bytes, length) in spans {
             used += *bytes as f64 * *length as f64;
-            // The one that no longer fits is counted whole, so that it stays a bound.
+            // The one that no longer fits is counted completely, so that it stays a bound.
             (hits, hit_bytes) = (hits + 1, hit_bytes + bytes);
             if used > room {
                 break;
@@ -102,10 +104,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_never_asked_for_again_is_not_stored() {
+    fn objects_without_a_later_request_are_not_stored() {
         let requests = trace(&[1, 2, 3, 4, 1, 5, 6, 1]);
         assert_eq!(belady(&requests, 1, 0).hits, 2);
-        assert_eq!(belady(&requests, 1, 5), Tally { requests: 3, hits: 1, bytes: 3, hit_bytes: 1 });
+        assert_eq!(belady(&requests, 1, 5), ReplayCounts { requests: 3, hits: 1, bytes: 3, hit_bytes: 1 });
         let large = [Request { key: 1, bytes: 10 }; 3];
         assert_eq!((belady(&large, 5, 0).hits, bound(&large, 5, 0)), (0, (0.0, 0.0)));
     }

@@ -1,7 +1,7 @@
 //! A cache without contents.
 
 use super::lru::Rule;
-use super::{Request, Tally};
+use super::{ReplayCounts, Request};
 use crate::hash::mix;
 use crate::{Arrival, Objects, parts_to_draw};
 use std::collections::HashMap;
@@ -86,18 +86,18 @@ impl Shard {
     }
 }
 
-/// See the module header.
+/// A simulated cache; see the module header.
 #[derive(Clone)]
 pub struct Simulation {
     shards: Vec<Shard>,
     capacity_bytes: u64,
-    /// What each object takes beyond its bytes.
+    /// Bytes that each object takes beyond its own.
     overhead_bytes: u64,
     held_bytes: u64,
     held_objects: u64,
     /// Evictions so far; they choose the shards.
     evictions: u64,
-    tally: Tally,
+    counts: ReplayCounts,
 }
 
 impl Simulation {
@@ -107,7 +107,8 @@ impl Simulation {
         Simulation::sharded(policy, capacity_bytes, 1)
     }
 
-    /// An empty cache of several parts, as Copal's: of the parts drawn, the one under most pressure gives an object.
+    /// An empty cache of several parts, as Copal's: of the parts drawn, the one under most pressure
+    /// gives an object.
     #[must_use]
     pub fn sharded(policy: EvictionPolicy, capacity_bytes: u64, shards: usize) -> Simulation {
         let shards = vec![Shard::new(policy); shards.max(1)];
@@ -118,7 +119,7 @@ impl Simulation {
             held_bytes: 0,
             held_objects: 0,
             evictions: 0,
-            tally: Tally::default(),
+            counts: ReplayCounts::default(),
         }
     }
 
@@ -128,7 +129,8 @@ impl Simulation {
         Simulation { overhead_bytes, ..self }
     }
 
-    /// Answers a request and stores what was asked for, unless it is larger than the cache; returns whether it was a hit.
+    /// Processes a request and stores the response, unless it is larger than the cache; returns
+    /// true if it was a hit.
     pub fn request(&mut self, request: Request) -> bool {
         let at = mix(request.key ^ 0x5bd1_e995) as usize % self.shards.len();
         let shard = &mut self.shards[at];
@@ -149,7 +151,7 @@ impl Simulation {
             }
             false
         };
-        self.tally.count(request, is_hit);
+        self.counts.count(request, is_hit);
         is_hit
     }
 
@@ -169,31 +171,31 @@ impl Simulation {
         }
     }
 
-    /// What came of the requests so far.
+    /// The results of the requests so far.
     #[must_use]
-    pub fn tally(&self) -> Tally {
-        self.tally
+    pub fn counts(&self) -> ReplayCounts {
+        self.counts
     }
 
-    /// How much the cache can hold.
+    /// The capacity of the cache in bytes.
     #[must_use]
     pub fn capacity_bytes(&self) -> u64 {
         self.capacity_bytes
     }
 
-    /// Bytes of what is held, with the overhead.
+    /// Bytes of the stored objects, with the overhead.
     #[must_use]
     pub fn held_bytes(&self) -> u64 {
         self.held_bytes
     }
 
-    /// How many objects are held.
+    /// Number of stored objects.
     #[must_use]
     pub fn objects(&self) -> usize {
         self.held_objects as usize
     }
 
-    /// Whether anything had to go so far: until then the cache is like a larger one.
+    /// True if anything was evicted so far: until then the cache behaves like a larger one.
     #[must_use]
     pub fn has_evicted(&self) -> bool {
         self.evictions > 0
@@ -206,7 +208,7 @@ impl Simulation {
         bytes as f64 / self.objects().max(1) as f64
     }
 
-    /// Changes the size; when it shrinks, objects go.
+    /// Changes the size; when it shrinks, objects are evicted.
     pub fn resize(&mut self, capacity_bytes: u64) {
         self.capacity_bytes = capacity_bytes;
         while self.held_bytes > self.capacity_bytes {
@@ -214,7 +216,7 @@ impl Simulation {
         }
     }
 
-    /// Forgets the objects whose keys are not wanted any more; what was counted stays.
+    /// Drops the objects whose keys are not wanted any more; the counts stay.
     pub fn retain(&mut self, is_wanted: impl Fn(u64) -> bool) {
         for shard in &mut self.shards {
             let unwanted: Vec<u32> =

@@ -5,7 +5,7 @@ use body::esi::{Esi, EsiGzip, Instruction, Leniency, Page, Plan, PlanWriter};
 use body::{Chain, FilterError, Flow, Gunzip, Gzip, Machine, whole};
 use surface::limits::{ESI_PLAN_BYTES_MAX, FILTER_STEP_BYTES_MAX};
 
-/// What a machine makes of a body.
+/// The output of a machine for a body.
 #[derive(PartialEq, Debug)]
 struct Made {
     body: Vec<u8>,
@@ -47,12 +47,14 @@ fn gunzipped(bytes: &[u8]) -> Result<Vec<u8>, FilterError> {
     whole(Gunzip::new(None), bytes, usize::MAX, &mut out).map(|()| out)
 }
 
-/// Reads the first byte as what may be done with a page, the second one as the length of its pieces, the rest as the page.
+/// Reads the first byte as the permitted operations on a page, the second one as the length of its
+/// pieces, the rest as the page.
 ///
 /// # Panics
-/// When the plan or the notes depend on the pieces; when the stored body is not the page, or the plan does not cover it; when a
-/// packed page is not the same page with the same plan, or what is sent of it can't be unpacked; when the address of a fragment
-/// has a character that would end the line or the word of a request that it is written to.
+/// When the plan or the notes depend on the pieces; when the stored body is not the page, or the
+/// plan does not cover it; when a compressed page is not the same page with the same plan, or its
+/// sent part can't be decompressed; when the address of a fragment has a character that would end
+/// the line or the word of a request that it is written to.
 pub fn parse(bytes: &[u8]) {
     let [flags, piece, text @ ..] = bytes else { return };
     let leniency = Leniency {
@@ -83,7 +85,7 @@ pub fn parse(bytes: &[u8]) {
     }
 }
 
-/// Checks that both plans send the same.
+/// Checks that both plans send the same bytes.
 fn same_page(plan: &[u8], text: &[u8], packed_plan: &[u8], packed: &[u8]) {
     let parts = |plan, body: &[u8]| {
         let plan = Plan::decode(plan).unwrap_or_else(|| panic!("a plan that was written is one"));
@@ -117,7 +119,7 @@ fn same_page(plan: &[u8], text: &[u8], packed_plan: &[u8], packed: &[u8]) {
 /// Reads the bytes as a plan.
 ///
 /// # Panics
-/// When what is a plan is not written as it was read, or its length is not that of its instructions.
+/// When a valid plan is not written as it was read, or its length is not that of its instructions.
 pub fn plan(bytes: &[u8]) {
     let Some(plan) = Plan::decode(bytes) else { return };
     let mut writer = PlanWriter::new(plan.is_gzipped());
@@ -133,11 +135,13 @@ pub fn plan(bytes: &[u8]) {
     assert_eq!(writer.finish(), bytes, "a plan is written as it was read");
 }
 
-/// Reads the first byte as the length of pieces and a level of compression, the rest as a fragment, gzipped or plain.
+/// Reads the first byte as the length of pieces and a level of compression, the rest as a fragment,
+/// gzipped or plain.
 ///
 /// # Panics
-/// When a gzipped fragment is joined that can't be unpacked, or the other way round, apart from a wrong checksum; when that depends
-/// on pieces; when what is joined does not unpack to what went in.
+/// When a gzipped fragment is joined that can't be decompressed, or the other way round, apart from
+/// a wrong checksum; when that depends on pieces; when the joined result does not decompress to the
+/// input.
 pub fn join(bytes: &[u8]) {
     let [first, fragment @ ..] = bytes else { return };
     let piece = 1 + usize::from(first >> 4) * 7;

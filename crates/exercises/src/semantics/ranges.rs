@@ -1,4 +1,5 @@
-//! Arbitrary ranges of a request, and heads of two parts (206), through all that cuts, checks, joins and sends parts.
+//! Arbitrary ranges of a request, and heads of two parts (206), through all code that cuts, checks,
+//! joins and sends parts.
 
 use super::message_of;
 use body::{ByteRanges, Chain, Flow, Machine};
@@ -7,13 +8,14 @@ use semantics::part::{Joint, Part, Received, join, judge, merge, range_to_pass_o
 use semantics::ranges::{Selection, Span, select};
 use surface::limits::{FILTER_STEP_BYTES_MAX, PART_JOIN_RATIO_MAX, RANGES_MAX};
 
-/// Reads the first byte as the length of a representation, the second as that of the pieces in which it comes, the third as that
-/// of a received body, and the rest as the lines of three heads with an empty line between them: a request, what an origin
-/// answers, and what is stored.
+/// Reads the first byte as the length of a representation, the second as that of the pieces in
+/// which it arrives, the third as that of a received body, and the rest as the lines of three heads
+/// with an empty line between them: a request, an origin's answer, and a stored head.
 ///
 /// # Panics
-/// When a range lies outside of the representation, is sent twice or is not what its head says; when a part is believed that
-/// contradicts itself; or when two parts joined are not the bytes that the joint says.
+/// When a range is outside of the representation, is sent twice or differs from its head; when a
+/// part is accepted that contradicts itself; or when two joined parts are not the bytes that the
+/// joint declares.
 pub fn ranges(bytes: &[u8]) {
     let [total, piece, received, text @ ..] = bytes else { return };
     let mut lines = text.split(|&byte| byte == b'\n');

@@ -1,4 +1,4 @@
-//! The host of random programs: three headers, one variable, and a list of what the program did.
+//! The host of random programs: three headers, one variable, and a list of the program's actions.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

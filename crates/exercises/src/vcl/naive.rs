@@ -1,7 +1,8 @@
-//! Walks a random program the way one would explain it: no stack, no handles, no jumps, no constants.
+//! A naive evaluator that walks a random program directly: no stack, no handles, no jumps, no
+//! constants.
 //!
-//! The evaluator must do the same. Where the language is odd (an unset string equals nothing, but a joined one is text like
-//! any other) the oddity is implemented here a second time.
+//! The evaluator must produce the same result. Irregularities of the language (an unset string
+//! equals nothing, but a joined one is text like any other) are implemented here a second time.
 
 use super::random::{Duration, HEADERS, Integer, RandomProgram, Real, Shown, Statement, Text, Truth};
 use std::cmp::Ordering;
@@ -9,7 +10,7 @@ use std::cmp::Ordering;
 /// Longest text; programs that make longer ones are not compared.
 const TEXT_BYTES_MAX: usize = 10_000;
 
-/// Why a walk stops early.
+/// Reason why a walk stops early.
 #[derive(Debug, PartialEq)]
 pub(super) enum End {
     Return(&'static str),
@@ -29,7 +30,7 @@ pub(super) struct Walk {
     pub(super) done: Vec<String>,
 }
 
-/// Walks vcl_recv: everything that the program did, or `None` when a text grew too long.
+/// Walks vcl_recv: the program's actions, or `None` if a text grew too long.
 pub(super) fn walk(program: &RandomProgram) -> Option<Vec<String>> {
     let mut walk = Walk::default();
     match walk.statements(program, &program.subs[0]) {
@@ -235,7 +236,7 @@ impl Walk {
     }
 }
 
-/// Whether the text is the result of a join; later operations on it do not change that.
+/// True if the text is the result of a join; later operations on it do not change that.
 fn is_joined(text: &Text) -> bool {
     match text {
         Text::Join(..) => true,

@@ -1,6 +1,8 @@
-//! Small programs made from any bytes: each byte is a choice, and once they run out every choice is the simplest.
+//! Small programs made from any bytes: each byte is a choice, and once they run out every choice is
+//! the simplest.
 //!
-//! A program is a tree of its own, not the compiler's: it is written out as VCL for the compiler, and walked by `naive.rs`.
+//! A program is a tree of its own, not the compiler's: it is written out as VCL for the compiler,
+//! and walked by `naive.rs`.
 
 use std::fmt::Write;
 
@@ -106,7 +108,7 @@ const REPLACEMENTS: &[&str] = &["", "o", "aa"];
 const UNITS: &[&str] = &["s", "ms", "m", "h"];
 const COMPARISONS: &[&str] = &["==", "!=", "<", ">", "<=", ">="];
 
-/// The choices that are left.
+/// The remaining choices.
 struct Choices<'a> {
     bytes: std::slice::Iter<'a, u8>,
     statements: usize,

@@ -1,8 +1,8 @@
-//! Replays the corpus: what the fuzzer has found is found again, and what it began with holds.
+//! Replay of the corpus: former findings stay fixed, and the seeds satisfy the properties.
 
 use exercises::{
-    body, cache, cli_proto, http1, http2, http3, judgement, load, message, preflight, proxy_protocol, semantics, shm,
-    store, tls, tls_file, tools, vcl, vtc,
+    body, cache, cacheability, cli_proto, http1, http2, http3, load, message, preflight, proxy_protocol, semantics,
+    shm, store, tls, tls_file, tools, vcl, vcl_cases, vtc,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,16 +55,16 @@ fn chunked_bodies_are_read_alike_in_any_pieces() {
 
 #[test]
 fn a_connection_of_http2_is_judged_alike_in_any_pieces() {
-    replay("http2_guard", http2::guard);
+    replay("http2_machine", http2::machine);
 }
 
 #[test]
-fn frames_are_mended_alike_in_any_pieces() {
-    replay("http2_mending", http2::mending);
+fn header_blocks_read_back_as_they_were_written() {
+    replay("http2_hpack", http2::hpack);
 }
 
 #[test]
-fn a_request_that_asks_for_http2_is_said_in_frames_as_it_was() {
+fn upgraded_request_is_converted_to_frames_unchanged() {
     replay("http2_upgrade", http2::upgrade);
 }
 
@@ -114,8 +114,8 @@ fn no_headers_lead_out_of_a_body_or_into_a_wrong_variant() {
 }
 
 #[test]
-fn no_headers_give_a_lifetime_without_end_or_a_secret_to_everybody() {
-    replay("judgement", judgement::judgement);
+fn no_headers_give_an_endless_lifetime_or_share_a_secret() {
+    replay("cacheability", cacheability::cacheability);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_journal_is_read_or_refused_whatever_is_in_it() {
 }
 
 #[test]
-fn a_ban_is_what_it_says_after_a_restart_too() {
+fn bans_keep_their_meaning_after_a_restart() {
     replay("ban_expression", cache::ban);
 }
 
@@ -199,6 +199,11 @@ fn programs_of_the_corpus_do_what_the_naive_evaluator_does() {
     replay("vcl_run", |bytes| {
         vcl::run(bytes);
     });
+}
+
+#[test]
+fn every_file_of_cases_is_read_or_has_a_message() {
+    replay("vcl_cases", vcl_cases::read);
 }
 
 #[test]

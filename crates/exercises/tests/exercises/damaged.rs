@@ -1,25 +1,26 @@
-//! The corpus of every target, damaged by chance: what a fuzzer begins with, without what it learns.
+//! The corpus of every target, randomly damaged: the first step of a fuzzer, without its learning.
 //!
-//! `EXERCISE_ROUNDS` says how often each file is damaged, `EXERCISE_SEED` how; a name behind `EXERCISE_TARGETS` chooses among the targets.
-//! What breaks a promise is printed and left in the folder of temporary files.
+//! `EXERCISE_ROUNDS` is the number of damaged copies of each file, `EXERCISE_SEED` the seed;
+//! `EXERCISE_TARGETS` selects targets by name. Input that violates a property is printed and stored
+//! in the folder of temporary files.
 
 use crate::corpus::repository;
 use exercises::{
-    body, cache, cli_proto, http1, http2, http3, judgement, load, message, preflight, proxy_protocol, semantics, shm,
-    store, tls, tls_file, tools, vcl, vtc,
+    body, cache, cacheability, cli_proto, http1, http2, http3, load, message, preflight, proxy_protocol, semantics,
+    shm, store, tls, tls_file, tools, vcl, vcl_cases, vtc,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-/// What is done with bytes.
+/// A function under test.
 type Exercise = fn(&[u8]);
 
 const TARGETS: &[(&str, Exercise)] = &[
     ("http1_request", http1::request),
     ("http1_response", http1::response),
     ("chunked_body", http1::chunked_body),
-    ("http2_guard", http2::guard),
-    ("http2_mending", http2::mending),
+    ("http2_machine", http2::machine),
+    ("http2_hpack", http2::hpack),
     ("http2_upgrade", http2::upgrade),
     ("installation", preflight::installation),
     ("access_log", tools::access_log),
@@ -30,7 +31,7 @@ const TARGETS: &[(&str, Exercise)] = &[
     ("tls_file", tls_file::tls_file),
     ("ranges", semantics::ranges),
     ("http_headers", semantics::headers),
-    ("judgement", judgement::judgement),
+    ("cacheability", cacheability::cacheability),
     ("gzip_body", body::gzip),
     ("esi_parse", body::esi::parse),
     ("esi_plan", body::esi::plan),
@@ -48,6 +49,7 @@ const TARGETS: &[(&str, Exercise)] = &[
     ("line_format", tools::line_format),
     ("vcl_compile", vcl::compile),
     ("vcl_run", |bytes| _ = vcl::run(bytes)),
+    ("vcl_cases", vcl_cases::read),
     ("vcl_format", vcl::format),
     ("vcl_compile", vcl::format),
     ("vtc_script", vtc::script),
@@ -56,10 +58,11 @@ const TARGETS: &[(&str, Exercise)] = &[
     ("vtc_frames", vtc::frames),
 ];
 
-/// Rounds where nobody says how many.
+/// Default number of rounds.
 const ROUNDS: u64 = 2;
 
-/// Changes, drops, repeats or swaps a few bytes or pieces; takes a piece of another file now and then.
+/// Changes, drops, repeats or swaps a few bytes or pieces; takes a piece of another file now and
+/// then.
 fn damage(bytes: &mut Vec<u8>, other: &[u8], random: &mut StdRng) {
     for _ in 0..random.random_range(1..5) {
         let length = bytes.len();

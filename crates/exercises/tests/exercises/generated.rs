@@ -1,4 +1,4 @@
-//! What a fuzzer begins with: bytes made by chance (the same ones every time), and good ones damaged.
+//! Initial inputs of a fuzzer: random bytes (the same ones every time), and damaged valid ones.
 
 use crate::corpus::repository;
 use ::body::Gzip;
@@ -22,7 +22,7 @@ fn damaged_gzip_keeps_the_promises() {
     }
 }
 
-/// What is done with bytes.
+/// A function under test.
 type Exercise = fn(&[u8]);
 
 #[test]
@@ -137,7 +137,8 @@ fn no_bytes_upset_the_compiler() {
     vcl::compile(b"vcl 4.1; backend \xff\xfe { .host = \"\xc3\x28\"; } sub vcl_recv { if (req.url ~ \"\xff\") { } }");
     vcl::compile(&[0xff; 1000]);
     vcl::compile("vcl 4.1; sub vcl_recv { set req.http.é = \"é\"; }".as_bytes());
-    // Every prefix of a text with a bit of everything, and every text with one byte struck out or changed.
+    // Every prefix of a text with samples of everything, and every text with one byte removed or
+    // changed.
     let text = r#"vcl 4.1; import std; import directors; probe p { .url = "/"; .window = 5; .threshold = 2; }
 backend b { .host = "localhost"; .port = "80"; .probe = p; } acl a +log { ! "192.0.2.0"/24; ("localhost"); }
 sub f { if (!req.http.a ~ "x" || client.ip ~ a && 1.5s > 1 s) { set req.http.b = {"y"} + -1 * 2 + now; } else { unset req.http.c; } }

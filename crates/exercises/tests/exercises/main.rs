@@ -1,4 +1,4 @@
-//! The exercises over the corpus of the fuzzer, and over what a fuzzer begins with.
+//! The exercises over the corpus of the fuzzer, and over initial inputs of a fuzzer.
 
 #![forbid(unsafe_code)]
 

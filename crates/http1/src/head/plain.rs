@@ -1,7 +1,8 @@
-//! Request heads without anything unusual, in one pass: most of those that a cache sees.
+//! Fast parser for ordinary request heads, in one pass: most of those that a cache receives.
 //!
-//! *Invariant:* what is accepted here is what [`super::parse`] accepts, with the same result; in every other case, an incomplete
-//! head included, nothing is decided here. That is tested with heads changed at random.
+//! *Invariant:* a head that is accepted here is also accepted by [`super::parse`], with the same
+//! result; in every other case, an incomplete head included, this parser returns `None`. That is
+//! tested with heads changed at random.
 
 use super::{HeadLimits, LINE_BYTES_MAX, START_LINE_SLOTS, request_line};
 use crate::connection::mark_hops;
@@ -9,12 +10,12 @@ use crate::token::{is_blank, is_control, is_token};
 use memchr::memchr2;
 use message::Message;
 
-/// Parses a head that begins at the first byte of `buffer`. Returns its length; `None` leaves it to [`super::parse`], whatever
-/// the message then contains.
+/// Parses a head that begins at the first byte of `buffer`. Returns its length; `None` leaves it to
+/// [`super::parse`], in which case the content of the message is undefined.
 pub(super) fn parse_request(buffer: &[u8], limits: &HeadLimits, message: &mut Message) -> Option<usize> {
     let line_bytes_max = limits.line_bytes.min(LINE_BYTES_MAX);
     let headers_max = limits.headers_max.saturating_sub(START_LINE_SLOTS);
-    // What follows the head may be a long body, and how long the head is shows only at its end.
+    // A long body may follow the head, and the length of the head is known only at its end.
     let received = &buffer[..buffer.len().min(limits.total_bytes).min(HEAD_BYTES_MAX)];
     if !received.first().is_some_and(|&byte| is_token(byte)) {
         return None;
@@ -46,8 +47,8 @@ pub(super) fn parse_request(buffer: &[u8], limits: &HeadLimits, message: &mut Me
         message.append_received(at..end, name_len, value_start);
         at = next;
     }
-    // All lines at once: what ends them is the only control characters that they may have. A fold rather than a search:
-    // without branches it runs sixteen bytes at a time.
+    // All lines at once: their ends are the only control characters that they may have. A fold
+    // rather than a search: without branches it runs sixteen bytes at a time.
     let is_wrong = |byte: u8| is_control(byte) & (byte != b'\r') & (byte != b'\n');
     if received[..at].iter().fold(false, |found, &byte| found | is_wrong(byte)) {
         return None;
@@ -61,7 +62,8 @@ pub(super) fn parse_request(buffer: &[u8], limits: &HeadLimits, message: &mut Me
 /// Longest head that is parsed here, in bytes.
 const HEAD_BYTES_MAX: usize = 4 << 10;
 
-/// Where the line that begins at `at` ends, and where the next one begins. `None` if it does not end, or has a CR within.
+/// End of the line that begins at `at`, and beginning of the next one. `None` if it does not end,
+/// or has a CR within.
 #[inline]
 fn line_end(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let end = at + memchr2(b'\r', b'\n', &bytes[at..])?;
@@ -85,14 +87,14 @@ mod tests {
         "\r\nGET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nCookie: a=b; c=d\r\n\r\n",
     ];
 
-    /// What a message looks like from outside.
+    /// Observable content of a message.
     fn shown(message: &Message) -> (Vec<&[u8]>, Vec<message::HeaderLine<'_>>) {
         let line = vec![message.method(), message.target(), message.protocol(), message.reason()];
         (line, message.headers().collect())
     }
 
     #[test]
-    fn what_is_accepted_here_is_what_is_accepted_there() {
+    fn fast_path_accepts_the_same_heads_as_the_parser() {
         let mut random = SmallRng::seed_from_u64(21);
         let (mut here, mut there) = (Message::new(), Message::new());
         let mut accepted = [0, 0];
@@ -127,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_browser_sends_is_plain() {
+    fn heads_of_browsers_take_the_fast_path() {
         let limits = HeadLimits { total_bytes: 32 << 10, line_bytes: 8 << 10, headers_max: 64 };
         let mut message = Message::new();
         assert_eq!(parse_request(HEADS[0].as_bytes(), &limits, &mut message), Some(HEADS[0].len()));

@@ -1,7 +1,7 @@
-//! Why an order failed, in one line for operators: [`Failure`].
+//! Cause of a failed order, in one line for operators: [`Failure`].
 //!
-//! What an authority says is shown as it says it (its problem's type and detail), after everything that a terminal would obey was made
-//! visible, and no longer than a line can be.
+//! An authority's problem is shown as received (its type and detail), with control characters
+//! escaped, and cut to the length of a line.
 
 use super::plan::Kind;
 use instant_acme::{Error, Problem};
@@ -11,22 +11,22 @@ use std::time::Duration;
 use surface::legible;
 use surface::limits::{ACME_ORDER_SECONDS, ACME_TEXT_BYTES_MAX};
 
-/// The beginning of the types of ACME's problems.
+/// Common prefix of ACME's problem types.
 const PREFIX: &str = "urn:ietf:params:acme:error:";
 
 /// A failed conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// Whose fault, as far as it matters.
+    /// Cause, as far as it decides the next step.
     pub kind: Kind,
     /// One line.
     pub text: String,
-    /// How long the authority asked us to wait.
+    /// The delay that the authority asked for.
     pub retry_after: Option<Duration>,
 }
 
 impl Failure {
-    /// A failure in these words, which may come from outside.
+    /// A failure with this text, which may come from outside.
     #[must_use]
     pub fn new(kind: Kind, text: &str) -> Failure {
         let mut text = legible::line(text.as_bytes()).into_owned();
@@ -37,7 +37,7 @@ impl Failure {
         Failure { kind, text, retry_after: None }
     }
 
-    /// What a problem says.
+    /// The failure that a problem document describes.
     #[must_use]
     pub fn of_problem(problem: &Problem) -> Failure {
         let kind = match problem.r#type.as_deref().and_then(|name| name.strip_prefix(PREFIX)) {
@@ -63,7 +63,7 @@ impl Failure {
                 Failure::new(Kind::AccountUnknown, "the key of the account is of no use")
             }
             other => {
-                // The reason is at the end of the chain: that a request failed is known.
+                // The cause is at the end of the chain; that a request failed is obvious.
                 let mut text = other.to_string();
                 let mut next = other.source();
                 while let Some(error) = next {
@@ -82,7 +82,8 @@ impl Failure {
     }
 }
 
-/// A problem in one line: its type without what all have in common, its detail, and those of its parts.
+/// A problem in one line: its type without the common prefix, its detail, and those of its
+/// subproblems.
 fn words(problem: &Problem) -> String {
     let short = |name: &Option<String>| {
         name.as_deref().map_or("problem", |name| name.strip_prefix(PREFIX).unwrap_or(name)).to_owned()
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_is_told_by_its_type_and_detail() {
+    fn problem_is_reported_with_its_type_and_detail() {
         let failure =
             problem(r#"{"type": "urn:ietf:params:acme:error:rateLimited", "detail": "too many", "status": 429}"#);
         assert_eq!((failure.kind, failure.text.as_str()), (Kind::Limited, "rateLimited: too many"));
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_authority_says_commands_nobody_and_is_short() {
+    fn authority_texts_are_sanitised_and_truncated() {
         let failure = problem(r#"{"type": "x\u001b[2J", "detail": "a\nError: forged\r"}"#);
         assert!(!failure.text.contains(|letter: char| letter.is_control()), "{:?}", failure.text);
         let failure = problem(&format!(r#"{{"detail": "{}"}}"#, "é".repeat(5000)));

@@ -1,17 +1,18 @@
-//! Where account and certificates are kept: [`Folder`]. Everything here blocks, and runs off the manager's loop.
+//! Storage of the account and the certificates: [`Folder`]. Everything here blocks, and runs off
+//! the manager's loop.
 //!
 //! ```text
-//! FOLDER/AUTHORITY/lock                              held by whoever orders
+//! FOLDER/AUTHORITY/lock                              held by the server that orders
 //!                  account.json                      our account there, with its key
-//!                  challenges/TOKEN                  what to answer just now
+//!                  challenges/TOKEN                  the current answers
 //!                  certificates/NAME/certificate.pem chain and key
-//!                  certificates/NAME/state.json      what happened so far
+//!                  certificates/NAME/state.json      the record of the orders so far
 //! ```
 //!
-//! Nobody but the owner can read it (0700, 0600). Files are replaced as a whole: written beside, forced to disk, renamed. Chain and
-//! key are in one file, so they always belong together. What cannot be read is set aside under another name and never deleted.
-//! The folder may be shared by several servers: one holds the lock and orders, all read what comes of it.
-//! Next file: `conversation.rs`.
+//! Only the owner can read it (0700, 0600). Files are replaced as a whole: written under another
+//! name, synced to disk, renamed. Chain and key are in one file, so they always belong together. An
+//! unreadable file is renamed and never deleted. Several servers may share the folder: the holder
+//! of the lock orders, and all of them read the result. Next file: `conversation.rs`.
 
 use super::plan::Record;
 use crate::arguments::acme::Way;
@@ -25,10 +26,10 @@ use std::path::{Path, PathBuf};
 use surface::limits::{ACME_CHALLENGES_MAX, ACME_FILE_BYTES_MAX};
 use tls::certificate::{LoadedCertificate, Pem};
 
-/// What to answer to an authority that asks whether a name is ours.
+/// The answer to an authority that validates a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// How it asks.
+    /// Challenge type.
     pub way: Way,
     /// The name.
     pub name: String,
@@ -40,27 +41,27 @@ pub struct Answer {
     pub digest: Vec<u8>,
 }
 
-/// Tells whether a file was replaced.
+/// Identity of a file's version; differs once the file was replaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp(i64, i64, u64, u64);
 
 /// A stored certificate.
 #[derive(Clone, Debug)]
 pub struct Stored {
-    /// The file's.
+    /// Stamp of its file.
     pub stamp: Stamp,
-    /// What was in it.
+    /// Parsed content of the file.
     pub loaded: LoadedCertificate,
 }
 
-/// A file that was of no use.
+/// An unusable file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage(
     /// One line that names it.
     pub String,
 );
 
-/// Held while ordering. The system lets go of it when the process ends.
+/// Held while ordering. The system releases it when the process ends.
 pub struct Lock(#[allow(dead_code)] Flock<File>);
 
 /// The folder of one authority.
@@ -70,25 +71,25 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// The folder, below `base`, for an authority's directory URL. What one authority issued is never mixed up with what another did,
-    /// such as one for tests.
+    /// The folder, below `base`, for an authority's directory URL. Certificates of different
+    /// authorities, such as one for tests, are never mixed.
     #[must_use]
     pub fn of(base: &Path, directory: &str) -> Folder {
         let place = directory.split_once("://").map_or(directory, |(_, rest)| rest);
         let host = place.split('/').next().unwrap_or_default();
         let path = place.strip_prefix(host).unwrap_or_default();
         let mut label: String = host.chars().map(|letter| if is_plain(letter) { letter } else { '-' }).collect();
-        // The usual paths say nothing; others tell authorities at one host apart.
+        // The usual paths add nothing; other paths distinguish authorities at one host.
         if !matches!(path, "" | "/" | "/directory" | "/dir") {
             label.extend(path.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }));
         }
         Folder { path: base.join(label.trim_matches(['.', '-'])) }
     }
 
-    /// Makes it, if need be.
+    /// Creates it if it does not exist.
     ///
     /// # Errors
-    /// It cannot be made or written, or others may read it.
+    /// It cannot be created or written, or other users may read it.
     pub fn prepare(&self) -> Result<(), String> {
         let failed =
             |path: &Path, error: &io::Error| format!("{}: {}", path.display(), crate::arguments::reason(error));
@@ -102,7 +103,7 @@ impl Folder {
         self.open_lock().map(drop).map_err(|error| failed(&self.path.join("lock"), &error))
     }
 
-    /// Takes the lock; `None` if another holds it.
+    /// Takes the lock; `None` if another process holds it.
     ///
     /// # Errors
     /// The file cannot be opened or locked.
@@ -121,7 +122,7 @@ impl Folder {
     /// The account, as it was saved.
     ///
     /// # Errors
-    /// [`Damage`]: the file was set aside.
+    /// [`Damage`]: the file was renamed.
     pub fn account<T: DeserializeOwned>(&self) -> Result<Option<T>, Damage> {
         self.read_json(&self.path.join("account.json"))
     }
@@ -134,7 +135,7 @@ impl Folder {
         replace(&self.path.join("account.json"), text.as_bytes())
     }
 
-    /// Sets the account aside, which the authority does not know any more.
+    /// Renames the file of an account that the authority no longer accepts.
     pub fn set_account_aside(&self) -> Damage {
         self.damage(&self.path.join("account.json"), "the authority does not know it")
     }
@@ -142,7 +143,7 @@ impl Folder {
     /// A certificate, if there is one.
     ///
     /// # Errors
-    /// [`Damage`]: the file was set aside.
+    /// [`Damage`]: the file was renamed.
     pub fn certificate(&self, name: &str) -> Result<Option<Stored>, Damage> {
         let path = self.certificate_path(name);
         let stamp = self.stamp(name);
@@ -153,7 +154,7 @@ impl Folder {
         }
     }
 
-    /// Whether its file was replaced.
+    /// Stamp of the certificate's file, to detect its replacement.
     #[must_use]
     pub fn stamp(&self, name: &str) -> Stamp {
         fs::metadata(self.certificate_path(name))
@@ -169,15 +170,15 @@ impl Folder {
         replace(&self.certificate_path(name), pem)
     }
 
-    /// What happened so far. What cannot be read is set aside, and counts as nothing.
+    /// Record of the orders so far. An unreadable record is renamed and counts as empty.
     ///
     /// # Errors
-    /// [`Damage`]: the file was set aside.
+    /// [`Damage`]: the file was renamed.
     pub fn record(&self, name: &str) -> Result<Record, Damage> {
         Ok(self.read_json(&self.certificate_path(name).with_file_name("state.json"))?.unwrap_or_default())
     }
 
-    /// Saves what happened.
+    /// Saves the record.
     ///
     /// # Errors
     /// It cannot be written.
@@ -187,7 +188,7 @@ impl Folder {
         replace(&path, &serde_json::to_vec_pretty(record)?)
     }
 
-    /// What to answer just now, in a fixed order. Whatever is no challenge of ours is left out.
+    /// The current answers, in a fixed order. Files that are not our challenges are left out.
     #[must_use]
     pub fn answers(&self) -> Vec<Answer> {
         let entries = fs::read_dir(self.challenges()).into_iter().flatten().flatten();
@@ -200,10 +201,10 @@ impl Folder {
         names.iter().filter_map(read).collect()
     }
 
-    /// Says what to answer from now on.
+    /// Replaces the answers.
     ///
     /// # Errors
-    /// A token is none, there are too many, or they cannot be written.
+    /// A token is invalid, there are too many, or they cannot be written.
     pub fn set_answers(&self, answers: &[Answer]) -> io::Result<()> {
         for entry in fs::read_dir(self.challenges())? {
             let _ = fs::remove_file(entry?.path());
@@ -238,14 +239,14 @@ impl Folder {
         }
     }
 
-    /// Sets a file aside. One that cannot be renamed stays, and is complained about again.
+    /// Renames an unreadable file. If that fails the file stays, and is reported again.
     fn damage(&self, path: &Path, why: &str) -> Damage {
         let shown = path.display();
-        let aside = (0..1000)
+        let quarantined = (0..1000)
             .map(|number| path.with_extension(format!("damaged-{number}")))
-            .find(|aside| !aside.exists() && fs::rename(path, aside).is_ok());
-        Damage(match aside {
-            Some(aside) => format!("{shown} is of no use ({why}); set aside as {}", aside.display()),
+            .find(|quarantined| !quarantined.exists() && fs::rename(path, quarantined).is_ok());
+        Damage(match quarantined {
+            Some(quarantined) => format!("{shown} is of no use ({why}); set aside as {}", quarantined.display()),
             None => format!("{shown} is of no use ({why}) and cannot be set aside"),
         })
     }
@@ -255,7 +256,8 @@ fn is_plain(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-')
 }
 
-/// Whether RFC 8555 allows a token (base64url), so that it can be a file's name and a path's end.
+/// True if RFC 8555 allows the token (base64url), so that it is safe as a file name and as the end
+/// of a path.
 #[must_use]
 pub fn is_token(token: &str) -> bool {
     (1..=128).contains(&token.len())
@@ -270,7 +272,7 @@ fn bounded(path: &Path) -> io::Result<Vec<u8>> {
     if bytes.len() as u64 > limit { Err(io::Error::other("too large")) } else { Ok(bytes) }
 }
 
-/// Replaces a file as a whole, so that nobody ever reads half of it, also after a power cut.
+/// Replaces a file as a whole: no reader ever sees half of it, not even after a power cut.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_extension(format!("new-{}", std::process::id()));
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
@@ -312,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_authority_issued_is_apart_from_what_another_did() {
+    fn certificates_of_different_authorities_are_stored_separately() {
         let label = |url: &str| Folder::of(Path::new("/x"), url).path.display().to_string();
         assert_eq!(label("https://acme-v02.api.letsencrypt.org/directory"), "/x/acme-v02.api.letsencrypt.org");
         assert_eq!(label("https://127.0.0.1:14000/dir"), "/x/127.0.0.1-14000");
@@ -376,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_what_was_set_last_and_nothing_else_that_lies_there() {
+    fn only_the_answers_set_last_are_served() {
         let (_base, folder) = folder();
         folder.set_answers(&[answer("one"), answer("two")]).unwrap();
         fs::write(folder.challenges().join("other"), "{}").unwrap();

@@ -1,15 +1,17 @@
-//! The keeper: one task of the manager that sees to it that every certificate is there, and stays good.
+//! Keeper of the certificates: one task of the manager that obtains missing certificates and renews
+//! all of them.
 //!
 //! ```text
-//!   look at the folder ─▶ is one due? ─▶ take the lock ─▶ look again ─▶ converse ─▶ keep and install
-//!          ▲                  │ no           │ held by another             └ failure ─▶ pause
-//!          └──────────────────┴──────────────┴───────────────────────────────────────────┘
+//!   read the folder ─▶ is one due? ─▶ take the lock ─▶ read again ─▶ order ─▶ store and install
+//!          ▲               │ no           │ held by another server     └ failure ─▶ pause
+//!          └───────────────┴──────────────┴─────────────────────────────────────────┘
 //! ```
 //!
-//! Looking at the folder also finds what other servers have put there: a certificate that one of them got is installed here, and what
-//! an authority will ask about is answered here too. Files are read and written off the manager's loop.
+//! The folder is polled for changes by other servers: a certificate that one of them obtained is
+//! installed here, and challenges of their orders are answered here too. Files are read and written
+//! off the manager's loop.
 
-use super::conversation::{self, Partner, Said, Wish};
+use super::conversation::{self, OrderRequest, Partner, Said};
 use super::failure::Failure;
 use super::folder::{Answer, Damage, Folder, Stamp, Stored};
 use super::plan::{self, Failed, Kind, Record};
@@ -30,25 +32,25 @@ use tls::table::HttpChallenge;
 use tokio::sync::mpsc;
 use tokio::task::{spawn_blocking, spawn_local};
 
-/// How often the folder is looked at.
+/// Interval between polls of the folder.
 const LOOK: Duration = Duration::from_secs(2);
-/// Other servers have seen what an authority will ask about after this time.
+/// Time after which other servers have loaded the answers to a challenge.
 const SEEN: Duration = Duration::from_secs(3);
 /// The pause after a fault of our own.
 const AFTER_FAULT: Duration = Duration::from_secs(60);
-/// How often what other servers have noted is read, in looks.
+/// Interval between reads of the record that other servers may have changed, in polls.
 const LOOKS_PER_RECORD: u32 = 15;
-/// An authority is asked for advice no more and no less often, in seconds.
+/// Shortest and longest interval between requests for renewal advice, in seconds.
 const ADVICE_SECONDS: (f64, f64) = (3600.0, 86_400.0);
 
-/// Takes over what is in the folder, before the first worker starts.
+/// Loads the folder's certificates before the first worker starts.
 ///
 /// # Errors
 /// The folder cannot be used.
 pub async fn begin(manager: &Rc<Manager>) -> Result<(), String> {
     let Some(acme) = &manager.acme else { return Ok(()) };
     acme.folder.prepare().map_err(|error| format!("The folder for -o acme cannot be used: {error}"))?;
-    // What an order that was cut short has left.
+    // Leftovers of an interrupted order.
     let _ = in_folder(acme, |folder| if folder.lock()?.is_some() { folder.set_answers(&[]) } else { Ok(()) }).await;
     look(manager, acme, true).await;
     for item in acme.items.borrow().iter().filter(|item| item.held.is_none()) {
@@ -61,7 +63,8 @@ pub async fn begin(manager: &Rc<Manager>) -> Result<(), String> {
     Ok(())
 }
 
-/// Keeps, and goes on if a fault ends that: certificates must not run out for it.
+/// Runs the keeper, and restarts it after a panic: certificates must not expire because of a bug
+/// here.
 async fn supervise(manager: Rc<Manager>) {
     while spawn_local(keep(manager.clone())).await.is_err() {
         manager.say(Level::Error, "ACME: the keeper of certificates panicked; it goes on in a minute");
@@ -94,7 +97,7 @@ async fn keep(manager: Rc<Manager>) {
         let due = acme.items.borrow().iter().position(|item| item.due_at() <= now());
         if let Some(index) = due {
             attempt(&manager, acme, index).await;
-            // What was answered is gone again.
+            // The answers have been removed.
             answered.clear();
         }
     }
@@ -124,7 +127,7 @@ async fn look_at(manager: &Rc<Manager>, acme: &Acme, index: usize, with_record: 
     let Ok((certificate, record)) = found.await else { return };
     if let Some(record) = undamaged(manager, record).flatten() {
         let item = &mut acme.items.borrow_mut()[index];
-        // What could not be saved counts all the same: a full disk must not make us order without pause.
+        // An unsaved failure counts anyway: a full disk must not make us order without pause.
         if !item.is_unsaved {
             item.record = record;
         }
@@ -138,7 +141,7 @@ fn undamaged<T>(manager: &Manager, found: Result<T, Damage>) -> Option<T> {
     found.map_err(|Damage(text)| manager.say(Level::Error, format!("ACME: {text}"))).ok()
 }
 
-/// Holds a certificate, and serves it.
+/// Installs a certificate, and serves it.
 async fn take_over(manager: &Rc<Manager>, acme: &Acme, index: usize, stored: Stored) {
     let Stored { stamp, loaded } = stored;
     let facts = loaded.facts.clone();
@@ -188,7 +191,7 @@ async fn take_over(manager: &Rc<Manager>, acme: &Acme, index: usize, stored: Sto
     }
 }
 
-/// Answers what is in the folder, if that changed: another server ordered.
+/// Serves the answers in the folder if they changed: another server is ordering.
 async fn answer_for_others(manager: &Rc<Manager>, acme: &Acme, answered: &mut Vec<Answer>) {
     let Ok(answers) = in_folder(acme, |folder| Ok(folder.answers())).await else { return };
     if answers != *answered && set_answers(manager, &answers).await.is_ok() {
@@ -196,7 +199,7 @@ async fn answer_for_others(manager: &Rc<Manager>, acme: &Acme, answered: &mut Ve
     }
 }
 
-/// Asks the authority, if it is time, when certificates should be renewed.
+/// Requests renewal advice from the authority, if that is due.
 fn ask_advice(manager: &Rc<Manager>, acme: &Acme) {
     let (now, count) = (now(), acme.items.borrow().len());
     for index in 0..count {
@@ -214,7 +217,7 @@ fn ask_advice(manager: &Rc<Manager>, acme: &Acme) {
         };
         if let Some((der, stamp)) = asked {
             spawn_local(take_advice(manager.clone(), index, der, stamp));
-            // The others have their turn at the next looks.
+            // The others are handled in the next rounds.
             return;
         }
     }
@@ -246,13 +249,13 @@ async fn take_advice(manager: Rc<Manager>, index: usize, der: Vec<u8>, stamp: St
     }
 }
 
-/// Orders a certificate, if nobody else does and it is still due.
+/// Orders a certificate if it is still due and no other server is ordering it.
 async fn attempt(manager: &Rc<Manager>, acme: &Acme, index: usize) {
-    // Whoever wants to begin anew has removed the folder.
+    // Removing the folder is how an operator starts afresh.
     let lock = in_folder(acme, |folder| folder.prepare().map_err(io::Error::other).and_then(|()| folder.lock()));
     let lock = match lock.await {
         Ok(Some(lock)) => lock,
-        // Another server is at it; what comes of it will be found.
+        // Another server is ordering; its result will be found in the folder.
         Ok(None) => return,
         Err(error) => return failed(manager, acme, index, Way::Http, &ours(&error)).await,
     };
@@ -260,21 +263,25 @@ async fn attempt(manager: &Rc<Manager>, acme: &Acme, index: usize) {
     if acme.items.borrow()[index].due_at() > now() {
         return;
     }
-    // Nothing is ordered that could not be kept.
+    // A certificate that could not be stored is not ordered.
     if let Err(error) = save_record(acme, index).await {
         return failed(manager, acme, index, Way::Http, &ours(&error)).await;
     }
-    let wish = {
+    let order_request = {
         let mut items = acme.items.borrow_mut();
         let item = &mut items[index];
         item.is_asked = false;
         item.is_ordering = true;
         let way = item.record.way(&acme.ways).unwrap_or(Way::Http);
-        Wish { names: item.wanted.names.clone(), way, replaces: item.held.as_ref().map(|held| held.der.clone()) }
+        OrderRequest {
+            names: item.wanted.names.clone(),
+            way,
+            replaces: item.held.as_ref().map(|held| held.der.clone()),
+        }
     };
-    let (names, authority, way) = (wish.names.join("+"), acme.authority(), wish.way);
+    let (names, authority, way) = (order_request.names.join("+"), acme.authority(), order_request.way);
     manager.say(Level::Info, format!("ACME: ordering a certificate for {names} from {authority} by {}", way.name()));
-    let result = converse(manager, acme, wish).await;
+    let result = converse(manager, acme, order_request).await;
     if let Err(text) = withdraw(manager, acme).await {
         manager.say(Level::Warning, format!("ACME: challenges could not be removed: {text}"));
     }
@@ -286,18 +293,18 @@ async fn attempt(manager: &Rc<Manager>, acme: &Acme, index: usize) {
         Ok(stored) => take_over(manager, acme, index, stored).await,
         Err(failure) => failed(manager, acme, index, way, &failure).await,
     }
-    // Only now: what came of it is shown when it would also be known after a kill.
+    // Only now: the result is shown once it would also survive a kill.
     acme.items.borrow_mut()[index].is_ordering = false;
     drop(lock);
 }
 
-/// Speaks with the authority: keeps what has to be kept, answers what has to be answered.
-async fn converse(manager: &Rc<Manager>, acme: &Acme, wish: Wish) -> Result<String, Failure> {
+/// Runs the order's messages: stores accounts and certificates, serves answers.
+async fn converse(manager: &Rc<Manager>, acme: &Acme, order_request: OrderRequest) -> Result<String, Failure> {
     let account = in_folder(acme, |folder| Ok(folder.account())).await.map_err(|error| ours(&error))?;
     let account = undamaged(manager, account).flatten();
     let had_account = account.is_some();
     let (says, mut said) = mpsc::unbounded_channel();
-    let order = conversation::order(partner(manager, acme, account), wish, says);
+    let order = conversation::order(partner(manager, acme, account), order_request, says);
     tokio::pin!(order);
     let result = loop {
         tokio::select! {
@@ -328,14 +335,14 @@ async fn hear(manager: &Rc<Manager>, acme: &Acme, said: Said) {
             }
         }
         Said::Answers(answers, placed) => match place(manager, acme, answers).await {
-            // Whoever waited may have gone.
+            // The receiver may have been dropped.
             Ok(()) => _ = placed.send(()),
             Err(text) => manager.say(Level::Error, format!("ACME: challenges cannot be answered: {text}")),
         },
     }
 }
 
-/// Has challenges answered, here and by other servers.
+/// Makes the challenges answered, here and by other servers.
 async fn place(manager: &Rc<Manager>, acme: &Acme, answers: Vec<Answer>) -> Result<(), String> {
     let copy = answers.clone();
     in_folder(acme, move |folder| folder.set_answers(&copy)).await.map_err(|error| text_of(&error))?;
@@ -349,7 +356,7 @@ async fn withdraw(manager: &Rc<Manager>, acme: &Acme) -> Result<(), String> {
     set_answers(manager, &[]).await
 }
 
-/// Tells the worker what to answer.
+/// Sends the answers to the worker.
 async fn set_answers(manager: &Rc<Manager>, answers: &[Answer]) -> Result<(), String> {
     let of = |way: Way| answers.iter().filter(move |answer| answer.way == way);
     let http = of(Way::Http)
@@ -375,7 +382,7 @@ fn challenge_certificate(answer: &Answer) -> Result<LoadedCertificate, String> {
     Pem::read(pem.as_bytes(), None).map_err(|error| error.to_string())
 }
 
-/// Checks what was issued, and keeps it.
+/// Checks the issued certificate, and stores it.
 async fn keep_issued(acme: &Acme, index: usize, way: Way, pem: String) -> Result<Stored, Failure> {
     let loaded = Pem::read(pem.as_bytes(), None)
         .map_err(|error| Failure::new(Kind::Refused, &format!("what was issued is of no use: {error}")))?;
@@ -401,7 +408,7 @@ async fn keep_issued(acme: &Acme, index: usize, way: Way, pem: String) -> Result
     Ok(Stored { stamp, loaded })
 }
 
-/// Notes a failure, and says it once.
+/// Records a failure, and logs it once.
 async fn failed(manager: &Rc<Manager>, acme: &Acme, index: usize, way: Way, failure: &Failure) {
     let (names, next_try, level) = {
         let mut items = acme.items.borrow_mut();
@@ -420,7 +427,7 @@ async fn failed(manager: &Rc<Manager>, acme: &Acme, index: usize, way: Way, fail
     }
 }
 
-/// Saves what is known of the orders for a certificate, and remembers whether that worked.
+/// Saves the record of orders for a certificate, and notes whether that succeeded.
 async fn save_record(acme: &Acme, index: usize) -> io::Result<()> {
     let (name, record) = {
         let items = acme.items.borrow();
@@ -441,7 +448,7 @@ fn partner(manager: &Manager, acme: &Acme, account: Option<serde_json::Value>) -
     }
 }
 
-/// Does something with files, off the loop.
+/// Runs file operations off the loop.
 async fn in_folder<T: Send + 'static>(
     acme: &Acme,
     work: impl FnOnce(&Folder) -> io::Result<T> + Send + 'static,

@@ -1,64 +1,68 @@
-//! When to order: renewal long before the end, and patience after failures. Times are arguments, chance is too.
+//! Due times of orders: renewal long before expiry, and backoff after failures. Time and randomness
+//! are arguments.
 //!
-//! Authorities limit failures (Let's Encrypt: five for a name and hour), and a loop of orders helps nobody: so failures make the
-//! pause longer, and what was tried is remembered in the [`Record`] beside the certificate, which outlives the daemon.
+//! Authorities limit failures (Let's Encrypt: five per name and hour), and repeating a failing
+//! order is useless. So each failure lengthens the pause, and the attempts are stored in the
+//! [`Record`] next to the certificate, which outlives the daemon.
 
 use crate::arguments::acme::Way;
 use serde::{Deserialize, Serialize};
 use surface::limits::{ACME_PAUSE_SECONDS_MAX, ACME_RETRY_AFTER_SECONDS_MAX};
 
-/// The pause before the other way is tried, and after what nobody is to blame for, in seconds.
+/// The pause before the other challenge type is tried, and after a stale nonce ([`Kind::Stale`]),
+/// in seconds.
 const SOON_SECONDS: f64 = 5.0;
 /// Pauses after the first failures in a row, in seconds; then they double.
 const PAUSES_SECONDS: [f64; 3] = [60.0, 300.0, 3600.0];
-/// A pause is longer by up to this share, so that not all come back at once.
+/// A pause is longer by up to this share, so that servers do not retry at once.
 const PAUSE_JITTER: f64 = 0.1;
-/// Of its lifetime a certificate has passed that much when it is renewed, and up to [`RENEWAL_JITTER`] less.
+/// Share of its lifetime after which a certificate is renewed, or up to [`RENEWAL_JITTER`] earlier.
 const RENEWAL: f64 = 2.0 / 3.0;
 const RENEWAL_JITTER: f64 = 0.03;
-/// An authority's advice may not have a certificate renewed earlier or later than that in its lifetime.
+/// Bounds of an authority's advice, as shares of the certificate's lifetime.
 const ADVICE_EARLIEST: f64 = 0.02;
 const ADVICE_LATEST: f64 = 0.9;
 
-/// Whose fault a failure is, as far as it matters for what to do next.
+/// Cause of a failure, as far as it decides the next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The authority could not convince itself that a name is ours.
+    /// The authority could not verify control of a name.
     Unproven,
-    /// We asked too often.
+    /// Rate limit of the authority.
     Limited,
-    /// The authority does not know our account.
+    /// The authority does not have our account.
     AccountUnknown,
     /// The authority refused for another reason.
     Refused,
-    /// It took a number that it had given out itself for an old one, too often in a row; by design some do that now and then.
+    /// It rejected nonces that it had issued itself as old, too often in a row; some authorities do
+    /// so by design now and then.
     Stale,
-    /// It could not be reached, or not understood.
+    /// It could not be reached, or its answer was invalid.
     Unreachable,
     /// Something here failed.
     Ours,
 }
 
-/// What is remembered of the orders for one certificate.
+/// Stored record of the orders for one certificate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Record {
-    /// Orders that failed since the last that did not.
+    /// Number of failed orders since the last success.
     pub failures: u32,
-    /// No order before, in seconds since 1970.
+    /// Time before which no order is made, in seconds since 1970.
     pub next_try: f64,
-    /// Why the last order failed; empty when it did not.
+    /// Cause of the last order's failure; empty if it succeeded.
     pub last_error: String,
-    /// When that was, in seconds since 1970.
+    /// Time of that failure, in seconds since 1970.
     pub failed_at: f64,
-    /// The way that worked last.
+    /// The challenge type that worked last.
     pub worked: Option<Way>,
-    /// The way that failed last, since then.
+    /// The challenge type that failed last, since then.
     pub failed: Option<Way>,
 }
 
 impl Record {
-    /// The way to try next, among those there are, in order of preference.
+    /// The challenge type to try next, of those available, in order of preference.
     #[must_use]
     pub fn way(&self, ways: &[Way]) -> Option<Way> {
         let usual = self.worked.filter(|way| ways.contains(way)).or(ways.first().copied())?;
@@ -68,7 +72,8 @@ impl Record {
         }
     }
 
-    /// Notes a failure. `retry_after_seconds` is what the authority asked for; `chance` is in 0..1.
+    /// Records a failure. `retry_after_seconds` is the delay that the authority asked for; `chance`
+    /// is in 0..1.
     pub fn fail(&mut self, now: f64, failure: &Failed<'_>, ways: &[Way], chance: f64) {
         let is_first_way = failure.kind == Kind::Unproven && self.failed.is_none();
         if failure.kind == Kind::Unproven {
@@ -87,7 +92,7 @@ impl Record {
         self.next_try = now + (pause * (1.0 + PAUSE_JITTER * chance)).max(asked);
     }
 
-    /// What is known after an order that succeeded.
+    /// The record after an order that succeeded.
     #[must_use]
     pub fn succeeded(way: Way) -> Record {
         Record { worked: Some(way), ..Record::default() }
@@ -97,13 +102,13 @@ impl Record {
 /// A failed order.
 #[derive(Clone, Copy, Debug)]
 pub struct Failed<'a> {
-    /// Whose fault.
+    /// Cause.
     pub kind: Kind,
     /// One line.
     pub text: &'a str,
-    /// The way that was taken.
+    /// The challenge type that was used.
     pub way: Way,
-    /// How long the authority asked us to wait.
+    /// The delay that the authority asked for.
     pub retry_after_seconds: Option<f64>,
 }
 
@@ -117,14 +122,15 @@ fn pause_seconds(failures: u32) -> f64 {
     }
 }
 
-/// When to renew a certificate that is valid between two times (seconds since 1970); `chance` is in 0..1.
+/// Time to renew a certificate that is valid between two times (seconds since 1970); `chance` is in
+/// 0..1.
 #[must_use]
 pub fn renewal(not_before: f64, not_after: f64, chance: f64) -> f64 {
     not_before + (not_after - not_before).max(0.0) * (RENEWAL - RENEWAL_JITTER * chance)
 }
 
-/// When to renew if the authority advises a time between `start` and `end` (RFC 9773). It is heeded within reason, since a broken
-/// clock there must neither make us order again and again nor keep us from ordering.
+/// Time to renew if the authority advises a time between `start` and `end` (RFC 9773). The advice
+/// is bounded: a wrong clock there must neither cause repeated orders nor prevent them.
 #[must_use]
 pub fn advised(not_before: f64, not_after: f64, (start, end): (f64, f64), chance: f64) -> f64 {
     let lifetime = (not_after - not_before).max(0.0);
@@ -189,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_is_to_blame_for_is_tried_again_soon_but_not_for_ever() {
+    fn stale_orders_are_retried_soon_and_then_back_off() {
         let mut record = Record::default();
         let pauses = [0.0; 4].map(|now| {
             record.fail(now, &failed(Kind::Stale, Way::Http, None), BOTH, 0.0);

@@ -1,6 +1,7 @@
-//! What is known of the certificates that are ordered: [`Acme`].
+//! State of the certificates that are ordered: [`Acme`].
 //!
-//! It belongs to the manager; the keeper changes it, the CLI reads it and asks. No time of its own. Next file: `keeper.rs`.
+//! The manager owns it; the keeper changes it, the CLI reads it and requests orders. It has no
+//! clock of its own. Next file: `keeper.rs`.
 
 use super::folder::{Folder, Stamp};
 use super::plan::{self, Record};
@@ -12,57 +13,57 @@ use tokio::sync::Notify;
 
 /// Everything about ordered certificates.
 pub struct Acme {
-    /// What `-o acme…` says.
+    /// The options `-o acme…`.
     pub argument: AcmeArgument,
-    /// Where things are kept.
+    /// The folder of account and certificates.
     pub folder: Folder,
     /// The certificates.
     pub items: RefCell<Vec<Item>>,
     /// Wakes the keeper.
     pub wake: Notify,
-    /// The ways in which names can be proven, the first one preferred.
+    /// The available challenge types, the first one preferred.
     pub ways: Vec<Way>,
 }
 
 /// A certificate that was ordered, or will be.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// What for, and where.
+    /// Names, and the listeners that use the certificate.
     pub wanted: Wanted,
-    /// What happened.
+    /// Record of the orders so far.
     pub record: Record,
-    /// What there is.
+    /// The present certificate.
     pub held: Option<Held>,
     /// An order is under way here.
     pub is_ordering: bool,
-    /// An operator wants it now.
+    /// An operator requested an order now.
     pub is_asked: bool,
-    /// The record could not be saved: what is in the folder is older.
+    /// The record could not be saved: the one in the folder is older.
     pub is_unsaved: bool,
-    /// When to ask for advice next, in seconds since 1970.
+    /// Time of the next request for advice, in seconds since 1970.
     pub advice_at: f64,
 }
 
 /// A certificate that we have.
 #[derive(Clone, Debug)]
 pub struct Held {
-    /// Its file's.
+    /// Stamp of its file.
     pub stamp: Stamp,
-    /// What it says.
+    /// Facts read from the certificate.
     pub facts: CertificateFacts,
-    /// It, in DER.
+    /// The certificate in DER.
     pub der: Vec<u8>,
-    /// When it should be renewed, in seconds since 1970.
+    /// Time to renew it, in seconds since 1970.
     pub renew_at: f64,
     /// It is served; if not, that is tried again.
     pub is_served: bool,
 }
 
 impl Acme {
-    /// What a command line asks for.
+    /// Builds the table that a command line requests.
     ///
     /// # Errors
-    /// There is no listener on which names could be proven.
+    /// There is no listener on which control of the names could be proven.
     pub fn new(argument: AcmeArgument, wanted: Vec<Wanted>, listeners: &[ListenArgument]) -> Result<Acme, String> {
         let ways = ways(argument.way, listeners);
         if ways.is_empty() {
@@ -73,7 +74,7 @@ impl Acme {
         Ok(Acme { argument, folder, items: RefCell::new(items), wake: Notify::new(), ways })
     }
 
-    /// The authority, as it is called in messages.
+    /// Name of the authority in messages.
     #[must_use]
     pub fn authority(&self) -> &str {
         let url = &self.argument.directory;
@@ -81,8 +82,8 @@ impl Acme {
     }
 }
 
-/// The ways to prove names on these listeners. HTTP comes first, since port 80 is where authorities look for it, unless only port
-/// 443 is open.
+/// The challenge types that these listeners allow. HTTP comes first, since authorities connect to
+/// port 80, unless only port 443 is open.
 fn ways(only: Option<Way>, listeners: &[ListenArgument]) -> Vec<Way> {
     let has = |tls: bool, port: Option<u16>| {
         listeners.iter().filter(|listener| listener.tls == tls).any(|listener| match &listener.address {
@@ -110,13 +111,13 @@ impl Item {
         Item { wanted, record, held: None, is_ordering: false, is_asked: false, is_unsaved: false, advice_at: 0.0 }
     }
 
-    /// What it is called: its first name.
+    /// Name in messages: its first host name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.wanted.names[0]
     }
 
-    /// All its names, as they are written with a listener.
+    /// All its names, joined as in a listener's argument.
     #[must_use]
     pub fn names(&self) -> String {
         self.wanted.names.join("+")
@@ -128,7 +129,7 @@ impl Item {
         let known = self.held.as_ref().filter(|held| held.stamp == stamp).map(|held| held.renew_at);
         let renew_at = match (is_for_all, known) {
             (false, _) => 0.0,
-            // The same certificate again: the advice that was heard of it stays.
+            // The same certificate again: the advice received for it remains valid.
             (true, Some(renew_at)) => renew_at,
             (true, None) => plan::renewal(facts.not_before as f64, facts.not_after as f64, chance),
         };
@@ -138,14 +139,14 @@ impl Item {
         self.held = Some(Held { stamp, facts, der, renew_at, is_served: false });
     }
 
-    /// When the next order is due, in seconds since 1970.
+    /// Time when the next order is due, in seconds since 1970.
     #[must_use]
     pub fn due_at(&self) -> f64 {
         let wanted_at = self.held.as_ref().map_or(0.0, |held| held.renew_at);
         if self.is_asked { 0.0 } else { wanted_at.max(self.record.next_try) }
     }
 
-    /// The word for how it is.
+    /// The word for its state.
     #[must_use]
     pub fn state(&self, now: f64) -> &'static str {
         match &self.held {

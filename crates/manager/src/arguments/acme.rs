@@ -1,7 +1,9 @@
-//! `-o acme…`: certificates from an authority (ACME), and the names of a listener that they are for.
+//! `-o acme…`: certificates from an authority (ACME), and the names of a listener that they are
+//! for.
 //!
-//! `-o acme=MAIL` asks for it; the other keys say from whom, where to, and how. The names stand with their listener:
-//! `-a :443,https,acme=example.org+www.example.org`, one certificate for each `acme=`.
+//! `-o acme=MAIL` enables it; the other keys name the authority, the folder and the challenge type.
+//! The host names are given with their listener: `-a :443,https,acme=example.org+www.example.org`,
+//! one certificate for each `acme=`.
 
 use super::{ArgumentError, absolute, reason};
 use serde::{Deserialize, Serialize};
@@ -11,19 +13,19 @@ use surface::limits::{ACME_CERTIFICATES_MAX, ACME_NAMES_MAX};
 use surface::option;
 use tls::certificate::Pem;
 
-/// How it is shown that a name is ours.
+/// Challenge type that proves control of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Way {
-    /// By a file over HTTP on port 80 (RFC 8555 §8.3).
+    /// A file over HTTP on port 80 (RFC 8555 §8.3).
     #[serde(rename = "http-01")]
     Http,
-    /// By a special certificate on port 443 (RFC 8737).
+    /// A special certificate on port 443 (RFC 8737).
     #[serde(rename = "tls-alpn-01")]
     TlsAlpn,
 }
 
 impl Way {
-    /// What ACME calls it.
+    /// Name of the challenge type in ACME.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -33,25 +35,25 @@ impl Way {
     }
 }
 
-/// What `-o acme…` says.
+/// The options `-o acme…`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcmeArgument {
-    /// Whom the authority may write to; `None` = nobody.
+    /// Contact address for the authority; `None` = none is given.
     pub contact: Option<String>,
     /// The authority's directory, an https URL.
     pub directory: String,
-    /// Where account and certificates are kept, absolute.
+    /// The folder of account and certificates, absolute.
     pub folder: PathBuf,
-    /// Who may have issued the authority's own certificate, in DER; empty = whom the system trusts.
+    /// Trust anchors for the authority's own certificate, in DER; empty = the system's.
     pub authorities: Vec<Vec<u8>>,
-    /// The only way to use; `None` = whichever works.
+    /// The only challenge type to use; `None` = any that works.
     pub way: Option<Way>,
 }
 
 /// Reads all `-o` of a command line; `None` if there are none.
 ///
 /// # Errors
-/// One line that says which is wrong.
+/// One line that names the wrong option.
 pub fn parse(options: &[String]) -> Result<Option<AcmeArgument>, ArgumentError> {
     if options.is_empty() {
         return Ok(None);
@@ -72,7 +74,11 @@ pub fn parse(options: &[String]) -> Result<Option<AcmeArgument>, ArgumentError> 
             option::ACME_DIR => argument.folder = parse_folder(value)?,
             option::ACME_CA => argument.authorities = read_authorities(value)?,
             option::ACME_CHALLENGE => argument.way = parse_way(value)?,
-            _ => return Err(format!("Unknown -o \"{key}\"; there are {}", option::ACME_KEYS.join(", ")).into()),
+            _ => {
+                let meant = surface::nearest::did_you_mean(key, "", option::KEYS.into_iter());
+                let keys = option::KEYS.join(", ");
+                return Err(format!("Unknown -o \"{key}\"{meant}; there are {keys}").into());
+            }
         }
     }
     argument.contact = contact.ok_or("-o acme=you@example.org is missing: the other -o need it")?;
@@ -129,7 +135,8 @@ fn parse_way(value: &str) -> Result<Option<Way>, String> {
     }
 }
 
-/// The names of one certificate, `example.org+www.example.org`, in lower case and as they stand, each once.
+/// The names of one certificate, `example.org+www.example.org`, in lower case and in the given
+/// order, each once.
 ///
 /// # Errors
 /// A name that no certificate can be ordered for, or too many.
@@ -170,10 +177,12 @@ fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The certificates that listeners want: names, and the listeners that get it. Whoever wants the same names shares one.
+/// The certificates that listeners need: names, and the listeners that use each. Listeners with the
+/// same names share one.
 ///
 /// # Errors
-/// Two that would be called the same, too many, names without `-o acme`, or `-o acme` without names.
+/// Two certificates with the same first name, too many, names without `-o acme`, or `-o acme`
+/// without names.
 pub fn wanted<'a>(
     argument: Option<&AcmeArgument>,
     listeners: impl Iterator<Item = (&'a str, &'a [Vec<String>])>,
@@ -203,7 +212,7 @@ pub fn wanted<'a>(
 /// A certificate to order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// What it is for, at least one name. The first is what it is called.
+    /// Its host names, at least one. The first names it in messages.
     pub names: Vec<String>,
     /// The `-a` names of the listeners that serve it.
     pub listeners: Vec<String>,
@@ -232,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn invalid_acme_options_are_reported() {
         for (given, said) in [
             (&["acme"][..], "lacks '='"),
             (&["acme=you"], "takes a mail address"),

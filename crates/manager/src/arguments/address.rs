@@ -1,4 +1,5 @@
-//! Network addresses as they are written on the command line: `host`, `host:port`, `[v6]:port`, `:port`, `host port`.
+//! Network addresses as they are written on the command line: `host`, `host:port`, `[v6]:port`,
+//! `:port`, `host port`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use vcl::{Resolve as _, SystemResolver};
@@ -33,10 +34,11 @@ pub fn split(text: &str) -> HostPort {
     }
 }
 
-/// The addresses to listen on or to connect to. No host, or `*`, means any address of both families.
+/// The addresses to listen on or to connect to. No host, or `*`, means any address of both
+/// families.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason why there is no address.
 pub fn resolve(address: &HostPort, default_port: u16) -> Result<Vec<SocketAddr>, String> {
     let port = match &address.port {
         None => default_port,

@@ -1,15 +1,16 @@
 //! `-x`: parts of the documentation, generated from the tables.
 
-use super::Role;
+use crate::default_parameters::default_parameters;
 use std::fmt::Write;
 use surface::cli::COMMANDS;
 use surface::option::letter;
 use surface::parameter::{PARAMETERS, value};
+use surface::program::Called;
 use surface::tag::TAGS;
 
-/// The text of a topic; `None` when there is no such topic.
+/// The text of a topic; `None` if the topic does not exist.
 #[must_use]
-pub fn dump(role: Role, what: &str) -> Option<String> {
+pub fn dump(called: Called, what: &str) -> Option<String> {
     let mut out = String::new();
     match what {
         "optstring" => {
@@ -18,7 +19,7 @@ pub fn dump(role: Role, what: &str) -> Option<String> {
         "builtin" => {
             let compiled = vcl::compile(
                 &vcl::SourceText { name: "<none>", text: b"vcl 4.1; backend default none;" },
-                &vcl::CompileOptions { follows_rfc: role == Role::Copal, ..vcl::CompileOptions::default() },
+                &vcl::CompileOptions { follows_rfc: called == Called::Copal, ..vcl::CompileOptions::default() },
             );
             if let Some(source) = compiled.ok().and_then(|compiled| compiled.program.sources.last().cloned()) {
                 out.push_str(&source.text);
@@ -30,7 +31,7 @@ pub fn dump(role: Role, what: &str) -> Option<String> {
             }
         }
         "parameter" => {
-            let defaults = role.defaults();
+            let defaults = default_parameters(called);
             for row in PARAMETERS {
                 let default = value::format(&defaults, row);
                 let _ = writeln!(out, "{}\n\t* Default: {default}", row.name);

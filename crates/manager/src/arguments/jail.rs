@@ -1,26 +1,30 @@
 //! `-j`: the rights with which the worker runs and VCL is read, and the group of administrators.
 
 use nix::unistd::{Gid, Group, User, geteuid, getgrouplist};
+use rustix::thread::{CapabilitySet, capabilities};
 use std::ffi::CString;
 use surface::option;
 
-/// User and group ids of nobody, on a system that has no name for them.
+/// User and group ids of `nobody`, on a system that does not define them.
 const NOBODY: u32 = 65_534;
 
-/// What the processes may do.
+/// Jail: the rights of the processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Jail {
-    /// Everything that the user who started the daemon may do. Without `-j` the worker is fenced nevertheless.
+    /// All rights of the user who started the daemon, who is not root, or is root without the
+    /// capabilities to become another user. Without `-j` the worker enters the sandbox
+    /// nevertheless.
     None {
         /// `-j none` was given.
         asked: bool,
     },
     /// The manager stays root, but does not read VCL as root; the worker becomes another user.
     Unix {
-        /// The jail's user: its rights are used to read VCL, what that includes, and the sockets it names.
+        /// The jail's user: its rights are used to read VCL, its includes, and the sockets it
+        /// names.
         reader: Reader,
-        /// User and group of the worker, never root's. The group is that of the jail's user; it may read the log and the
-        /// counters.
+        /// User and group of the worker, never root's. The group is that of the jail's user; it may
+        /// read the log and the counters.
         worker: (u32, u32),
         /// Group that may read the secret of the CLI, never the worker's; `None` = only root.
         administrators: Option<u32>,
@@ -57,12 +61,24 @@ impl Jail {
         }
     }
 
-    /// The group that, besides root, may read the secret of the CLI and connect to its sockets, if it isn't our own.
+    /// The group that, besides root, may read the secret of the CLI and connect to its sockets, if
+    /// it isn't our own.
     #[must_use]
     pub fn administrators(&self) -> Option<u32> {
         match self {
             Jail::None { .. } => None,
             Jail::Unix { administrators, .. } => Some(administrators.unwrap_or(0)),
+        }
+    }
+
+    /// User and group that `copal observe` becomes: the jail's user, which may read the counters,
+    /// unless that is root.
+    #[must_use]
+    pub fn observer(&self) -> Option<(u32, u32)> {
+        match self {
+            Jail::Unix { reader, .. } if reader.user != 0 && reader.group != 0 => Some((reader.user, reader.group)),
+            Jail::Unix { worker, .. } => Some(*worker),
+            Jail::None { .. } => None,
         }
     }
 
@@ -76,13 +92,32 @@ impl Jail {
     }
 }
 
-/// Parses `-j`; without one: `unix` for root, else `none`.
+/// Line about a daemon of root that has no jail because it may not become another user, as in a
+/// container that drops all capabilities; `None` in every other case.
+#[must_use]
+pub fn remark(jail: &Jail) -> Option<String> {
+    let lacks_jail = *jail == Jail::None { asked: false } && geteuid().is_root();
+    lacks_jail.then(|| {
+        "root without CAP_SETUID and CAP_SETGID: no jail, the worker stays root and is in the sandbox.".to_owned()
+    })
+}
+
+/// True if this process may become another user. If it is unknown, it may: a failure is reported.
+fn may_change_user() -> bool {
+    capabilities(None).map_or(true, |sets| sets.effective.contains(CapabilitySet::SETUID | CapabilitySet::SETGID))
+}
+
+/// Parses `-j`; without one: `unix` for root, if it may become another user, else `none`.
 ///
 /// # Errors
 /// The message for the operator.
 pub fn parse(argument: Option<&str>) -> Result<Jail, String> {
     let Some(text) = argument else {
-        return if geteuid().is_root() { Wanted::default().jail() } else { Ok(Jail::None { asked: false }) };
+        return if geteuid().is_root() && may_change_user() {
+            Wanted::default().jail()
+        } else {
+            Ok(Jail::None { asked: false })
+        };
     };
     let (kind, options) = match text.split_once(',') {
         Some((kind, options)) => (kind, Some(options)),
@@ -148,7 +183,7 @@ impl Account {
     }
 }
 
-/// What the argument says about a Unix jail.
+/// The words of a Unix jail argument.
 #[derive(Default)]
 struct Wanted {
     user: Option<Account>,
@@ -157,11 +192,11 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// The jail's user is `varnish` and the worker's `vcache` unless others are named. On a system with only one of
-    /// these users, it serves as both; with neither, `nobody` does.
+    /// The jail's user is `varnish` and the worker's `vcache` unless others are named. On a system
+    /// with only one of these users, it serves as both; with neither, `nobody` does.
     ///
-    /// Compat: users with different login groups are refused, with the words of Varnish. Varnish accepts root as the
-    /// worker's user if the jail's user is root; here that requires `-j none`.
+    /// Compat: users with different login groups are refused, with the words of Varnish. Varnish
+    /// accepts root as the worker's user if the jail's user is root; here that requires `-j none`.
     fn jail(self) -> Result<Jail, String> {
         let worker = self.worker.or_else(|| Account::named("vcache"));
         let user = self.user.or_else(|| Account::named("varnish")).or_else(|| worker.clone());

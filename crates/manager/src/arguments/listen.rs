@@ -1,4 +1,4 @@
-//! `-a`: where clients are served.
+//! `-a`: listening addresses for clients.
 
 use super::{acme, address};
 use nix::unistd::{Gid, Group, Uid, User};
@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 /// Longest path of a Unix-domain socket, in bytes. Source: unix(7).
 const SOCKET_PATH_BYTES_MAX: usize = 107;
-/// Where clients are served by default.
+/// Default listen address.
 pub const DEFAULT_ADDRESS: &str = ":80";
 
-/// Where to listen.
+/// Address of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAddress {
     /// TCP, with the addresses that the host resolves to; port 0 means any free port.
@@ -23,7 +23,7 @@ pub enum ListenAddress {
         user: Option<u32>,
         /// Group, if not the manager's.
         group: Option<u32>,
-        /// Permission bits, if not what the umask leaves.
+        /// Permission bits; `None` = as the umask leaves them.
         mode: Option<u32>,
     },
 }
@@ -35,46 +35,55 @@ pub struct ListenArgument {
     pub name: String,
     /// The address as written.
     pub endpoint: String,
-    /// Where.
+    /// The address.
     pub address: ListenAddress,
     /// PROXY protocol expected.
     pub proxy: bool,
-    /// TLS is spoken.
+    /// TLS is enabled.
     pub tls: bool,
-    /// HTTP/3 is spoken on the UDP port of the same number.
+    /// The https port that plain requests are redirected to.
+    pub redirect_port: Option<u16>,
+    /// HTTP/3 is enabled on the UDP port of the same number.
     pub http3: bool,
     /// The certificates to order for it: the names of each.
     pub acme: Vec<Vec<String>>,
+    /// A certificate is made for it at the start, for a trial.
+    pub self_signed: bool,
 }
 
-/// The words after the address that say what is spoken.
+/// The protocol words after the address.
 #[derive(Default)]
 struct Protocols {
     http: bool,
     https: bool,
     proxy: bool,
     http3: bool,
+    self_signed: bool,
 }
 
 impl Protocols {
-    /// Takes one word, in any case. Compat: in Varnish there is one; here PROXY may stand beside https, as load balancers speak it, and h3
-    /// must.
+    /// Adds one word, in any case. Compat: Varnish allows one; here PROXY may be combined with
+    /// https, as load balancers do, and h3 requires https.
     fn add(&mut self, word: &str) -> Result<(), String> {
         let known = match word.to_ascii_uppercase().as_str() {
             "HTTP" => &mut self.http,
             "HTTPS" => &mut self.https,
             "PROXY" => &mut self.proxy,
             "H3" => &mut self.http3,
+            "SELF-SIGNED" => &mut self.self_signed,
             _ => return Err(format!("Unknown protocol '{word}'")),
         };
         let again = std::mem::replace(known, true);
-        if again || self.http && (self.https || self.proxy || self.http3) {
+        if again || self.http && (self.https || self.proxy || self.http3 || self.self_signed) {
             return Err(format!("Too many protocol sub-args in -a ({word})"));
         }
         Ok(())
     }
 
     fn check(&self, endpoint: &str, address: &ListenAddress) -> Result<(), String> {
+        if self.self_signed && !self.https {
+            return Err(format!("self-signed needs https too in -a ({endpoint})"));
+        }
         if !self.http3 {
             return Ok(());
         }
@@ -104,10 +113,16 @@ pub fn parse(text: &str, unnamed: &mut usize) -> Result<ListenArgument, String> 
     let mut address = parse_address(endpoint)?;
     let mut protocols = Protocols::default();
     let mut certificates = Vec::new();
+    let mut redirect_port = None;
     for field in fields {
         match field.split_once('=') {
             Some(("acme", names)) => {
                 certificates.push(acme::parse_names(names).map_err(|why| format!("{why}, in -a"))?)
+            }
+            Some(("redirect", value)) => {
+                if redirect_port.replace(parse_redirect(value)?).is_some() {
+                    return Err(format!("Too many redirect sub-args in -a ({field})"));
+                }
             }
             Some((key, value)) => set_permission(&mut address, field, key, value)?,
             None => protocols.add(field)?,
@@ -115,11 +130,42 @@ pub fn parse(text: &str, unnamed: &mut usize) -> Result<ListenArgument, String> 
     }
     protocols.check(endpoint, &address)?;
     let name = name.unwrap_or_else(|| next_name(unnamed));
-    let Protocols { https, proxy, http3, .. } = protocols;
+    let Protocols { https, proxy, http3, self_signed, .. } = protocols;
+    if !certificates.is_empty() && self_signed {
+        return Err(format!("acme= and self-signed exclude each other in -a ({endpoint})"));
+    }
     if !certificates.is_empty() && !https {
         return Err(format!("acme= needs https too in -a ({endpoint})"));
     }
-    Ok(ListenArgument { name, endpoint: endpoint.to_owned(), address, proxy, tls: https, http3, acme: certificates })
+    if redirect_port.is_some() && https {
+        return Err(format!(
+            "redirect= and https exclude each other in -a ({endpoint}): what comes here is https already"
+        ));
+    }
+    let endpoint = endpoint.to_owned();
+    Ok(ListenArgument {
+        name,
+        endpoint,
+        address,
+        proxy,
+        tls: https,
+        redirect_port,
+        http3,
+        acme: certificates,
+        self_signed,
+    })
+}
+
+/// `https`, or `https:PORT` for a port other than 443: the port of redirects.
+fn parse_redirect(value: &str) -> Result<u16, String> {
+    let port = match value.split_once(':').unwrap_or((value, "443")) {
+        ("https", digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits.parse().unwrap_or(0),
+        _ => 0,
+    };
+    if port == 0 {
+        return Err(format!("redirect={value} in -a: say redirect=https or redirect=https:PORT"));
+    }
+    Ok(port)
 }
 
 /// The name of a listener without one.
@@ -131,7 +177,7 @@ pub fn next_name(unnamed: &mut usize) -> String {
 /// Splits `name=` off an argument of `-a` or `-s`.
 ///
 /// # Errors
-/// When the name is invalid, or nothing follows it.
+/// The name is invalid, or is not followed by anything.
 pub fn split_name<'a>(text: &'a str, what: &str) -> Result<(Option<String>, &'a str), String> {
     let end = text.find([',', '=']).filter(|end| text[*end..].starts_with('='));
     let Some(end) = end else {
@@ -203,7 +249,7 @@ fn parse_mode(value: &str) -> Result<u32, String> {
         return Err("Empty mode sub-arg in -a".to_owned());
     }
     match i64::from_str_radix(value, 8) {
-        // A socket that nobody may use is a mistake.
+        // A socket without any permission is a mistake.
         Ok(mode @ 1..=0o777) => Ok(mode as u32),
         Ok(_) => Err(format!("Mode sub-arg {value} out of range in -a")),
         Err(_) => Err(format!("Invalid mode sub-arg {value} in -a")),
@@ -253,6 +299,22 @@ mod tests {
     }
 
     #[test]
+    fn self_signed_certificate_needs_https_and_excludes_others() {
+        let parse = |text: &str| parse(text, &mut 0);
+        assert!(parse(":443,https,self-signed").unwrap().self_signed);
+        assert!(parse(":443,https,h3,self-signed").unwrap().http3);
+        assert!(!parse(":443,https").unwrap().self_signed);
+        for (text, said) in [
+            (":80,self-signed", "self-signed needs https too"),
+            (":80,HTTP,self-signed", "Too many protocol sub-args"),
+            (":443,https,self-signed,acme=a.example", "acme= and self-signed exclude each other"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+
+    #[test]
     fn listeners_are_named_by_position_or_by_hand() {
         let mut unnamed = 0;
         let first = parse("127.0.0.1:0", &mut unnamed).unwrap();
@@ -264,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spoken_is_said_in_any_case_and_order() {
+    fn protocols_are_parsed_in_any_case_and_order() {
         let spoken = |text: &str| {
             let argument = parse(text, &mut 0).unwrap();
             (argument.tls, argument.proxy, argument.http3)
@@ -274,6 +336,15 @@ mod tests {
         assert_eq!(spoken("127.0.0.1:0,h3,Https"), (true, false, true));
         assert_eq!(spoken("127.0.0.1:0,PROXY,https"), (true, true, false));
         assert_eq!(spoken("/s,https,mode=600"), (true, false, false));
+    }
+
+    #[test]
+    fn requests_in_clear_are_redirected_to_a_port() {
+        let port = |text: &str| parse(text, &mut 0).unwrap().redirect_port;
+        assert_eq!(port("127.0.0.1:0"), None);
+        assert_eq!(port("127.0.0.1:0,redirect=https"), Some(443));
+        assert_eq!(port("127.0.0.1:0,PROXY,redirect=https:8443"), Some(8443));
+        assert_eq!(port("/s,mode=600,redirect=https"), Some(443));
     }
 
     #[test]
@@ -299,6 +370,12 @@ mod tests {
         refuses("/s,https,h3", "h3 needs an IP address in -a (/s)");
         let why = "h3 and PROXY exclude each other in -a (127.0.0.1:0): there is no such header over UDP";
         refuses("127.0.0.1:0,https,PROXY,h3", why);
+        refuses("127.0.0.1:0,redirect=http", "redirect=http in -a: say redirect=https or redirect=https:PORT");
+        refuses("127.0.0.1:0,redirect=https:0", "redirect=https:0 in -a: say redirect=https or redirect=https:PORT");
+        refuses("127.0.0.1:0,redirect=https:+1", "redirect=https:+1 in -a: say redirect=https or redirect=https:PORT");
+        refuses("127.0.0.1:0,redirect=https,redirect=https", "Too many redirect sub-args in -a (redirect=https)");
+        let why = "redirect= and https exclude each other in -a (127.0.0.1:0): what comes here is https already";
+        refuses("127.0.0.1:0,https,redirect=https", why);
         refuses("127.0.0.1:0,mode=666", "Invalid sub-arg mode=666 for IP addresses in -a");
         refuses("/s,foo=1", "Invalid sub-arg foo=1 in -a");
         refuses("/s,mode=", "Empty mode sub-arg in -a");

@@ -1,20 +1,28 @@
-//! `-s`: where objects are stored; may be given several times. In memory (`malloc`, and `default` means the same), or with their bodies
-//! in a file (`storage/file.rs`).
+//! `-s`: where objects are stored; may be given several times. In memory (`malloc`, and `default`
+//! and `debug` mean the same), or with their bodies in a file (`storage/file.rs`).
 //!
-//! Behind the size, or in its place, may stand `policy=NAME`: what is evicted from this storage. Varnish has no such field.
+//! Transient is always in memory: its file is not made, and the size of the file is its limit.
+//!
+//! `policy=NAME` may follow the size, or replace it: the eviction policy of this storage. Varnish
+//! has no such field.
 
 pub mod file;
 
-use self::file::{FileArgument, METADATA_BYTES_MIN, POLICY};
+use self::file::{FileArgument, FileSize, METADATA_BYTES_MIN, POLICY};
 use super::listen::split_name;
 use surface::eviction::{EvictionPolicy, POLICIES};
 use surface::limits::STORAGES_MAX;
-use surface::option::letter::storage_kind;
+use surface::nearest::did_you_mean;
+use surface::option::letter::{STORAGE_KINDS, storage_kind};
 use surface::parameter::value::parse_bytes;
 
 /// Names that are reserved for short-lived objects and request bodies.
 pub const TRANSIENT: &str = "Transient";
-/// Smallest storage that makes sense, in bytes.
+/// Kind of a storage with its bodies in a file.
+const FILE: &str = "file";
+/// Kind of a storage that Varnish has for tests.
+const DEBUG: &str = "debug";
+/// Smallest useful storage, in bytes.
 const SIZE_BYTES_MIN: u64 = 4096;
 
 /// One `-s`.
@@ -22,13 +30,13 @@ const SIZE_BYTES_MIN: u64 = 4096;
 pub struct StorageArgument {
     /// As given, or `s0`, `s1`, … numbered among those without a name.
     pub name: String,
-    /// As written, for the identification: `default`, `malloc` or `file`.
+    /// As written, for the identification: `default`, `malloc`, `debug` or `file`.
     pub kind: String,
-    /// How much memory it may take.
+    /// Memory limit.
     pub size: Size,
-    /// What is evicted from it; `None` = as the parameter `eviction_policy` says.
+    /// Its eviction policy; `None` = that of the parameter `eviction_policy`.
     pub policy: Option<EvictionPolicy>,
-    /// Where its bodies lie, if not in memory.
+    /// File of its bodies, if they are not in memory.
     pub file: Option<FileArgument>,
 }
 
@@ -43,19 +51,19 @@ impl StorageArgument {
 /// The limit of a storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// So many hundredths of the memory that there is.
+    /// A percentage of the available memory.
     Percent(u64),
-    /// What the others leave.
+    /// The rest after all other storages.
     Rest,
-    /// One part in 64 of its file, but no more than a quarter of the memory that there is.
+    /// One part in 64 of its file, but no more than a quarter of the available memory.
     OfFile,
 }
 
 impl Size {
-    /// The limit in bytes, where there are `usable_bytes` of memory, and `file_bytes` in the storage's file if it has one; `None` =
-    /// what the others leave.
+    /// The limit in bytes, given `usable_bytes` of memory, and `file_bytes` in the storage's file
+    /// if it has one; `None` = the rest after all other storages.
     #[must_use]
     pub fn bytes_of(self, usable_bytes: u64, file_bytes: u64) -> Option<u64> {
         match self {
@@ -66,7 +74,8 @@ impl Size {
         }
     }
 
-    /// For a storage with a file of so many bytes: the memory for which the file is divided, whatever there is of it now.
+    /// For a storage with a file of `file_bytes`: the memory for which the file is divided,
+    /// independent of the memory available now.
     #[must_use]
     pub fn beside(self, file_bytes: u64) -> u64 {
         match self {
@@ -90,14 +99,22 @@ impl Size {
 pub struct Storages {
     /// The storages that hold the cache, in the order given; at least one.
     pub cache: Vec<StorageArgument>,
-    /// The storage for short-lived objects: how much it may take of the first one's limit.
+    /// The Transient storage: its limit within that of the first storage.
     pub transient: StorageArgument,
 }
 
 impl Storages {
-    /// All storages; Transient comes last wherever it was given.
+    /// All storages; Transient comes last, in whatever order they were given.
     pub fn all(&self) -> impl Iterator<Item = &StorageArgument> {
         self.cache.iter().chain([&self.transient])
+    }
+
+    /// One line for the operator if Transient was given a file.
+    #[must_use]
+    pub fn remark(&self) -> Option<&'static str> {
+        (self.transient.kind == FILE).then_some(
+            "-s Transient=file: Transient is kept in memory, in the first storage. No file is made; its size, if given, is the limit.",
+        )
     }
 
     /// Names as VCL sees them, Transient last.
@@ -126,7 +143,8 @@ pub fn parse(arguments: &[String]) -> Result<Storages, String> {
         let path = storage.file.as_ref().map(|file| &file.path);
         let has_it =
             |earlier: &&StorageArgument| path.is_some() && earlier.file.as_ref().map(|file| &file.path) == path;
-        // A directory has room for a file of each. If it is a file, it is found to be in use when it is opened.
+        // A directory has room for a file of each storage. A file that is in use is refused when it
+        // is opened.
         if let Some(earlier) = cache.iter().find(has_it).filter(|_| path.is_some_and(|path| !path.is_dir())) {
             return Err(format!("(-s {text}) the storage '{}' has that file", earlier.name));
         }
@@ -161,12 +179,17 @@ fn parse_one(text: &str, unnamed: &mut usize) -> Result<StorageArgument, String>
     let kind = fields.next().unwrap_or_default();
     match storage_kind(kind) {
         _ if kind.is_empty() => return Err("-s argument lacks strategy {malloc, file, ...}".to_owned()),
-        Some(_) if kind == "file" => {
-            if name.as_deref() == Some(TRANSIENT) {
-                return Err(format!(
-                    "(-s {text}) {TRANSIENT} is a part of the first storage, and has no file of its own"
-                ));
-            }
+        Some(_) if kind == FILE && name.as_deref() == Some(TRANSIENT) => {
+            let size = transient_limit(text, fields)?;
+            return Ok(StorageArgument {
+                name: TRANSIENT.to_owned(),
+                kind: kind.to_owned(),
+                size,
+                policy: None,
+                file: None,
+            });
+        }
+        Some(_) if kind == FILE => {
             let (file, metadata_bytes) = file::parse(text, fields)?;
             let (name, size) =
                 (name.unwrap_or_else(|| number(unnamed)), metadata_bytes.map_or(Size::OfFile, Size::Bytes));
@@ -178,31 +201,39 @@ fn parse_one(text: &str, unnamed: &mut usize) -> Result<StorageArgument, String>
                 "(-s {text}) storage method \"{kind}\" is not in this build, only \"malloc\" and \"file\" are"
             ));
         }
-        None => return Err(format!("Unknown storage method \"{kind}\"")),
+        None => {
+            let names = STORAGE_KINDS.iter().filter(|row| row.is_here).map(|row| row.name);
+            return Err(format!("Unknown storage method \"{kind}\"{}", did_you_mean(kind, "", names)));
+        }
     }
+    let method = if kind == DEBUG { DEBUG } else { "malloc" };
     let mut fields = fields.peekable();
     let is_size = |field: &&str| !field.starts_with(POLICY);
     let size = fields.next_if(is_size).filter(|size| !size.is_empty());
-    let policy = fields.next().map(|field| policy_of(text, field)).transpose()?;
+    if kind == DEBUG {
+        // Compat: it makes Varnish allocate less than it is asked for, which has no effect here.
+        fields.next_if_eq(&"lessspace");
+    }
+    let policy = fields.next().map(|field| policy_of(text, method, field)).transpose()?;
     if fields.next().is_some() {
-        return Err("(-smalloc) too many arguments".to_owned());
+        return Err(format!("(-s{method}) too many arguments"));
     }
     let size = match size {
         None => Size::Rest,
         Some(text) => match text.strip_suffix('%') {
             Some(_) if name.as_deref() == Some(TRANSIENT) => {
-                return Err(format!("(-smalloc) size \"{text}\": Transient has no share of the memory"));
+                return Err(format!("(-s{method}) size \"{text}\": Transient has no share of the memory"));
             }
             Some(percent) => match percent.parse() {
                 Ok(percent @ 1..=100) => Size::Percent(percent),
-                _ => return Err(format!("(-smalloc) size \"{text}\": a share is between 1% and 100%")),
+                _ => return Err(format!("(-s{method}) size \"{text}\": a share is between 1% and 100%")),
             },
-            None => Size::Bytes(bytes(text)?),
+            None => Size::Bytes(bytes(method, text)?),
         },
     };
     let name = name.unwrap_or_else(|| number(unnamed));
     if name == TRANSIENT && policy.is_some() {
-        // It is a part of the first storage, whose policy ranks its objects too.
+        // It is part of the first storage, whose policy also ranks its objects.
         return Err(format!("(-s {text}) {TRANSIENT} has no policy of its own"));
     }
     Ok(StorageArgument { name, kind: kind.to_owned(), size, policy, file: None })
@@ -214,29 +245,43 @@ fn number(unnamed: &mut usize) -> String {
     format!("s{}", *unnamed - 1)
 }
 
+/// The limit of Transient if it was given a file. Compat: Varnish needs no size if the file exists.
+fn transient_limit<'a>(text: &str, fields: impl Iterator<Item = &'a str>) -> Result<Size, String> {
+    let fields: Vec<&str> = fields.collect();
+    if let [path] | [path, ""] = fields[..]
+        && !path.is_empty()
+    {
+        return Ok(Size::Rest);
+    }
+    let (file, _) = file::parse(text, fields.into_iter())?;
+    Ok(match file.size {
+        FileSize::Bytes(bytes) => Size::Bytes(bytes),
+        FileSize::Percent(_) => Size::Rest,
+    })
+}
+
 /// The policy that a field names.
-fn policy_of(text: &str, field: &str) -> Result<EvictionPolicy, String> {
-    let Some(name) = field.strip_prefix(POLICY) else { return Err("(-smalloc) too many arguments".to_owned()) };
+fn policy_of(text: &str, method: &str, field: &str) -> Result<EvictionPolicy, String> {
+    let Some(name) = field.strip_prefix(POLICY) else { return Err(format!("(-s{method}) too many arguments")) };
     EvictionPolicy::named(name).ok_or_else(|| {
         let names = POLICIES.map(|row| row.name).join(", ");
         format!("(-s {text}) no policy is called \"{name}\", use one of: {names}")
     })
 }
 
-fn bytes(size: &str) -> Result<u64, String> {
-    let bytes = parse_bytes(size).map_err(|reason| format!("(-smalloc) size \"{size}\": {reason}"))?;
+fn bytes(method: &str, size: &str) -> Result<u64, String> {
+    let bytes = parse_bytes(size).map_err(|reason| format!("(-s{method}) size \"{size}\": {reason}"))?;
     if bytes < SIZE_BYTES_MIN {
         let hint = "too small, did you forget to specify M or G?";
-        return Err(format!("(-smalloc) size \"{size}\": {hint}"));
+        return Err(format!("(-s{method}) size \"{size}\": {hint}"));
     }
     Ok(bytes)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::file::FileSize;
     use super::*;
-    use worker::control::Advice;
+    use surface::closed_set::Advice;
 
     fn parse_all(arguments: &[&str]) -> Result<Storages, String> {
         let arguments: Vec<String> = arguments.iter().map(|text| (*text).to_owned()).collect();
@@ -280,6 +325,40 @@ mod tests {
         assert_eq!(many.names(), ["x", "s0", "y", "s1", "Transient"]);
         let limits: Vec<_> = many.all().map(|storage| storage.size.given_bytes()).collect();
         assert_eq!(limits, [Some(1 << 20), Some(2 << 20), None, None, Some(3 << 20)]);
+    }
+
+    #[test]
+    fn transient_with_a_file_stays_in_memory_with_the_size_as_its_limit() {
+        let given = [
+            ("Transient=file,/x,10m", Some(10 << 20)),
+            ("Transient=file,/x,10m,4k,random", Some(10 << 20)),
+            ("Transient=file,/x", None),
+            ("Transient=file,/x,", None),
+            ("Transient=file,/x,80%", None),
+        ];
+        for (argument, bytes) in given {
+            let storages = parse_all(&["malloc,1m", argument]).unwrap();
+            let transient = &storages.transient;
+            assert_eq!((transient.size.given_bytes(), &transient.file), (bytes, &None), "{argument}");
+            assert_eq!((transient.kind.as_str(), transient.kind_shown()), ("file", "malloc"));
+            assert!(storages.remark().is_some_and(|remark| remark.contains("No file is made")));
+        }
+        for argument in ["Transient=malloc,10m", "Transient=debug", "malloc"] {
+            assert_eq!(parse_all(&[argument]).unwrap().remark(), None);
+        }
+        assert!(parse_all(&["file,/x,1m", "Transient=file,/x,1m"]).is_ok(), "no file is shared");
+    }
+
+    #[test]
+    fn debug_is_malloc() {
+        let storages = parse_all(&["debug,2m,lessspace", "x=debug", "Transient=debug,1m"]).unwrap();
+        assert_eq!(storages.names(), ["s0", "x", "Transient"]);
+        let sizes: Vec<_> = storages.all().map(|storage| (storage.size, storage.kind_shown())).collect();
+        let expected = [Size::Bytes(2 << 20), Size::Rest, Size::Bytes(1 << 20)].map(|size| (size, "malloc"));
+        assert_eq!(sizes, expected);
+        assert_eq!(parse_all(&["debug,foo"]).unwrap_err(), "(-sdebug) size \"foo\": Invalid number");
+        assert_eq!(parse_all(&["debug,1m,x"]).unwrap_err(), "(-sdebug) too many arguments");
+        assert_eq!(parse_all(&["malloc,1m,lessspace"]).unwrap_err(), "(-smalloc) too many arguments");
     }
 
     #[test]
@@ -369,9 +448,8 @@ mod tests {
         refuses("file,/x,1m,meta=1m,4k", "(-sfile) too many arguments");
         refuses("file,/x,1m,meta=1m,meta=1m", "(-sfile) too many arguments");
         refuses("file,/x,1m,policy=lru", "(-s file,/x,1m,policy=lru) a file is swept in order: it has no policy");
-        let transient =
-            "(-s Transient=file,/x,1m) Transient is a part of the first storage, and has no file of its own";
-        refuses("Transient=file,/x,1m", transient);
+        refuses("Transient=file", "(-sfile) path is mandatory");
+        refuses("Transient=file,/x,1", &small("1"));
         let twice = parse_all(&["a=file,/x,1m", "file,/x,2m"]).unwrap_err();
         assert_eq!(twice, "(-s file,/x,2m) the storage 'a' has that file");
         assert!(parse_all(&["a=file,/tmp,1m", "file,/tmp,1m"]).is_ok(), "a file of each in a directory");

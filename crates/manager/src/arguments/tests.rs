@@ -4,7 +4,7 @@ use super::*;
 
 fn run(line: &[&str]) -> Result<Parsed, ArgumentError> {
     let arguments: Vec<OsString> = line.iter().map(OsString::from).collect();
-    parse(Role::Varnishd, &arguments)
+    parse(Called::Stock, &arguments)
 }
 
 fn complete(line: &[&str]) -> Arguments {
@@ -17,7 +17,8 @@ fn complete(line: &[&str]) -> Arguments {
 /// One line after `Error: `, then the hint.
 #[track_caller]
 fn refuses(line: &[&str], expected: &str) {
-    assert_eq!(run(line).unwrap_err(), ArgumentError::new(expected), "{line:?}");
+    let shown = run(line).unwrap_err().shown(Called::Stock);
+    assert_eq!(shown, format!(" {expected}\n(-? gives usage)"), "{line:?}");
 }
 
 /// A block after `Error:`.
@@ -55,6 +56,7 @@ fn wrong_values_are_named() {
         "-a arguments 127.0.0.1:1 and 127.0.0.1:1 have same address",
     );
     refuses(&["-d", "-s", "foo"], "Unknown storage method \"foo\"");
+    refuses(&["-d", "-s", "maloc,1m"], "Unknown storage method \"maloc\"; did you mean malloc?");
     refuses(&["-d", "-p", "foo"], "\t-p lacks '='");
     refuses(&["-d", "-S", "/nonexistent"], "Cannot open -S file (/nonexistent): No such file or directory");
     refuses(
@@ -155,33 +157,138 @@ fn information_is_printed() {
 
 #[test]
 fn the_name_under_which_it_was_started_decides_the_policy() {
-    let policy = |role: Role, more: &[&str]| {
+    let policy = |called: Called, more: &[&str]| {
         let line: Vec<OsString> = ["-b", "none", "-j", "none"].iter().chain(more).map(OsString::from).collect();
-        match parse(role, &line) {
+        match parse(called, &line) {
             Ok(Parsed::Run(arguments)) => Ok(arguments.parameters.http_policy),
             Ok(Parsed::Print { .. }) => panic!("it runs"),
             Err(error) => Err(error.text),
         }
     };
-    assert_eq!(policy(Role::Varnishd, &[]), Ok("varnish".to_owned()));
-    assert_eq!(policy(Role::Copal, &[]), Ok("rfc".to_owned()));
-    assert_eq!(policy(Role::Copal, &["-p", "http_policy=varnish"]), Ok("varnish".to_owned()));
-    let error = policy(Role::Copal, &["-p", "http_policy=varnish3"]).unwrap_err();
+    assert_eq!(policy(Called::Stock, &[]), Ok("varnish".to_owned()));
+    assert_eq!(policy(Called::Copal, &[]), Ok("rfc".to_owned()));
+    assert_eq!(policy(Called::Copal, &["-p", "http_policy=varnish"]), Ok("varnish".to_owned()));
+    let error = policy(Called::Copal, &["-p", "http_policy=varnish3"]).unwrap_err();
     assert!(error.contains("use one of: varnish, rfc"), "{error}");
-    let feature = |role: Role| match parse(
-        role,
+    let feature = |called: Called| match parse(
+        called,
         &["-b", "none", "-p", "feature=none", "-p", "feature=default"].map(Into::into),
     ) {
         Ok(Parsed::Run(arguments)) => arguments.parameters.feature,
         _ => panic!("it runs"),
     };
-    assert_eq!(feature(Role::Varnishd), surface::parameter::Parameters::default().feature);
-    assert_eq!(feature(Role::Copal), feature(Role::Varnishd) | surface::parameter::feature::HTTP2);
-    let builtin = |role: Role| dump::dump(role, "builtin").unwrap();
-    assert_eq!((builtin(Role::Varnishd).as_str(), builtin(Role::Copal).as_str()), (vcl::BUILTIN, vcl::BUILTIN_RFC));
-    let parameters = dump::dump(Role::Copal, "parameter").unwrap();
+    assert_eq!(feature(Called::Stock), surface::parameter::Parameters::default().feature);
+    assert_eq!(feature(Called::Copal), feature(Called::Stock) | surface::parameter::feature::HTTP2);
+    let builtin = |called: Called| dump::dump(called, "builtin").unwrap();
+    assert_eq!((builtin(Called::Stock).as_str(), builtin(Called::Copal).as_str()), (vcl::BUILTIN, vcl::BUILTIN_RFC));
+    let parameters = dump::dump(Called::Copal, "parameter").unwrap();
     assert!(parameters.contains("http_policy\n\t* Default: rfc\n"));
     assert!(parameters.contains("eviction_policy\n\t* Default: s3fifo\n"));
-    assert!(dump::dump(Role::Varnishd, "parameter").unwrap().contains("eviction_policy\n\t* Default: lru\n"));
+    assert!(dump::dump(Called::Stock, "parameter").unwrap().contains("eviction_policy\n\t* Default: lru\n"));
     assert!(parameters.contains("feature\n\t* Default: +http2,+validate_headers\n"));
+}
+
+fn run_as_copal(line: &[&str]) -> Result<Box<Arguments>, String> {
+    let arguments: Vec<OsString> = ["-j", "none"].iter().chain(line).map(OsString::from).collect();
+    match parse(Called::Copal, &arguments) {
+        Ok(Parsed::Run(arguments)) => Ok(arguments),
+        Ok(Parsed::Print { text, .. }) => panic!("{text}"),
+        Err(error) => Err(error.shown(Called::Copal)),
+    }
+}
+
+#[test]
+fn backend_option_is_the_backend_of_a_file_without_one_under_copal() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("site.vcl").display().to_string();
+    std::fs::write(&file, "sub vcl_recv { }").unwrap();
+    let arguments = run_as_copal(&["-b", "127.0.0.1:8080", "-f", &file]).unwrap();
+    assert_eq!(arguments.default_backend, Some(vcl::backend_option("127.0.0.1:8080")));
+    assert_eq!(arguments.vcls.iter().map(|vcl| vcl.source_name.as_str()).collect::<Vec<_>>(), [&file]);
+    let alone = run_as_copal(&["-b", "127.0.0.1:8080"]).unwrap();
+    assert_eq!(alone.default_backend, None, "the VCL of -b has it");
+    let successor = ["-b", "127.0.0.1:8080", "-f", "/gone", "-j", "none"].map(OsString::from);
+    match parse_as_successor(Called::Copal, &successor) {
+        Ok(Parsed::Run(successor)) => assert_eq!(successor.default_backend, arguments.default_backend),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn backend_that_is_a_bare_number_is_refused_under_copal() {
+    let refused = run_as_copal(&["-b", "8080"]).unwrap_err();
+    assert!(refused.contains("-b 8080 has no host: a port of this machine is -b 127.0.0.1:8080"), "{refused}");
+    assert!(run(&["-b", "8080"]).is_ok(), "as Varnish");
+}
+
+#[test]
+fn backend_may_be_a_url_without_a_path_under_copal() {
+    for text in ["http://127.0.0.1:8080", "HTTP://127.0.0.1:8080/"] {
+        let arguments = run_as_copal(&["-b", text]).unwrap();
+        assert_eq!(arguments.backend.as_deref(), Some("127.0.0.1:8080"), "{text}");
+    }
+    for (text, said) in [
+        ("http://127.0.0.1:8080/blog", "-b takes the address of the origin"),
+        ("http://", "-b takes the address of the origin"),
+        ("https://example.com/", ".host = \"example.com\"; .port = \"443\"; .ssl = 1;"),
+    ] {
+        let refused = run_as_copal(&["-b", text]).unwrap_err();
+        assert!(refused.contains(said), "{refused}");
+    }
+}
+
+#[test]
+fn relative_file_is_found_in_vcl_path_and_then_in_the_current_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for directory in ["first", "here"] {
+        std::fs::create_dir(path(directory)).unwrap();
+    }
+    std::fs::write(path("here/site.vcl"), "here").unwrap();
+    let vcl_path = format!("/nonexistent:{}", path("first").display());
+    let find = |name: &str| find_vcl(Path::new(name), &vcl_path, Some(&path("here")));
+    let shown = |name: &str| path(name).display().to_string();
+    assert_eq!(find("site.vcl").unwrap(), (shown("here/site.vcl"), b"here".to_vec()));
+    std::fs::write(path("first/site.vcl"), "first").unwrap();
+    assert_eq!(find("site.vcl").unwrap(), (shown("first/site.vcl"), b"first".to_vec()));
+    assert_eq!(find("other.vcl").unwrap_err().kind(), io::ErrorKind::NotFound);
+    let here = std::env::current_dir().unwrap();
+    let expected = format!(
+        " Cannot read -f file 'no-such.vcl' (No such file or directory)\n\tlooked in /nonexistent, {} and the current directory {}",
+        path("first").display(),
+        here.display()
+    );
+    let setting = format!("vcl_path={vcl_path}");
+    assert_eq!(run_as_copal(&["-f", "no-such.vcl", "-p", &setting]).unwrap_err(), expected);
+}
+
+#[test]
+fn refused_change_of_user_names_the_jail_and_j_none() {
+    use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
+    if !nix::unistd::geteuid().is_root() {
+        println!("skipped: needs root");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("site.vcl");
+    std::fs::write(&file, "vcl 4.1; backend default none;").unwrap();
+    let name = file.to_str().unwrap();
+    let shown = std::thread::scope(|scope| {
+        // Capabilities are those of a thread: the other tests keep theirs.
+        let bare = scope.spawn(|| {
+            let none = CapabilitySet::empty();
+            let sets = capabilities(None).unwrap();
+            set_capabilities(None, CapabilitySets { effective: none, permitted: none, ..sets }).unwrap();
+            let refused = run(&["-F", "-j", "unix", "-f", name]).unwrap_err().shown(Called::Stock);
+            (refused, run(&["-F", "-j", "none", "-f", name]).is_ok(), complete(&["-F", "-f", name]).jail)
+        });
+        bare.join().unwrap()
+    });
+    let cause = format!(" Cannot read -f file '{name}' (Operation not permitted)\n\tthe jail may not become user ");
+    assert!(shown.0.starts_with(&cause) && shown.0.contains("-j none"), "{}", shown.0);
+    assert!(shown.1);
+    // Without -j there is no jail that cannot be had.
+    assert_eq!(shown.2, Jail::None { asked: false });
+    assert!(jail::remark(&shown.2).unwrap().contains("CAP_SETUID"));
+    assert_eq!(jail::remark(&Jail::None { asked: true }), None);
 }

@@ -1,8 +1,9 @@
 //! `-A`: TLS listeners and certificates, in the grammar of hitch.conf.
 //!
-//! What is said at the top holds for every frontend that does not say otherwise. Keys of hitch that mean nothing here are accepted with a
-//! note, so that a hitch.conf works as it is. Certificates are named here and read later; the grammar itself is in the crate `tls`.
-//! Compat: keys and messages as Varnish 9 has them; `h3`, `acme`, `early-data` and `client-verify` (hitch's) are ours.
+//! Settings at the top apply to every frontend that does not override them. Keys of hitch without a
+//! meaning here are accepted with a note, so that a hitch.conf works unchanged. Certificates are
+//! named here and read later; the grammar itself is in the crate `tls`. Compat: keys and messages
+//! as Varnish 9 has them; `h3`, `acme`, `early-data` and `client-verify` (hitch's) are ours.
 
 use super::listen::{ListenAddress, ListenArgument, next_name, parse_address};
 use super::{absolute, acme};
@@ -14,8 +15,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use tls::cipher_list;
 use tls::hitch::{self, Assignment, Value};
+use tls::table::ClientDemand;
 
-/// Keys of hitch.conf that mean nothing here.
+/// Keys of hitch.conf without a meaning here.
 const MEANINGLESS: &[&str] = &[
     "alpn-protos",
     "backend",
@@ -54,7 +56,7 @@ const MEANINGLESS: &[&str] = &[
     "write-proxy-v2",
 ];
 
-/// Whether that is a key of hitch.conf which means nothing here.
+/// True for a key of hitch.conf that has no meaning here.
 #[must_use]
 pub fn is_meaningless(key: &str) -> bool {
     MEANINGLESS.contains(&key)
@@ -63,29 +65,29 @@ pub fn is_meaningless(key: &str) -> bool {
 /// The port of a frontend that names none.
 const DEFAULT_PORT: &str = "443";
 
-/// What an `-A` file asks for.
+/// Parsed `-A` file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsFile {
     /// The listeners, in order; at least one.
     pub frontends: Vec<TlsFrontend>,
     /// The certificates for all of them.
     pub certificates: Vec<PemArgument>,
-    /// What is accepted and does nothing, in words.
+    /// Notes about accepted settings that have no effect.
     pub notes: Vec<String>,
 }
 
 /// A frontend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFrontend {
-    /// Where it listens.
+    /// Its address and protocols.
     pub listener: ListenArgument,
     /// Its own certificates.
     pub certificates: Vec<PemArgument>,
-    /// Global certificates are served beside its own.
+    /// Global certificates are served in addition to its own.
     pub matches_global: bool,
-    /// What is asked of handshakes, but for clients' certificates.
+    /// Handshake settings, except those for client certificates.
     pub settings: Settings,
-    /// What clients' certificates are verified with; `None` = none are asked for.
+    /// Trust anchors for client certificates; `None` = no client certificate is requested.
     pub authorities: Option<Authorities>,
 }
 
@@ -94,13 +96,13 @@ pub struct TlsFrontend {
 pub struct PemArgument {
     /// Its id, if it has one.
     pub name: Option<String>,
-    /// Where it is.
+    /// Its files.
     pub files: PemFiles,
     /// It is the default of its level.
     pub is_default: bool,
 }
 
-/// Reads an `-A` file with our own rights; listeners without a name are counted on from `unnamed`.
+/// Reads an `-A` file with our own rights; listeners without a name are numbered from `unnamed`.
 ///
 /// # Errors
 /// The message for the operator, which names the file.
@@ -118,7 +120,7 @@ pub fn read(path: &Path, unnamed: &mut usize) -> Result<TlsFile, String> {
 pub fn parse(text: &str, file: &str, unnamed: &mut usize) -> Result<TlsFile, String> {
     let mut reader = Reader { text, file, meaningless: Vec::new(), notes: Vec::new() };
     let assignments = hitch::parse(text).map_err(|error| reader.mistake(error.line, &error.what))?;
-    // What is said at the top also holds for the frontends before it.
+    // Settings at the top also apply to frontends that precede them.
     let (frontends, rest): (Vec<&Assignment>, Vec<&Assignment>) =
         assignments.iter().partition(|assignment| assignment.key == "frontend");
     let mut top = Level::default();
@@ -138,14 +140,14 @@ pub fn parse(text: &str, file: &str, unnamed: &mut usize) -> Result<TlsFile, Str
     Ok(TlsFile { frontends, certificates: top.certificates(), notes: reader.notes })
 }
 
-/// Where an assignment stands.
+/// Position of an assignment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Top,
     Frontend,
 }
 
-/// What one level says.
+/// Settings of one level.
 #[derive(Clone, Default)]
 struct Level {
     host: Option<String>,
@@ -161,19 +163,12 @@ struct Level {
     suites: Option<Vec<&'static str>>,
     prefers_own_order: Option<bool>,
     aborts_unknown_names: Option<bool>,
-    verify: Option<Verify>,
+    verify: Option<ClientDemand>,
     authorities: Option<PathBuf>,
     early_data: Option<bool>,
     http3: Option<bool>,
     proxy: Option<bool>,
     acme: Vec<Vec<String>>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Verify {
-    None,
-    Optional,
-    Required,
 }
 
 impl Level {
@@ -187,7 +182,7 @@ impl Level {
         all
     }
 
-    /// What holds for handshakes here, after `top`.
+    /// Handshake settings of this level, with defaults from `top`.
     fn settings(&self, top: &Level) -> Settings {
         let (tls12, tls13) = self.protocols.or(top.protocols).unwrap_or((true, true));
         let ciphers = self.ciphers.as_ref().or(top.ciphers.as_ref());
@@ -222,7 +217,7 @@ impl Reader<'_> {
         format!("-A file '{}' line {line}: {what}\n\t{}", self.file, hitch::line_of(self.text, line))
     }
 
-    /// The single word that a key is set to.
+    /// The single word of a key's value.
     fn word<'b>(&self, assignment: &'b Assignment) -> Result<&'b str, String> {
         match &assignment.value {
             Value::Words(words) if words.len() == 1 => Ok(&words[0]),
@@ -319,11 +314,11 @@ impl Reader<'_> {
         cipher_list::tls13(list).ok_or_else(|| self.mistake(assignment.line, "Invalid ciphersuites"))
     }
 
-    fn verify(&self, assignment: &Assignment) -> Result<Verify, String> {
+    fn verify(&self, assignment: &Assignment) -> Result<ClientDemand, String> {
         match self.word(assignment)? {
-            "none" => Ok(Verify::None),
-            "optional" => Ok(Verify::Optional),
-            "required" => Ok(Verify::Required),
+            "none" => Ok(ClientDemand::None),
+            "optional" => Ok(ClientDemand::Optional),
+            "required" => Ok(ClientDemand::Required),
             _ => Err(self.mistake(assignment.line, "'client-verify' is none, optional or required")),
         }
     }
@@ -414,15 +409,23 @@ impl Reader<'_> {
             return Err(mistake("h3 needs an IP address"));
         }
         let authorities = match (level.verify.or(top.verify), level.authorities.as_ref().or(top.authorities.as_ref())) {
-            (None | Some(Verify::None), _) => None,
+            (None | Some(ClientDemand::None), _) => None,
             (Some(_), None) => return Err(mistake("'client-verify' needs 'client-verify-ca'")),
-            (Some(verify), Some(file)) => {
-                Some(Authorities { file: file.clone(), is_required: verify == Verify::Required })
-            }
+            (Some(demand), Some(file)) => Some(Authorities { file: file.clone(), demand }),
         };
         let name = level.name.clone().unwrap_or_else(|| next_name(unnamed));
         Ok(TlsFrontend {
-            listener: ListenArgument { name, endpoint, address, proxy, tls: true, http3, acme: level.acme.clone() },
+            listener: ListenArgument {
+                name,
+                endpoint,
+                address,
+                proxy,
+                tls: true,
+                redirect_port: None,
+                http3,
+                acme: level.acme.clone(),
+                self_signed: false,
+            },
             certificates: level.certificates(),
             matches_global: level.matches_global,
             settings: level.settings(top),
@@ -460,10 +463,11 @@ fn is_like(glob: &str, name: &OsStr) -> bool {
     pattern::matches(glob.as_bytes(), name.as_bytes(), pattern::Flags::default())
 }
 
-/// Which of TLS 1.2 and 1.3 a list of protocols allows, and which of its words are of old versions.
+/// The versions (TLS 1.2, 1.3) that a list of protocols enables, and its words that name old
+/// versions.
 ///
 /// # Errors
-/// An unknown word, or nothing is left.
+/// An unknown word, or no version remains.
 pub fn protocols<'a>(words: impl Iterator<Item = &'a str>) -> Result<((bool, bool), Vec<&'a str>), String> {
     let (mut tls12, mut tls13, mut old) = (false, false, Vec::new());
     for word in words {

@@ -39,7 +39,7 @@ impl Call<'_> {
     }
 }
 
-/// When the next order is due, if that is known.
+/// Time of the next order, if it is known.
 fn next(item: &Item, now: f64) -> String {
     rfc3339(item.due_at().max(now))
 }

@@ -1,12 +1,14 @@
 //! `param.show`, `param.set`, `param.reset`.
 
 use super::Call;
+use crate::default_parameters::default_parameters;
 use crate::parameter_text;
 use crate::report::Level;
 use cli_proto::response::{Response, status};
+use control::messages::Request;
 use surface::parameter::value::{self, SetError};
 use surface::parameter::{MUST_RELOAD, MUST_RESTART, PARAMETERS, ParameterRow, debug};
-use worker::control::Request;
+use surface::program::Called;
 
 impl Call<'_> {
     pub(super) fn parameter_show(self) -> Response {
@@ -24,7 +26,7 @@ impl Call<'_> {
             return Response::new(status::TOO_MANY, "Too many parameters");
         }
         let parameters = self.manager.parameters.borrow();
-        let defaults = self.manager.arguments.role.defaults();
+        let defaults = default_parameters(self.manager.arguments.called);
         let asked = names.first().map(String::as_str);
         let rows: Vec<(&ParameterRow, &str)> = match asked {
             None => PARAMETERS.iter().map(|row| (row, row.name)).collect(),
@@ -35,7 +37,7 @@ impl Call<'_> {
                 .collect(),
             Some(name) => match value::row(name) {
                 Some(row) => vec![(row, name)],
-                None => return refuse(&SetError::Unknown(name.to_owned())),
+                None => return self.refuse(&SetError::Unknown(name.to_owned())),
             },
         };
         if self.json {
@@ -58,7 +60,7 @@ impl Call<'_> {
     pub(super) async fn parameter_set(self) -> Response {
         let (name, text) = (self.arguments[0].clone(), self.arguments[1].clone());
         let storages = self.manager.arguments.storages.names();
-        let defaults = self.manager.arguments.role.defaults();
+        let defaults = default_parameters(self.manager.arguments.called);
         let reply = self.change(&name, |parameters| value::set(parameters, &defaults, &name, &text, &storages)).await;
         if self.json && reply.is_ok() {
             let shown = [name];
@@ -69,7 +71,7 @@ impl Call<'_> {
 
     pub(super) async fn parameter_reset(self) -> Response {
         let name = self.arguments[0].clone();
-        let defaults = self.manager.arguments.role.defaults();
+        let defaults = default_parameters(self.manager.arguments.called);
         self.change(&name, |parameters| value::reset(parameters, &defaults, &name)).await
     }
 
@@ -80,14 +82,14 @@ impl Call<'_> {
         change: impl FnOnce(&mut surface::parameter::Parameters) -> Result<(), SetError>,
     ) -> Response {
         let Some(row) = value::row(name) else {
-            return refuse(&SetError::Unknown(name.to_owned()));
+            return self.refuse(&SetError::Unknown(name.to_owned()));
         };
         if self.manager.arguments.protected.contains(row.name) {
             return Response::new(status::AUTHENTICATE, format!("parameter \"{name}\" is protected."));
         }
         let result = change(&mut self.manager.parameters.borrow_mut());
         if let Err(error) = result {
-            return refuse(&error);
+            return self.refuse(&error);
         }
         if self.manager.debug(debug::VTC_MODE) {
             self.manager.reporter.disable_syslog();
@@ -110,8 +112,13 @@ impl Call<'_> {
         };
         Response::ok(note)
     }
-}
 
-fn refuse(error: &SetError) -> Response {
-    Response::new(error.status(), error.text())
+    /// The reply about a value or name that cannot be used. Compat: `varnishd` does not ask which
+    /// name was meant.
+    fn refuse(&self, error: &SetError) -> Response {
+        let is_own = self.manager.arguments.called == Called::Copal;
+        let near = error.unknown_name().filter(|_| is_own).and_then(value::nearest_name);
+        let meant = near.map(|near| format!("\nDid you mean {near}?")).unwrap_or_default();
+        Response::new(error.status(), error.text() + &meant)
+    }
 }

@@ -1,13 +1,14 @@
 //! Commands of a manager without a worker, compared with the replies of Varnish 7.1.1.
 
 use super::*;
-use crate::arguments::{self, Parsed, Role};
+use crate::arguments::{self, Parsed};
 use crate::directory::WorkDirectory;
 use crate::report::{LogFormat, Reporter};
 use crate::state::Parts;
 use crate::vcl_table::Loaded;
-use ::worker::control::VclState;
 use std::ffi::OsString;
+use surface::closed_set::VclState;
+use surface::program::Called;
 use tempfile::TempDir;
 use tokio::task::LocalSet;
 
@@ -20,28 +21,29 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new(options: &[&str]) -> Bench {
-        Bench::started_as(Role::Varnishd, options)
+        Bench::started_as(Called::Stock, options)
     }
 
-    fn started_as(role: Role, options: &[&str]) -> Bench {
+    fn started_as(called: Called, options: &[&str]) -> Bench {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("v");
         let mut line: Vec<OsString> = ["-d", "-j", "none", "-T", "none", "-n"].iter().map(OsString::from).collect();
         line.push(path.into());
         line.extend(options.iter().map(OsString::from));
-        let Ok(Parsed::Run(arguments)) = arguments::parse(role, &line) else { panic!("bad options") };
+        let Ok(Parsed::Run(arguments)) = arguments::parse(called, &line) else { panic!("bad options") };
         let parts = Parts {
             directory: WorkDirectory::open(&arguments.work_directory, &arguments.jail, &[]).unwrap(),
             listeners: Vec::new(),
             acme: None,
-            tls: crate::tls::open::open(&arguments, &Reporter::new(false, LogFormat::Plain)).unwrap(),
+            tls: crate::tls::open::open(&arguments, &Reporter::new(Called::Stock, false, LogFormat::Plain)).unwrap(),
             secret: None,
             storage_limits_bytes: vec![1 << 20],
             memory: crate::memory_files::MemoryFiles::create(1).unwrap(),
             cli_sockets: Vec::new(),
+            metrics: Vec::new(),
             program: crate::program::Program::of_process(0, &[]),
         };
-        let reporter = Reporter::new(false, LogFormat::Plain);
+        let reporter = Reporter::new(Called::Stock, false, LogFormat::Plain);
         reporter.disable_syslog();
         reporter.detach();
         let manager = Rc::new(Manager::new(*arguments, reporter, parts).unwrap());
@@ -68,7 +70,7 @@ impl Bench {
 }
 
 #[test]
-fn words_that_are_no_commands_are_refused_as_by_varnish() {
+fn unknown_commands_are_refused_as_by_varnish() {
     let bench = Bench::new(&[]);
     let unknown = "Unknown request.\nType 'help' for more info.\n";
     bench.check("# foo", 101, unknown);
@@ -83,7 +85,7 @@ fn words_that_are_no_commands_are_refused_as_by_varnish() {
 }
 
 #[test]
-fn the_state_of_things_is_told() {
+fn state_commands_report_the_state() {
     let bench = Bench::new(&["-s", "main=malloc,1m"]);
     bench.check("status", 200, "Child in state stopped");
     bench.check("start", 300, "No VCL loaded");
@@ -123,7 +125,7 @@ fn help_lists_what_there_is_now() {
 
 #[test]
 fn the_defaults_are_those_of_the_name_under_which_it_was_started() {
-    let bench = Bench::started_as(Role::Copal, &["-b", "none"]);
+    let bench = Bench::started_as(Called::Copal, &["-b", "none"]);
     bench.check("param.show changed", 200, "");
     bench.check("param.set feature none", 200, "");
     bench.check("param.set feature default", 200, "");

@@ -1,4 +1,5 @@
-//! `tls.cert.*`: what `load` and `discard` stage, `commit` makes active and `rollback` forgets.
+//! `tls.cert.*`: `load` and `discard` stage changes, `commit` activates them, `rollback` drops
+//! them.
 
 use super::Call;
 use crate::arguments;
@@ -22,7 +23,7 @@ struct Load {
     frontend: Option<String>,
     key: Option<String>,
     is_default: bool,
-    /// Something was said about handshakes, which frontends decide.
+    /// A handshake option was given, which only frontends decide.
     has_handshake_options: bool,
 }
 
@@ -73,30 +74,41 @@ impl Load {
     }
 }
 
+/// The command after `tls.cert.`.
+#[derive(Clone, Copy)]
+pub(super) enum TlsCommand {
+    Commit,
+    Discard,
+    List,
+    Load,
+    Reload,
+    Rollback,
+}
+
 impl Call<'_> {
     /// `tls.cert.*`.
-    pub(super) async fn tls(self, verb: &str) -> Response {
+    pub(super) async fn tls(self, command: TlsCommand) -> Response {
         if !self.manager.tls.borrow().is_configured() {
             return Response::new(status::CANNOT, "TLS has not been configured");
         }
-        let result = match verb {
-            "tls.cert.load" => self.certificate_load().await,
-            "tls.cert.discard" => {
+        let result = match command {
+            TlsCommand::Load => self.certificate_load().await,
+            TlsCommand::Discard => {
                 let id = self.arguments[0].clone();
                 apply::stage(self.manager, |registry| registry.stage_discard(&id)).await.map(|()| String::new())
             }
-            "tls.cert.commit" => {
+            TlsCommand::Commit => {
                 apply::change(self.manager, |registry| registry.commit()).await.map(|()| String::new())
             }
-            "tls.cert.rollback" => {
+            TlsCommand::Rollback => {
                 let rolled_back = apply::stage(self.manager, |registry| {
                     registry.rollback();
                     Ok(())
                 });
                 rolled_back.await.map(|()| String::new())
             }
-            "tls.cert.reload" => reload::reload(self.manager).await.map(|_| String::new()),
-            _ => return self.certificate_list(),
+            TlsCommand::Reload => reload::reload(self.manager).await.map(|_| String::new()),
+            TlsCommand::List => return self.certificate_list(),
         };
         match result {
             Ok(text) => Response::ok(text),

@@ -1,7 +1,8 @@
 //! The `vcl.*` commands.
 //!
-//! Compiling happens on another thread, before `changes` is taken, so that the CLI can answer meanwhile. The result is
-//! sent to a running worker first; only what the worker accepts goes into the table.
+//! Compilation runs on another thread, before `changes` is taken, so that the CLI can answer
+//! meanwhile. The result is sent to a running worker first; only a program that the worker accepts
+//! enters the table.
 
 use super::{Call, ask_worker};
 use crate::arguments::{read_vcl, reason};
@@ -11,10 +12,12 @@ use crate::vcl_table::{Entry, Kind, state_word};
 use cli_proto::json::string;
 use cli_proto::response::{Response, status};
 use cli_proto::table;
+use control::messages::Request;
 use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
-use worker::control::{Request, VclState};
+use surface::closed_set::VclState;
+use surface::program::Called;
 
 impl Call<'_> {
     pub(super) async fn vcl_load(self) -> Response {
@@ -23,16 +26,21 @@ impl Call<'_> {
             return refusal;
         }
         let vcl_path = self.manager.parameters.borrow().vcl_path.clone();
-        match read_vcl(Path::new(&file), &vcl_path, &self.manager.arguments.jail) {
-            Ok((source_name, text)) => self.load(&name, source_name, text).await,
-            Err(error) => Response::new(status::PARAMETER, unreadable(&file, &reason(&error))),
+        match read_vcl(Path::new(&file), &vcl_path, None, &self.manager.arguments.jail) {
+            Ok((source_name, text)) => self.counted_load(&name, source_name, text).await,
+            Err(error) => {
+                let is_own = self.manager.arguments.called == Called::Copal;
+                let is_searched = error.kind() == std::io::ErrorKind::NotFound && !Path::new(&file).is_absolute();
+                let places = if is_own && is_searched { format!("; looked in {vcl_path}") } else { String::new() };
+                Response::new(status::PARAMETER, unreadable(&file, &(reason(&error) + &places)))
+            }
         }
     }
 
     pub(super) async fn vcl_inline(self) -> Response {
         let (name, text) = (self.arguments[0].clone(), self.argument_octets(1));
         match self.check_load(&name) {
-            Ok(()) => self.load(&name, "<vcl.inline>".to_owned(), text).await,
+            Ok(()) => self.counted_load(&name, "<vcl.inline>".to_owned(), text).await,
             Err(refusal) => refusal,
         }
     }
@@ -52,6 +60,13 @@ impl Call<'_> {
 
     fn wanted_state(&self) -> Result<VclState, Response> {
         self.arguments.get(2).map_or(Ok(VclState::Auto), |word| state_word(word))
+    }
+
+    async fn counted_load(self, name: &str, source_name: String, text: Vec<u8>) -> Response {
+        let manager = self.manager.clone();
+        let response = self.load(name, source_name, text).await;
+        manager.published.count_load(response.status == status::OK, crate::clock::now() as u64);
+        response
     }
 
     async fn load(self, name: &str, source_name: String, text: Vec<u8>) -> Response {
@@ -184,7 +199,7 @@ impl Call<'_> {
             let (temperature, busy) = known.unwrap_or((resting.to_owned(), 0));
             rows.push(Row {
                 status: if table.active() == Some(&entry.name) { "active" } else { "available" },
-                state: if entry.is_label() { "label" } else { word(entry.state) },
+                state: if entry.is_label() { "label" } else { entry.state.word() },
                 temperature,
                 busy: worker_runs.then_some(busy),
                 name: entry.name.clone(),
@@ -270,6 +285,7 @@ pub fn load_at_start(manager: &Rc<Manager>, name: &str, source_name: &str, text:
     let mut table = manager.vcls.borrow_mut();
     table.add(name, VclState::Auto, done.loaded);
     table.set_active(name);
+    manager.published.count_load(true, crate::clock::now() as u64);
     Ok(())
 }
 
@@ -284,10 +300,10 @@ struct Row {
     link: Link,
 }
 
-/// What a row of `vcl.list` shows about labels.
+/// Label column of a row of `vcl.list`.
 enum Link {
     None,
-    /// A label: its VCL, and how many VCLs refer to it in return(vcl).
+    /// A label: its VCL, and the number of VCLs that refer to it in return(vcl).
     To(String, usize),
     /// A VCL with this many labels.
     From(usize),
@@ -304,7 +320,7 @@ fn link(entry: &Entry, dependants: &[&Entry]) -> Link {
 impl Row {
     /// The row of a discarded VCL on which requests still run. Discarding makes it cold.
     fn discarded((name, temperature, busy): (String, String, u64)) -> Row {
-        Row { status: "discarded", state: word(VclState::Cold), temperature, busy: Some(busy), name, link: Link::None }
+        Row { status: "discarded", state: VclState::Cold.word(), temperature, busy: Some(busy), name, link: Link::None }
     }
 
     fn cells(&self) -> Vec<String> {
@@ -346,15 +362,7 @@ impl Row {
     }
 }
 
-fn word(state: VclState) -> &'static str {
-    match state {
-        VclState::Auto => "auto",
-        VclState::Cold => "cold",
-        VclState::Warm => "warm",
-    }
-}
-
-/// What the worker reports about its VCLs.
+/// The worker's report about its VCLs.
 #[derive(Default)]
 struct Reported {
     /// Temperature and number of requests of the loaded ones, by name.

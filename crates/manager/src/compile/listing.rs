@@ -1,4 +1,5 @@
-//! A compiled program in readable form: what it defines, then its instructions with their places in the sources (`-C`).
+//! A compiled program in readable form: its definitions, then its instructions with their places in
+//! the sources (`-C`).
 
 use std::fmt::Write;
 use vcl_run::program::{Op, Program};

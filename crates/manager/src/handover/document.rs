@@ -1,10 +1,13 @@
-//! What a manager hands its successor: [`Document`], and the descriptors that go with it, in this order: memory files, pid files, sockets of
-//! listeners, sockets of the CLI.
+//! The document that a manager sends to its successor: [`Document`], and the descriptors that go
+//! with it, in this order: memory files, pid files, sockets of listeners, sockets of the CLI,
+//! sockets for metrics.
 //!
-//! It is JSON, since the two may be of different versions: what one does not know it passes over, and what came later has a default. What
-//! a later version cannot do without is a reason to raise [`FORMAT`]. Everything that the command line says is not here: the successor has
-//! the same arguments. VCL is here as text, because programs are no format: the successor compiles it. *Invariant:* nothing that arrives
-//! is believed: [`Inheritance::open`] has looked at everything before anything is changed.
+//! It is JSON, since the two may be of different versions: unknown fields are ignored, and newer
+//! fields have a default. A field that a later version cannot do without is a reason to raise
+//! [`FORMAT`]. Settings of the command line are not included: the successor has the same arguments.
+//! VCL is included as text, because programs have no stable format: the successor compiles it.
+//! *Invariant:* received data is untrusted: [`Inheritance::open`] has checked everything before
+//! anything is changed.
 
 use crate::arguments::Arguments;
 use crate::cli_connections::{CliListener, HeldCliListener};
@@ -12,6 +15,7 @@ use crate::compile::Job;
 use crate::directory::WorkDirectory;
 use crate::listeners::{HandedListener, Listener, check_handed};
 use crate::memory_files::MemoryFiles;
+use crate::metrics_sockets::MetricsSocket;
 use crate::state::{ChildState, Manager};
 use crate::storage_files::wanted;
 use crate::tls;
@@ -23,9 +27,9 @@ use serde_json::{Map, Value};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use surface::closed_set::VclState;
 use surface::parameter::Parameters;
 use surface::version::COPAL_VERSION;
-use worker::control::VclState;
 
 /// The version of the document.
 pub const FORMAT: u32 = 1;
@@ -41,19 +45,22 @@ pub struct Document {
     pid_files: Vec<PathBuf>,
     /// Names of the storages, in the order of their arenas.
     storages: Vec<String>,
-    /// Limits of the storages; `None` = as the command line says.
+    /// Limits of the storages; `None` = those of the command line.
     #[serde(default)]
     limits_bytes: Option<Vec<u64>>,
     listeners: Vec<HandedListener>,
-    /// Paths of the sockets of the CLI, as far as they have one.
+    /// Paths of the sockets of the CLI; `None` for TCP.
     cli: Vec<Option<PathBuf>>,
-    /// What was set after the start.
+    /// Paths of the sockets for metrics; `None` for TCP.
+    #[serde(default)]
+    metrics: Vec<Option<PathBuf>>,
+    /// Parameters that were set after the start.
     parameters: Map<String, Value>,
     /// In order of loading.
     vcls: Vec<HandedVcl>,
     active: Option<String>,
     tls: HandedTls,
-    /// A worker is to run.
+    /// A worker should run.
     is_serving: bool,
     #[serde(default)]
     exit_status: i32,
@@ -75,10 +82,10 @@ enum HandedKind {
 }
 
 impl Document {
-    /// What this manager has.
+    /// Describes the state of this manager.
     ///
     /// # Errors
-    /// Whatever the system reports.
+    /// Errors of the system.
     pub fn of(manager: &Manager) -> io::Result<(Document, Vec<OwnedFd>)> {
         let mut descriptors = manager.memory.borrow().handles()?;
         let directory = manager.directory.borrow();
@@ -96,6 +103,12 @@ impl Document {
             cli.push(held.path.clone());
             descriptors.push(held.descriptor.try_clone()?);
         }
+        let mut metrics = Vec::new();
+        for socket in &manager.metrics {
+            let (path, descriptor) = socket.hand_over()?;
+            metrics.push(path);
+            descriptors.push(descriptor);
+        }
         let vcls = manager.vcls.borrow();
         let is_shrunk = *manager.limits_now_bytes.borrow() != *manager.storage_limits_bytes.borrow();
         let document = Document {
@@ -108,6 +121,7 @@ impl Document {
             limits_bytes: is_shrunk.then(|| manager.limits_now_bytes.borrow().clone()),
             listeners,
             cli,
+            metrics,
             parameters: changed(&manager.arguments.parameters, &manager.parameters.borrow()),
             vcls: vcls
                 .entries()
@@ -134,7 +148,7 @@ impl Document {
     }
 }
 
-/// What a successor begins with.
+/// Checked state that a successor starts with.
 #[derive(Debug)]
 pub struct Inheritance {
     /// The work directory.
@@ -147,27 +161,30 @@ pub struct Inheritance {
     pub listeners: Vec<Listener>,
     /// The sockets of the CLI.
     pub cli_sockets: Vec<CliListener>,
+    /// The sockets for metrics.
+    pub metrics: Vec<MetricsSocket>,
     /// Parameters.
     pub parameters: Parameters,
     /// VCLs, compiled.
     pub vcls: VclTable,
     /// Certificates and keys.
     pub tls: Registry,
-    /// A worker is to run.
+    /// A worker should run.
     pub is_serving: bool,
     /// Bits of the exit status.
     pub exit_status: i32,
     /// The last panic.
     pub panic: Option<String>,
-    /// What the predecessor had and we have not, for the log.
+    /// Items of the predecessor that do not exist here, for the log.
     pub remarks: Vec<String>,
 }
 
 impl Inheritance {
-    /// Checks what has arrived against the command line, and opens it. Changes nothing outside this process.
+    /// Checks the received data against the command line, and opens it. Changes nothing outside
+    /// this process.
     ///
     /// # Errors
-    /// What cannot be taken over, in one line or with the report of the VCL compiler.
+    /// The item that cannot be taken over, in one line or with the report of the VCL compiler.
     pub fn open(bytes: &[u8], descriptors: Vec<OwnedFd>, arguments: &Arguments) -> Result<Inheritance, String> {
         let document = read(bytes)?;
         let storages: Vec<&String> = arguments.storages.cache.iter().map(|storage| &storage.name).collect();
@@ -194,6 +211,11 @@ impl Inheritance {
             let descriptor = descriptors.next().ok_or("there are too few descriptors")?;
             cli_sockets.push(HeldCliListener { path, descriptor }.take_over()?);
         }
+        let mut metrics = Vec::new();
+        for path in document.metrics {
+            let descriptor = descriptors.next().ok_or("there are too few descriptors")?;
+            metrics.push(MetricsSocket::take_over(path, descriptor)?);
+        }
         if descriptors.next().is_some() {
             return Err("there are too many descriptors".to_owned());
         }
@@ -212,6 +234,7 @@ impl Inheritance {
             limits_bytes,
             listeners,
             cli_sockets,
+            metrics,
             parameters,
             vcls,
             tls: registry,
@@ -253,13 +276,13 @@ fn fields(parameters: &Parameters) -> Map<String, Value> {
     }
 }
 
-/// The parameters that are not what they were at the start.
+/// The parameters that have changed since the start.
 fn changed(before: &Parameters, now: &Parameters) -> Map<String, Value> {
     let before = fields(before);
     fields(now).into_iter().filter(|(name, value)| before.get(name) != Some(value)).collect()
 }
 
-/// Parameters with what was changed; and a remark for each that there is no longer.
+/// Parameters with the changes applied; and a remark for each parameter that no longer exists.
 fn with_changes(given: &Parameters, changes: Map<String, Value>) -> Result<(Parameters, Vec<String>), String> {
     let (mut all, mut remarks) = (fields(given), Vec::new());
     for (name, value) in changes {
@@ -285,7 +308,7 @@ fn compile(
     has_unix_socket: bool,
 ) -> Result<VclTable, String> {
     let mut table = VclTable::default();
-    // A label may have been moved to a VCL that was loaded later: where it leads counts, not when it came.
+    // A label may have been moved to a VCL that was loaded later: its target counts, not its age.
     let labels: Vec<String> =
         vcls.iter().filter(|vcl| matches!(vcl.kind, HandedKind::Label(_))).map(|vcl| vcl.name.clone()).collect();
     for vcl in vcls {
@@ -293,8 +316,7 @@ fn compile(
             HandedKind::Label(target) => table.set_label(&vcl.name, &target),
             HandedKind::Program { source_name, files } => {
                 table.check_new(&vcl.name).map_err(|refusal| refusal.body)?;
-                let job = Job::of_parameters(parameters, &arguments.jail, source_name, Vec::new());
-                let job = job.with_storages(arguments.storages.names());
+                let job = Job::of_parameters(parameters, arguments, source_name, Vec::new());
                 let done = job.again(files, labels.clone(), has_unix_socket).run(false);
                 let done = done.map_err(|report| format!("the VCL {} cannot be compiled:\n{report}", vcl.name))?;
                 table.add(&vcl.name, vcl.state, done.loaded);
@@ -312,17 +334,18 @@ fn compile(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arguments::{Parsed, Role, parse};
+    use crate::arguments::{Parsed, parse};
     use crate::report::{LogFormat, Reporter};
     use crate::state::Parts;
     use serde_json::json;
     use std::ffi::OsString;
+    use surface::program::Called;
 
     fn arguments(folder: &tempfile::TempDir, options: &[&str]) -> Arguments {
         let path = folder.path().canonicalize().unwrap().join("v").display().to_string();
         let first = ["-F", "-j", "none", "-n", &path, "-b", "none", "-T", "none"];
         let line: Vec<OsString> = first.iter().chain(options).map(OsString::from).collect();
-        match parse(Role::Varnishd, &line) {
+        match parse(Called::Stock, &line) {
             Ok(Parsed::Run(arguments)) => *arguments,
             other => panic!("{other:?}"),
         }
@@ -330,7 +353,7 @@ mod tests {
 
     fn manager(folder: &tempfile::TempDir) -> Manager {
         let arguments = arguments(folder, &["-s", "a=malloc,1m", "-a", "site=127.0.0.1:0"]);
-        let reporter = Reporter::new(false, LogFormat::Plain);
+        let reporter = Reporter::new(Called::Stock, false, LogFormat::Plain);
         reporter.disable_syslog();
         let parts = Parts {
             directory: WorkDirectory::open(&arguments.work_directory, &arguments.jail, &[]).unwrap(),
@@ -341,10 +364,10 @@ mod tests {
             storage_limits_bytes: vec![1 << 20],
             memory: MemoryFiles::create(1).unwrap(),
             cli_sockets: Vec::new(),
+            metrics: Vec::new(),
             program: crate::program::Program::of_process(0, &[]),
         };
-        let job =
-            Job::of_parameters(&arguments.parameters, &arguments.jail, "x".into(), arguments.vcls[0].text.clone());
+        let job = Job::of_parameters(&arguments.parameters, &arguments, "x".into(), arguments.vcls[0].text.clone());
         let loaded = job.run(false).unwrap().loaded;
         let manager = Manager::new(arguments, reporter, parts).unwrap();
         manager.vcls.borrow_mut().add("boot", VclState::Warm, loaded);
@@ -355,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_over_is_what_there_was() {
+    fn handover_document_restores_the_state() {
         let folder = tempfile::tempdir().unwrap();
         let manager = manager(&folder);
         let (document, descriptors) = Document::of(&manager).unwrap();
@@ -369,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_and_what_is_new_passed_over() {
+    fn inconsistent_documents_are_refused_and_unknown_fields_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let manager = manager(&folder);
         let open = |change: &dyn Fn(&mut Value, &mut Vec<OwnedFd>), options: &[&str]| {

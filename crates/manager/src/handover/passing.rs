@@ -1,10 +1,12 @@
 //! Bytes and descriptors over a stream socket: one parcel, sent and received whole.
 //!
 //! ```text
-//! parcel   mark (8) | length of the bytes (4) | number of descriptors (4) | bytes | for each group of descriptors one byte
+//! parcel   mark (8) | length of the bytes (4) | number of descriptors (4) | bytes
+//!          | one byte for each group of descriptors
 //! ```
-//! The kernel passes at most 253 descriptors with a message, so they travel in groups. Nothing here knows what they are. What
-//! arrives is bounded before room is made for it, and a parcel that is not complete is none. Source: unix(7), SCM_RIGHTS.
+//! The kernel passes at most 253 descriptors with a message, so they travel in groups. This file
+//! does not interpret them. Received lengths are bounded before memory is allocated for them, and
+//! an incomplete parcel is an error. Source: unix(7), SCM_RIGHTS.
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -17,7 +19,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use surface::limits::{HANDOVER_BYTES_MAX, HANDOVER_DESCRIPTORS_MAX};
 
-/// How a parcel begins.
+/// First bytes of a parcel.
 const MARK: &[u8; 8] = b"CopalHo1";
 /// Descriptors in one message.
 const GROUP: usize = 64;
@@ -25,7 +27,7 @@ const GROUP: usize = 64;
 /// Sends a parcel.
 ///
 /// # Errors
-/// `InvalidInput` for more than may be received; else whatever the system reports.
+/// `InvalidInput` for more than may be received; else the error of the system.
 pub fn send(mut stream: &UnixStream, bytes: &[u8], descriptors: &[OwnedFd]) -> io::Result<()> {
     if bytes.len() > HANDOVER_BYTES_MAX || descriptors.len() > HANDOVER_DESCRIPTORS_MAX {
         let text = format!("{} bytes with {} descriptors are too much to hand over", bytes.len(), descriptors.len());
@@ -42,7 +44,7 @@ pub fn send(mut stream: &UnixStream, bytes: &[u8], descriptors: &[OwnedFd]) -> i
 /// Sends one message with up to a group of descriptors.
 ///
 /// # Errors
-/// Whatever the system reports.
+/// Errors of the system.
 pub fn send_group(socket: impl AsFd, bytes: &[u8], group: &[BorrowedFd]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(GROUP))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -62,7 +64,8 @@ pub fn send_group(socket: impl AsFd, bytes: &[u8], group: &[BorrowedFd]) -> io::
 /// Receives a parcel.
 ///
 /// # Errors
-/// `InvalidData` for what is no parcel, or a larger one than allowed; else whatever the system reports.
+/// `InvalidData` for bytes that are not a parcel, or a larger one than allowed; else the error of
+/// the system.
 pub fn receive(mut stream: &UnixStream) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
     let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
     let mut head = [0; 16];
@@ -76,7 +79,7 @@ pub fn receive(mut stream: &UnixStream) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
         return Err(invalid(format!("a handover of {length} bytes with {count} descriptors")));
     }
     let mut bytes = Vec::new();
-    // Room is made for what has come, not for what was announced.
+    // Memory is allocated for the received bytes, not for the announced length.
     Read::take(&mut stream, length as u64).read_to_end(&mut bytes)?;
     if bytes.len() < length {
         return Err(io::ErrorKind::UnexpectedEof.into());
@@ -150,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_parcel_is_refused_before_room_is_made_for_it() {
+    fn invalid_parcels_are_refused_before_allocation() {
         let refused = |bytes: &[u8], group: usize| {
             let (ours, theirs) = UnixStream::pair().unwrap();
             (&ours).write_all(bytes).unwrap();

@@ -1,4 +1,4 @@
-//! The manager that hands over: [`begin`], for SIGUSR2 and the command `upgrade`.
+//! The manager that is replaced: [`begin`], for SIGUSR2 and the command `upgrade`.
 
 use super::document::Document;
 use super::talk::{Said, Told, hear};
@@ -10,6 +10,7 @@ use crate::report::Level;
 use crate::state::{ChildState, Manager};
 use crate::systemd;
 use command_fds::{CommandFdExt, FdMapping};
+use control::messages;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::process::Stdio;
 use std::rc::Rc;
@@ -18,19 +19,20 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
 use tokio::task::{spawn_blocking, spawn_local};
-use worker::control;
 
-/// How long the answer to the command may take to be written before this process ends.
+/// Time limit for writing the answer to the command before this process ends.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Begins an upgrade. The receiver gets the successor's process number, or why there is none; this process ends when the answer that was
-/// made of it is written. If nobody wants the answer, it ends at once.
+/// Begins an upgrade. The receiver gets the successor's process number, or the reason why there is
+/// none; this process ends when the answer made from it is written. If the receiver is dropped, it
+/// ends at once.
 pub fn begin(manager: &Rc<Manager>) -> oneshot::Receiver<Result<u32, String>> {
     let (answer, answered) = oneshot::channel();
     let manager = manager.clone();
     // A task of its own: it must not end because the client of the command does.
     spawn_local(async move {
-        // Kept until the end: whoever waits for it must not touch sockets that have another owner by then.
+        // Held until the end: a task that waits for it must not touch sockets that have another
+        // owner by then.
         let _changes = manager.changes.lock().await;
         let result = upgrade(&manager).await;
         let is_done = result.is_ok();
@@ -71,7 +73,7 @@ async fn upgrade(manager: &Rc<Manager>) -> Result<u32, String> {
     result
 }
 
-/// Why there can be no upgrade now.
+/// The reason why an upgrade is not possible now.
 fn obstacle(manager: &Manager) -> Option<String> {
     if manager.is_debug_mode() {
         return Some("with -d the CLI is on standard input, which cannot be handed over".to_owned());
@@ -95,7 +97,7 @@ async fn hand_over(manager: &Rc<Manager>) -> Result<u32, String> {
     manager.successor.set(Some(pid));
     let was_running = manager.state.get() == ChildState::Running;
     let Err(why) = converse(manager, ours).await else { return Ok(pid) };
-    // Whatever it is doing, it must not do it any longer.
+    // End it, whatever it is doing.
     let _ = child.start_kill();
     let ended = child.wait().await;
     let why = match (why, ended) {
@@ -112,7 +114,7 @@ async fn hand_over(manager: &Rc<Manager>) -> Result<u32, String> {
     Err(why)
 }
 
-/// Starts the program that is there now.
+/// Starts the present program file.
 fn start(manager: &Manager, theirs: StdUnixStream) -> Result<Child, String> {
     let marks: &[&str] = match manager.arguments.mode {
         Mode::Background => &[MARK, background::MARK],
@@ -120,7 +122,7 @@ fn start(manager: &Manager, theirs: StdUnixStream) -> Result<Child, String> {
     };
     let mut command = manager.program.command(marks);
     let failed = |error: String| format!("{}: {error}", manager.program.path().display());
-    // What names this process to its starter does not name the next one.
+    // Variables that identify this process to its starter do not identify the next one.
     for name in ["WATCHDOG_PID", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"] {
         command.env_remove(name);
     }
@@ -131,11 +133,11 @@ fn start(manager: &Manager, theirs: StdUnixStream) -> Result<Child, String> {
     Command::from(command).spawn().map_err(|error| failed(crate::arguments::reason(&error)))
 }
 
-/// Why a successor does not serve.
+/// Cause of a successor's failure to serve.
 enum Failure {
-    /// This.
+    /// It sent this reason.
     Said(String),
-    /// It ended, at this point.
+    /// It ended, in this phase.
     Gone(&'static str),
 }
 
@@ -157,7 +159,7 @@ async fn converse(manager: &Rc<Manager>, ours: StdUnixStream) -> Result<(), Fail
     let (ours, sent) = sending.await.map_err(|error| error.to_string())?;
     ours.set_nonblocking(true).map_err(|error| error.to_string())?;
     let mut stream = UnixStream::from_std(ours).map_err(|error| error.to_string())?;
-    // Also when it did not want to have everything: it may have said why.
+    // Also if it refused the document: it may have sent the reason.
     match hear(&mut stream, patience).await? {
         Some(Said::Ready) => sent.map_err(|error| error.to_string())?,
         Some(Said::Failed(why)) => return Err(Failure::Said(why)),
@@ -167,10 +169,10 @@ async fn converse(manager: &Rc<Manager>, ours: StdUnixStream) -> Result<(), Fail
         None => return Err(Failure::Gone("before it was ready")),
     }
     life::rest(manager).await;
-    if control::send(&mut stream, &Told::Go).await.is_err() {
+    if messages::send(&mut stream, &Told::Go).await.is_err() {
         return Err(Failure::Gone("when its turn came"));
     }
-    // It has its own limits for a worker that makes no progress; a large cache takes its time.
+    // It has its own limits for a worker without progress; a large cache takes time.
     loop {
         match hear(&mut stream, patience).await? {
             Some(Said::Working) => {}

@@ -1,41 +1,42 @@
-//! What predecessor and successor say to each other behind the document, in frames of `worker::control`.
+//! Messages between predecessor and successor after the document, in frames of `control::messages`.
 //!
-//! The two may be of different versions: a word is never taken away or moved, new ones come last.
+//! The two may be of different versions: a message is never removed or moved, new ones are
+//! appended.
 
+use control::messages;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio::net::UnixStream;
-use worker::control;
 
 /// Successor to predecessor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Said {
     /// Everything is checked; the worker may end.
     Ready,
-    /// My worker serves, and everybody sees me.
+    /// My worker serves, and I am visible to clients of the CLI and readers.
     Serving,
-    /// I give up, and have changed nothing that lasts.
+    /// I give up, and have changed nothing permanent.
     Failed(String),
-    /// My worker is still on its way, and I am alive.
+    /// My worker is still starting, and I am alive.
     Working,
 }
 
 /// Predecessor to successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Told {
-    /// There is no worker any more: start yours.
+    /// The old worker is gone: start yours.
     Go,
 }
 
-/// Waits for what the other one says next; `None` when it is gone.
+/// Waits for the peer's next message; `None` if the peer is gone.
 ///
 /// # Errors
-/// It is late, or says what is no word.
+/// It is late, or is not a known message.
 pub async fn hear<T: for<'de> Deserialize<'de>>(
     stream: &mut UnixStream,
     patience: Duration,
 ) -> Result<Option<T>, String> {
-    match tokio::time::timeout(patience, control::receive(stream)).await {
+    match tokio::time::timeout(patience, messages::receive(stream)).await {
         Err(_) => Err(format!("it did not answer within {} s", patience.as_secs())),
         Ok(Ok(word)) => Ok(word),
         Ok(Err(error)) if error.kind() == std::io::ErrorKind::InvalidData => {
@@ -63,13 +64,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn silence_an_end_and_nonsense_are_told_apart() {
+    async fn timeout_end_and_garbage_are_distinguished() {
         tokio::time::pause();
         let (mut ours, mut theirs) = UnixStream::pair().unwrap();
         assert_eq!(hear::<Said>(&mut ours, LONG).await, Err("it did not answer within 60 s".to_owned()));
-        control::send(&mut theirs, &Said::Ready).await.unwrap();
+        messages::send(&mut theirs, &Said::Ready).await.unwrap();
         assert_eq!(hear(&mut ours, LONG).await, Ok(Some(Said::Ready)));
-        control::send(&mut theirs, &9_u8).await.unwrap();
+        messages::send(&mut theirs, &9_u8).await.unwrap();
         assert_eq!(hear::<Said>(&mut ours, LONG).await, Err("it answers in another language".to_owned()));
         drop(theirs);
         assert_eq!(hear::<Said>(&mut ours, LONG).await, Ok(None));

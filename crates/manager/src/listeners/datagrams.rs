@@ -1,7 +1,8 @@
 //! UDP sockets for HTTP/3.
 //!
-//! Each event loop has its own (SO_REUSEPORT). QUIC arrives in bursts that the default buffers of the kernel do not hold, so larger ones are
-//! asked for: as root whatever the system's limits say, otherwise as far as those allow.
+//! Each event loop has its own (SO_REUSEPORT). QUIC arrives in bursts that the kernel's default
+//! buffers do not hold, so larger ones are requested: as root beyond the system's limits, otherwise
+//! up to them.
 
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{RcvBufForce, SndBufForce};
@@ -12,10 +13,11 @@ use std::net::SocketAddr;
 /// The buffer of each socket, in each direction, in bytes.
 const BUFFER_BYTES: usize = 4 << 20;
 
-/// Binds a socket to an address; `shared` with those of other loops. `of_both` makes an IPv6 socket serve IPv4 as well.
+/// Binds a socket to an address; `shared` with those of other loops. `of_both` makes an IPv6 socket
+/// serve IPv4 as well.
 ///
 /// # Errors
-/// Whatever the system reports.
+/// Errors of the system.
 pub fn bind(address: SocketAddr, shared: bool, of_both: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None)?;
     socket.set_reuse_port(shared)?;

@@ -1,4 +1,5 @@
-//! Listeners that go from a manager to its successor, with their sockets: a connection that waits in one of them waits on.
+//! Listeners that a manager passes to its successor, with their sockets: a connection that waits in
+//! one of them keeps waiting.
 
 use super::{Listener, Place};
 use crate::arguments::listen::{DEFAULT_ADDRESS, ListenArgument, parse};
@@ -15,6 +16,8 @@ pub struct HandedListener {
     endpoint: String,
     proxy: bool,
     tls: bool,
+    #[serde(default)]
+    redirect_port: Option<u16>,
     http3: bool,
     place: Place,
     sockets: usize,
@@ -22,10 +25,11 @@ pub struct HandedListener {
 }
 
 impl Listener {
-    /// A description, and other descriptors of the sockets: first those of streams, then those of datagrams.
+    /// A description, and other descriptors of the sockets: first those of streams, then those of
+    /// datagrams.
     ///
     /// # Errors
-    /// Whatever the system reports.
+    /// Errors of the system.
     pub fn hand_over(&self) -> io::Result<(HandedListener, Vec<OwnedFd>)> {
         let sockets = self.sockets.iter().chain(&self.datagram_sockets);
         let descriptors = sockets.map(|socket| Ok(socket.try_clone()?.into())).collect::<io::Result<_>>()?;
@@ -34,6 +38,7 @@ impl Listener {
             endpoint: self.endpoint.clone(),
             proxy: self.proxy,
             tls: self.tls,
+            redirect_port: self.redirect_port,
             http3: self.http3,
             place: self.place.clone(),
             sockets: self.sockets.len(),
@@ -47,7 +52,7 @@ impl HandedListener {
     /// The listener again. Takes its sockets from `descriptors`.
     ///
     /// # Errors
-    /// They are not what the description says.
+    /// They do not match the description.
     pub fn take_over(self, descriptors: &mut impl Iterator<Item = OwnedFd>) -> Result<Listener, String> {
         let mut take = |count: usize, kind: Type| -> Result<Vec<Socket>, String> {
             let taken: Vec<Socket> = descriptors.take(count).map(Socket::from).collect();
@@ -73,6 +78,7 @@ impl HandedListener {
             endpoint: self.endpoint,
             proxy: self.proxy,
             tls: self.tls,
+            redirect_port: self.redirect_port,
             http3: self.http3,
             place: self.place,
             file,
@@ -82,15 +88,23 @@ impl HandedListener {
     }
 
     fn is_of(&self, argument: &ListenArgument) -> bool {
-        (&self.name, &self.endpoint, self.proxy, self.tls, self.http3)
-            == (&argument.name, &argument.endpoint, argument.proxy, argument.tls, argument.http3)
+        (&self.name, &self.endpoint, self.proxy, self.tls, self.redirect_port, self.http3)
+            == (
+                &argument.name,
+                &argument.endpoint,
+                argument.proxy,
+                argument.tls,
+                argument.redirect_port,
+                argument.http3,
+            )
     }
 }
 
-/// Checks that what was handed over is what the command line and the files it names ask for: files may have changed.
+/// Checks that the received listeners match the command line and the files it names: files may have
+/// changed.
 ///
 /// # Errors
-/// Which listener differs.
+/// The listener that differs.
 pub fn check(handed: &[HandedListener], arguments: &[ListenArgument]) -> Result<(), String> {
     if arguments.is_empty() && handed.iter().all(|one| matches!(one.place, Place::Passed(_))) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The length of a storage's file, and its room on the disk.
+//! Length of a storage's file, and its space on the disk.
 
 use super::locked::LockedFile;
 use crate::arguments::storage::file::{FileArgument, FileSize, too_small};
@@ -10,7 +10,7 @@ use nix::sys::statvfs::fstatvfs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
-/// Gives a storage's file its length, and takes the room on the disk.
+/// Gives a storage's file its length, and allocates the space on the disk.
 ///
 /// # Errors
 /// The message for the operator.
@@ -24,7 +24,7 @@ pub(super) fn fit(
     Ok(())
 }
 
-/// Does so, and returns the length.
+/// Sets the length, and returns it.
 fn sized(file: &LockedFile, argument: &FileArgument, remark: &mut dyn FnMut(String)) -> Result<u64, String> {
     let failed = |error: &io::Error| file.failed(error);
     let (handle, path) = (file.file(), file.path());
@@ -60,7 +60,7 @@ fn sized(file: &LockedFile, argument: &FileArgument, remark: &mut dyn FnMut(Stri
     match fallocate(handle, FallocateFlags::empty(), 0, bytes) {
         Ok(()) => Ok(wanted),
         Err(Errno::ENOSPC | Errno::EDQUOT) => {
-            // What it was given of the rest is of no use.
+            // A partial extension is of no use.
             let _ = handle.set_len(length.min(wanted));
             Err(full())
         }

@@ -1,4 +1,4 @@
-//! A file that nobody else has: its handle, its lock, and who holds that.
+//! A file in exclusive use: its handle, its lock, and the holder of that lock.
 
 use crate::arguments::jail::Reader;
 use crate::arguments::reason;
@@ -14,26 +14,27 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How often to look whether a lock has become free.
+/// Interval between attempts to take a lock.
 const RETRY: Duration = Duration::from_millis(10);
-/// So much of the beginning of a file says what is in it: without that it is empty.
+/// Number of bytes at the beginning of a file that describe its content: without them it is empty.
 const HEADER_BYTES: usize = 64 << 10;
 
-/// A file that nobody else has.
+/// A file in exclusive use.
 #[derive(Debug)]
 pub struct LockedFile {
     file: File,
     path: PathBuf,
     /// The length that it was given; `None` = not yet.
     given_bytes: Option<u64>,
-    /// With whose rights it was made (`None` in it: with our own), if it was and may still be of no use.
+    /// Rights with which it was made (`Some(None)`: our own), as long as a failed start would
+    /// remove it.
     made_by: Option<Option<Reader>>,
 }
 
-/// A file that somebody has made shorter although it is in use.
+/// A file that was truncated although it is in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CutFile {
-    /// Where it was opened.
+    /// Path at which it was opened.
     pub path: PathBuf,
     /// The length that it was given, in bytes.
     pub given_bytes: u64,
@@ -42,10 +43,10 @@ pub struct CutFile {
 }
 
 impl LockedFile {
-    /// A file that was handed over, with its lock.
+    /// A file that another process passed, with its lock.
     ///
     /// # Errors
-    /// It is no regular file, or cannot be written.
+    /// It is not a regular file, or cannot be written.
     pub fn adopt(handle: OwnedFd, path: PathBuf) -> Result<LockedFile, String> {
         let flags = fcntl(&handle, FcntlArg::F_GETFL).map(OFlag::from_bits_truncate);
         let file = File::from(handle);
@@ -54,33 +55,34 @@ impl LockedFile {
             return Err(format!("what is handed over as {} is no such file", path.display()));
         }
         let adopted = LockedFile { file, path, given_bytes: None, made_by: None };
-        // Its own lock stays as it is; nobody else may have one.
+        // Its own lock stays unchanged; no other process may have one.
         adopted.lock(Duration::ZERO)?;
         Ok(adopted)
     }
 
-    /// Device and number.
+    /// Device and inode.
     ///
     /// # Errors
-    /// Whatever the system reports.
+    /// Errors of the system.
     pub fn number(&self) -> io::Result<(u64, u64)> {
         self.file.metadata().map(|found| (found.dev(), found.ino()))
     }
 
-    /// Whether it is the file that a path leads to now.
+    /// True if the path leads to this file now.
     #[must_use]
     pub fn is_at(&self, path: &Path) -> bool {
         let there = fs::metadata(path).map(|found| (found.dev(), found.ino()));
         matches!((there, self.number()), (Ok(there), Ok(ours)) if there == ours)
     }
 
-    /// The length that it was given, whatever somebody else has made of it since; before that, the one that it has.
+    /// The length that it was given, even if it was truncated since; before that, its present
+    /// length.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.given_bytes.unwrap_or_else(|| self.present_bytes())
     }
 
-    /// What has become of it if it is shorter than it was made.
+    /// The present length if it is shorter than it was made.
     #[must_use]
     pub fn cut(&self) -> Option<CutFile> {
         let (given_bytes, bytes) = (self.given_bytes?, self.present_bytes());
@@ -94,7 +96,7 @@ impl LockedFile {
     /// A further handle, which shares the lock.
     ///
     /// # Errors
-    /// Whatever the system reports.
+    /// Errors of the system.
     pub fn handle(&self) -> io::Result<OwnedFd> {
         Ok(self.file.try_clone()?.into())
     }
@@ -102,7 +104,7 @@ impl LockedFile {
     /// Makes the next worker find nothing in a storage's file.
     ///
     /// # Errors
-    /// Whatever the system reports.
+    /// Errors of the system.
     pub fn erase(&self) -> io::Result<()> {
         let bytes = HEADER_BYTES.min(usize::try_from(self.present_bytes()).unwrap_or(HEADER_BYTES));
         self.file.write_all_at(&vec![0; bytes], 0)?;
@@ -112,13 +114,13 @@ impl LockedFile {
     /// Makes the file empty.
     ///
     /// # Errors
-    /// Whatever the system reports.
+    /// Errors of the system.
     pub fn clear(&self) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.sync_data()
     }
 
-    /// Gives up the lock, whoever shares it.
+    /// Gives up the lock, even if other processes share it.
     pub fn release(self) {
         let _ = flock(&self.file, FlockOperation::Unlock);
     }
@@ -128,22 +130,23 @@ impl LockedFile {
         format!("(-sfile) {:?}: {}", self.path, reason(error))
     }
 
-    /// A file that was just opened, or made with somebody's rights, and is not locked yet.
+    /// A file that was just opened, or made with the rights of `made_by`, and is not locked yet.
     pub(super) fn unlocked(file: File, path: &Path, made_by: Option<Option<Reader>>) -> LockedFile {
         LockedFile { file, path: path.to_owned(), given_bytes: None, made_by }
     }
 
-    /// Notes the length that it was given.
+    /// Records the length that it was given.
     pub fn is_given(&mut self, bytes: u64) {
         self.given_bytes = Some(bytes);
     }
 
-    /// It stays, also if it was made just now.
+    /// It stays, even if it was made just now.
     pub(super) fn stay(&mut self) {
         self.made_by = None;
     }
 
-    /// Removes it if it was made just now, with the rights of whoever made it: nothing is left of a start that failed.
+    /// Removes it if it was made just now, with the rights of its maker: a failed start leaves
+    /// nothing behind.
     pub(super) fn unmake(&mut self) {
         if let Some(reader) = self.made_by.take()
             && self.is_at(&self.path)
@@ -157,12 +160,12 @@ impl LockedFile {
         &self.file
     }
 
-    /// Where it was opened.
+    /// Path at which it was opened.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Locks it; a lock that another process holds is waited for as long as `patience`.
+    /// Locks it; waits at most `patience` for a lock that another process holds.
     ///
     /// # Errors
     /// The message for the operator.
@@ -183,7 +186,7 @@ impl LockedFile {
         }
     }
 
-    /// The process that has locked the file, as far as the kernel tells. Source: proc_locks(5).
+    /// The process that has locked the file, if the kernel reports it. Source: proc_locks(5).
     fn holder(&self) -> Option<u32> {
         let (device, number) = self.number().ok()?;
         let file = format!("{:02x}:{:02x}:{number}", major(device), minor(device));

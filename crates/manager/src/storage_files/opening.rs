@@ -1,4 +1,4 @@
-//! Opening the file of a storage, or making it, with the rights of whoever may.
+//! Opening the file of a storage, or making it, with the rights of a user who may.
 
 use super::locked::LockedFile;
 use crate::arguments::jail::{Jail, Reader};
@@ -15,7 +15,7 @@ use std::path::Path;
 /// # Errors
 /// The message for the operator.
 pub(super) fn open(path: &Path, jail: &Jail) -> Result<LockedFile, String> {
-    // To open a device may be to use it.
+    // Opening a device may have effects.
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return Err(neither(path));
     }
@@ -31,10 +31,10 @@ fn neither(path: &Path) -> String {
     format!("(-sfile) {path:?} is neither file nor directory")
 }
 
-/// A file, and with whose rights it was made, if it was.
+/// A file, and the rights with which it was made, if it was.
 type Opened = (File, Option<Option<Reader>>);
 
-/// Opens or makes a file, as whoever may: the jail's user, or the worker's.
+/// Opens or makes a file with the rights of the first user who may: the jail's, or the worker's.
 fn open_as(path: &Path, jail: &Jail) -> Result<Opened, String> {
     let users: Vec<Option<Reader>> = match jail {
         Jail::None { .. } => vec![None],
@@ -62,9 +62,9 @@ fn open_as(path: &Path, jail: &Jail) -> Result<Opened, String> {
     }
 }
 
-/// The file, and whether it was made.
+/// The file, and true if it was made.
 fn open_or_make(path: &Path) -> io::Result<(File, bool)> {
-    // What is no file must not keep us waiting.
+    // A special file must not block the open.
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600).custom_flags(flags);
@@ -72,18 +72,18 @@ fn open_or_make(path: &Path) -> io::Result<(File, bool)> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         made => return made.map(|file| (file, true)),
     }
-    // A link that leads nowhere yet is followed.
+    // A dangling link is followed.
     let is_there = path.exists();
     options.create(true).truncate(false).open(path).map(|file| (file, !is_there))
 }
 
-/// Whether nobody but root may write in the directory of a file, and others may look into it.
+/// True if only root may write in the directory of a file, and others may look into it.
 fn is_of_root_alone(path: &Path) -> bool {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::metadata(directory).is_ok_and(|found| found.uid() == 0 && found.mode() & 0o023 == 0o001)
 }
 
-/// Makes a file of a user where only root may.
+/// Makes a file for a user in a directory where only root may.
 fn make_for(path: &Path, reader: &Reader) -> io::Result<File> {
     let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
     fchown(&file, Some(reader.user), Some(reader.group))?;

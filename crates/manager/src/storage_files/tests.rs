@@ -1,15 +1,16 @@
-//! Files of storages that are opened, refused, locked and handed over.
+//! Files of storages that are opened, refused, locked and passed on.
 
 use super::*;
 use crate::arguments::jail::Reader;
 use crate::arguments::storage::parse;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, fchown};
+use surface::limits::TEST_HANG_SECONDS;
 use tempfile::TempDir;
 
 const HERE: Jail = Jail::None { asked: true };
 
-/// Opens the files of these `-s file`; `@` stands for the folder.
+/// Opens the files of these `-s file`; `@` is replaced by the folder.
 fn open_all(folder: &TempDir, arguments: &[&str], jail: &Jail) -> Result<StorageFiles, String> {
     let at = folder.path().display().to_string();
     let arguments: Vec<String> = arguments.iter().map(|text| format!("file,{}", text.replace('@', &at))).collect();
@@ -25,7 +26,7 @@ fn refused(folder: &TempDir, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_file_has_its_length_and_room_on_the_disk_and_is_nobody_elses() {
+fn storage_file_has_its_length_and_disk_space_and_one_owner() {
     let folder = tempfile::tempdir().unwrap();
     let files = open_all(&folder, &["@/bodies,1m"], &HERE).unwrap();
     let found = fs::metadata(folder.path().join("bodies")).unwrap();
@@ -49,13 +50,13 @@ fn a_lock_that_is_about_to_go_is_waited_for() {
     let folder = tempfile::tempdir().unwrap();
     let first = open_all(&folder, &["@/bodies,1m"], &HERE).unwrap();
     let other = opening::open(&folder.path().join("bodies"), &HERE).unwrap();
-    let waiting = std::thread::spawn(move || other.lock(Duration::from_secs(60)));
+    let waiting = std::thread::spawn(move || other.lock(Duration::from_secs(TEST_HANG_SECONDS)));
     drop(first);
     waiting.join().unwrap().unwrap();
 }
 
 #[test]
-fn what_is_in_a_file_stays_unless_its_length_is_another() {
+fn file_content_is_kept_unless_the_size_changes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bodies");
     drop(open_all(&folder, &["@/bodies,2m"], &HERE).unwrap());
@@ -85,7 +86,7 @@ fn a_directory_gets_a_file_for_each_storage() {
 }
 
 #[test]
-fn what_cannot_be_a_storage_is_refused_in_one_line() {
+fn invalid_storage_paths_are_refused_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     nix::unistd::mkfifo(&folder.path().join("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     assert_eq!(refused(&folder, &["@/fifo,1m"]), "(-sfile) \"@/fifo\" is neither file nor directory");
@@ -108,7 +109,7 @@ fn a_start_that_is_refused_leaves_nothing_behind() {
     }
     let names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|one| one.unwrap().file_name()).collect();
     assert!(names.is_empty(), "{names:?}");
-    // What was there before stays.
+    // An existing file stays.
     fs::write(folder.path().join("old"), "old").unwrap();
     is_refused(&["@/old,1000P"]);
     assert_eq!(fs::read(folder.path().join("old")).unwrap(), b"old");
@@ -187,7 +188,7 @@ fn a_path_is_followed_with_the_rights_of_the_jails_user() {
     drop(open_all(&folder, &["@/given,1m"], &jail).unwrap());
     assert_eq!(fs::metadata(folder.path().join("given")).unwrap().uid(), 65_534);
     drop(open_all(&folder, &["@/given,1m"], &jail).unwrap());
-    // A file of root's is nobody's storage, by whatever name.
+    // A file of root's cannot be a storage, by any name.
     fs::write(folder.path().join("root"), "secret").unwrap();
     fs::set_permissions(folder.path().join("root"), PermissionsExt::from_mode(0o600)).unwrap();
     let message = open_all(&folder, &["@/root,1m"], &jail).unwrap_err();
@@ -196,7 +197,7 @@ fn a_path_is_followed_with_the_rights_of_the_jails_user() {
     std::os::unix::fs::symlink(folder.path().join("root"), folder.path().join("led")).unwrap();
     assert!(open_all(&folder, &["@/led,1m"], &jail).unwrap_err().contains("could not open"));
     assert_eq!(fs::read(folder.path().join("root")).unwrap(), b"secret");
-    // What the worker's user has, stock programs have left behind.
+    // Files of the worker's user come from stock programs.
     fs::write(folder.path().join("stock"), "").unwrap();
     fchown(File::open(folder.path().join("stock")).unwrap(), Some(65_533), Some(65_533)).unwrap();
     fs::set_permissions(folder.path().join("stock"), PermissionsExt::from_mode(0o600)).unwrap();

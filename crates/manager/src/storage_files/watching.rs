@@ -1,6 +1,8 @@
-//! Says so when somebody makes the file of a storage shorter while it is in use: nothing else would tell the operator why objects go.
+//! Detection of a storage's file that is truncated while it is in use: otherwise the operator would
+//! see objects disappear without a reason.
 //!
-//! No limit follows from it. What is stored next is written where it would have been, so the file becomes long again.
+//! No limit follows from it. Later objects are written where they would have been, so the file
+//! becomes long again.
 
 use super::CutFile;
 use crate::memory::Size as Shown;
@@ -9,10 +11,10 @@ use crate::state::Manager;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// How often the lengths are looked at.
+/// Interval between checks of the lengths.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Watches the files, for ever.
+/// Watches the files, without end.
 pub async fn watch(manager: Rc<Manager>) {
     if manager.memory.borrow().files().of_storages.iter().all(Option::is_none) {
         return;
@@ -27,7 +29,8 @@ pub async fn watch(manager: Rc<Manager>) {
     }
 }
 
-/// What is to be said of files that have become shorter, or shorter still, since they were `told` of.
+/// The messages about files that have become shorter, or shorter still, since the reports in
+/// `told`.
 fn news(told: &mut Vec<CutFile>, cut: Vec<CutFile>) -> Vec<String> {
     let is_new = |one: &&CutFile| told.iter().all(|before| before.path != one.path || before.bytes > one.bytes);
     let texts = cut.iter().filter(is_new).map(text).collect();
@@ -47,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_cut_is_told_of_once() {
+    fn each_truncation_is_reported_once() {
         let cut = |bytes| vec![CutFile { path: "/x".into(), given_bytes: 200 << 20, bytes }];
         let mut told = Vec::new();
         let first = news(&mut told, cut(1 << 20));

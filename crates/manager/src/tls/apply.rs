@@ -1,19 +1,24 @@
-//! Changes what TLS is served with: [`change`].
+//! Changes of the active TLS state: [`change`].
 //!
-//! A change is made on a copy of the registry; the table that comes of it is tried here and given to the worker, and only if both work
-//! does the copy become the registry. So a certificate that cannot be used changes nothing, whether a worker runs or not.
+//! A change is made on a copy of the registry; the resulting table is tried here and sent to the
+//! worker, and only if both succeed does the copy become the registry. So an unusable certificate
+//! changes nothing, even if no worker runs.
+//!
+//! *Invariant:* the TLS configuration changes as a whole: a changed copy is kept only after the
+//! worker has accepted its table. A connection keeps the table that it began with.
 
 use crate::life;
 use crate::state::Manager;
 use crate::tls::registry::Registry;
+use control::messages::Request;
 use std::rc::Rc;
-use worker::control::Request;
 
-/// Changes what is active: waits until no worker is starting or stopping, applies `change` to the registry, and tells the worker.
-/// Connections that exist go on as they are.
+/// Changes the active state: waits until no worker is starting or stopping, applies `change` to the
+/// registry, and sends the result to the worker. Existing connections continue unchanged.
 ///
 /// # Errors
-/// What `change` says, or why the result cannot be served. Then everything is as before.
+/// The error of `change`, or the reason why the result cannot be served. Then everything is as
+/// before.
 pub async fn change<R>(
     manager: &Rc<Manager>,
     change: impl FnOnce(&mut Registry) -> Result<R, String>,
@@ -29,7 +34,7 @@ pub async fn change<R>(
             Ok(reply) => return Err(reply.body),
             Err(error) => {
                 let text = life::link_text(error).to_owned();
-                // The next worker begins with what was active before.
+                // The next worker begins with the previous active state.
                 let manager = manager.clone();
                 tokio::task::spawn_local(async move { life::unresponsive(&manager, &worker, error).await });
                 return Err(text);
@@ -40,15 +45,15 @@ pub async fn change<R>(
     Ok(result)
 }
 
-/// Changes what is staged, which nobody needs to be told of.
+/// Changes the staged state, which is not sent to the worker.
 ///
 /// # Errors
-/// What `change` says. Then everything is as before.
+/// The error of `change`. Then everything is as before.
 pub async fn stage<R>(
     manager: &Rc<Manager>,
     change: impl FnOnce(&mut Registry) -> Result<R, String>,
 ) -> Result<R, String> {
-    // A change of what is active works on a copy: nothing may be staged meanwhile.
+    // A change of the active state works on a copy: nothing may be staged meanwhile.
     let _changes = manager.changes.lock().await;
     let mut changed = manager.tls.borrow().clone();
     let result = change(&mut changed)?;

@@ -1,14 +1,14 @@
-//! What there is to say about the dates of certificates: [`complaint`].
+//! Messages about the dates of certificates: [`complaint`].
 
 use crate::tls::registry::Certificate;
 use semantics::date;
 
-/// So many days before its end a certificate is worth a warning, and an error.
+/// Days before the end of a certificate that cause a warning, and an error.
 const WARNING_DAYS: i64 = 14;
 const ERROR_DAYS: i64 = 3;
 const DAY_SECONDS: i64 = 24 * 3600;
 
-/// How bad it is.
+/// Urgency of a complaint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
     /// It will expire.
@@ -17,7 +17,7 @@ pub enum Urgency {
     Now,
 }
 
-/// What is wrong, or soon will be, with the dates of a certificate. `now` in seconds since 1970.
+/// The complaint about the dates of a certificate, present or soon. `now` in seconds since 1970.
 #[must_use]
 pub fn complaint(certificate: &Certificate, now: i64) -> Option<(Urgency, String)> {
     let facts = &certificate.loaded.facts;

@@ -1,7 +1,11 @@
 //! Certificates in files: [`PemFiles`].
 //!
-//! Keys are the one thing that is read with the manager's own rights although its name may come from the CLI: they belong to root, and the
-//! jail's user must not have them. What they contain is never shown; a message names the file and says what is wrong with it.
+//! Keys are the one thing that is read with the manager's own rights although its name may come
+//! from the CLI: they belong to root, and the jail's user must not have them. Their content is
+//! never shown; a message names the file and its fault.
+//!
+//! *Invariant:* a private key is read by the manager with its own rights, whatever named the file,
+//! and is in memory only.
 
 use crate::clock::now;
 use crate::system_error::reason;
@@ -22,27 +26,28 @@ pub struct PemFiles {
     pub certificate: PathBuf,
     /// The key.
     pub key: Option<PathBuf>,
-    /// A response of OCSP in DER; `None` = that beside the certificate with `.ocsp` behind its name, if there is one.
+    /// OCSP response in DER; `None` = the file named like the certificate with `.ocsp` appended, if
+    /// it exists.
     pub ocsp: Option<PathBuf>,
 }
 
-/// What was read.
+/// Content of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FromFiles {
     /// The certificate, with its key.
     pub loaded: LoadedCertificate,
-    /// The response of OCSP, if there is one that can be used.
+    /// The OCSP response, if there is a usable one.
     pub ocsp: Option<Vec<u8>>,
-    /// Why the one that there is cannot be used.
+    /// The reason why the present one is not usable.
     pub ocsp_fault: Option<StapleError>,
-    /// The file with the key can be read by everybody.
+    /// The file with the key is readable for all users.
     pub is_key_open: bool,
-    /// What the files looked like before they were read.
+    /// State of the files before they were read.
     pub stamp: Stamp,
 }
 
-/// What tells that files changed; `None` for one that is not there. Editors and tools replace files or what links lead to, so it is not
-/// the time alone.
+/// Metadata that changes with the files; `None` for a missing file. Editors and tools replace files
+/// or the targets of links, so the time alone is not enough.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp(Vec<Option<FileStamp>>);
 
@@ -58,7 +63,7 @@ impl PemFiles {
     /// Reads the files.
     ///
     /// # Errors
-    /// What is wrong, with the name of the file.
+    /// The fault, with the name of the file.
     pub fn read(&self) -> Result<FromFiles, String> {
         let stamp = self.stamp();
         let (certificate, certificate_mode) = read_secret(&self.certificate)?;
@@ -71,7 +76,7 @@ impl PemFiles {
             (None, Err(error)) if error.kind() == io::ErrorKind::NotFound => None,
             (_, Err(error)) => return Err(unreadable(&self.ocsp_path(), &error)),
         };
-        // An empty file is a way to say that there is none.
+        // An empty file means that there is no response.
         let ocsp = ocsp.filter(|response| !response.is_empty());
         let ocsp_fault = ocsp.as_ref().and_then(|response| check_staple(response, &loaded).err());
         let ocsp = ocsp.filter(|_| ocsp_fault.is_none());
@@ -84,7 +89,7 @@ impl PemFiles {
         self.key.as_deref().unwrap_or(&self.certificate)
     }
 
-    /// The file that holds the response of OCSP, if there is one.
+    /// Path of the OCSP response, which may not exist.
     #[must_use]
     pub fn ocsp_path(&self) -> PathBuf {
         self.ocsp.clone().unwrap_or_else(|| {
@@ -103,7 +108,7 @@ impl PemFiles {
         }
     }
 
-    /// What the files look like now, without reading them.
+    /// State of the files now, without reading them.
     #[must_use]
     pub fn stamp(&self) -> Stamp {
         let paths = [Some(self.certificate.clone()), self.key.clone(), Some(self.ocsp_path())];
@@ -111,16 +116,16 @@ impl PemFiles {
     }
 }
 
-/// Whether a response of OCSP may be stapled now.
+/// Checks that an OCSP response may be stapled now.
 fn check_staple(response: &[u8], loaded: &LoadedCertificate) -> Result<(), StapleError> {
     let staple = Staple::read(response, loaded.chain.first().map_or(&[][..], |first| first))?;
     if staple.is_good_at(now() as i64) { Ok(()) } else { Err(StapleError::Expired) }
 }
 
-/// Reads the certificates of those who issue clients' certificates.
+/// Reads the trust anchors for client certificates.
 ///
 /// # Errors
-/// What is wrong, with the name of the file.
+/// The fault, with the name of the file.
 pub fn read_authorities(path: &Path) -> Result<Vec<Vec<u8>>, String> {
     let (bytes, _) = read(path).map_err(|error| unreadable(path, &error))?;
     Pem::read_authorities(&bytes).map_err(|error| format!("{}: {error}", path.display()))
@@ -148,9 +153,9 @@ fn read_secret(path: &Path) -> Result<(Secret, u32), String> {
 /// Reads a file and its permissions.
 ///
 /// # Errors
-/// It can't be read, is no regular file, or is longer than [`TLS_FILE_BYTES_MAX`].
+/// It cannot be read, is not a regular file, or is longer than [`TLS_FILE_BYTES_MAX`].
 pub fn read(path: &Path) -> io::Result<(Vec<u8>, u32)> {
-    // A pipe that nobody writes to must not stop us.
+    // A pipe without a writer must not block us.
     let file: File = OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?;
     let found = file.metadata()?;
     if found.is_dir() {
@@ -159,7 +164,7 @@ pub fn read(path: &Path) -> io::Result<(Vec<u8>, u32)> {
     if !found.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
-    // With room for all, so that no piece of a key is left behind by growing.
+    // With room for all, so that growing leaves no copy of a part of a key behind.
     let mut bytes = Vec::with_capacity(usize::try_from(found.size().min(TLS_FILE_BYTES_MAX)).unwrap_or(0) + 1);
     file.take(TLS_FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > TLS_FILE_BYTES_MAX {
@@ -188,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn certificate_and_key_come_from_one_file_or_two_and_the_staple_from_beside_them() {
+    fn certificate_and_key_come_from_one_file_or_two_and_the_staple_from_the_same_folder() {
         let folder = TempDir::new().unwrap();
         let (certificate, key) = pair("a.example");
         fs::write(folder.path().join("site.pem"), format!("{key}{certificate}")).unwrap();
@@ -202,7 +207,7 @@ mod tests {
         fs::write(&staple, b"staple").unwrap();
         let stapled = files(&folder, true).read().unwrap();
         assert_eq!((stapled.ocsp, stapled.ocsp_fault), (None, Some(StapleError::Malformed)));
-        // The responder is to try later.
+        // Status tryLater of the responder.
         fs::write(&staple, [0x30, 3, 0x0a, 1, 3]).unwrap();
         assert_eq!(files(&folder, true).read().unwrap().ocsp_fault, Some(StapleError::Unsuccessful(3)));
         fs::write(&staple, b"").unwrap();
@@ -213,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_with_the_file_and_without_its_content() {
+    fn mistake_is_reported_with_the_file_and_without_its_content() {
         let folder = TempDir::new().unwrap();
         let shown = folder.path().join("site.pem").display().to_string();
         let refused = |key: bool| files(&folder, key).read().unwrap_err();
@@ -238,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_everybody_can_read_is_noticed_wherever_it_is() {
+    fn world_readable_key_is_noticed_anywhere() {
         let folder = TempDir::new().unwrap();
         let (certificate, key) = pair("a.example");
         let mode =

@@ -7,10 +7,11 @@ use crate::report::{Level, Reporter};
 use crate::tls::expiry::{self, Urgency};
 use crate::tls::files::{FromFiles, PemFiles, read_authorities};
 use crate::tls::registry::{Authorities, Certificate, Frontend, Registry, Settings};
-use tls::table::{ClientDemand, FrontendRow};
+use crate::tls::self_signed;
+use tls::table::{ClientVerification, FrontendRow};
 
-/// Reads every certificate that `-A` names, and says what is strange about them. No error of a date keeps us from starting: a server that
-/// is down is worse than a browser's warning.
+/// Reads every certificate that `-A` names, and reports oddities. A wrong date never prevents a
+/// start: a server that is down is worse than a browser's warning.
 ///
 /// # Errors
 /// The message for the operator.
@@ -24,9 +25,19 @@ pub fn open(arguments: &Arguments, reporter: &Reporter) -> Result<Registry, Stri
         .frontends
         .iter()
         .flat_map(|found| found.certificates.iter().map(|pem| (Some(found.listener.name.clone()), pem)));
-    let all: Vec<(Option<String>, &PemArgument)> =
-        file.certificates.iter().map(|pem| (None, pem)).chain(of_frontends).collect();
-    // Those with names first, so that no number takes one.
+    let made = self_signed::make(arguments)?.map(|files| PemArgument { name: None, files, is_default: false });
+    let of_trials = made.iter().flat_map(|pem| {
+        let listeners = arguments.listeners.iter().filter(|listener| listener.self_signed);
+        listeners.map(move |listener| (Some(listener.name.clone()), pem))
+    });
+    if let Some(pem) = &made {
+        let shown = pem.files.certificate.display();
+        let text = format!("a self-signed certificate is used, for a trial: no client trusts it without {shown}");
+        reporter.say(Level::Warning, &text);
+    }
+    let certificates = file.certificates.iter().map(|pem| (None, pem));
+    let all: Vec<(Option<String>, &PemArgument)> = certificates.chain(of_frontends).chain(of_trials).collect();
+    // Named certificates first, so that no generated id collides with a name.
     let names: Vec<&String> = all.iter().filter_map(|(_, pem)| pem.name.as_ref()).collect();
     if let Some(name) = names.iter().enumerate().find_map(|(at, name)| names[..at].contains(name).then_some(name)) {
         return Err(format!("there are two certificates \"{name}\""));
@@ -63,7 +74,7 @@ pub fn open(arguments: &Arguments, reporter: &Reporter) -> Result<Registry, Stri
     Ok(registry)
 }
 
-/// The listeners that speak TLS, and what they ask for; there is no certificate yet.
+/// The listeners with TLS, and their settings; they have no certificate yet.
 ///
 /// # Errors
 /// The message for the operator.
@@ -80,26 +91,22 @@ pub fn frontends(arguments: &Arguments) -> Result<Registry, String> {
             authorities: in_file.and_then(|found| found.authorities.clone()),
         };
         if let Some(authorities) = &frontend.authorities {
-            frontend.settings.client = demand(authorities)?;
+            frontend.settings.client = verification(authorities)?;
         }
         frontends.push(frontend);
     }
     Ok(Registry::new(frontends))
 }
 
-/// What a frontend asks of its clients, read from a file.
+/// A frontend's client verification, read from its file.
 ///
 /// # Errors
 /// The message for the operator.
-pub fn demand(authorities: &Authorities) -> Result<ClientDemand, String> {
-    let found = read_authorities(&authorities.file)?;
-    Ok(match authorities.is_required {
-        true => ClientDemand::Required { authorities: found },
-        false => ClientDemand::Optional { authorities: found },
-    })
+pub fn verification(authorities: &Authorities) -> Result<ClientVerification, String> {
+    Ok(ClientVerification { demand: authorities.demand, authorities: read_authorities(&authorities.file)? })
 }
 
-/// What is said about files that are used although something is wrong.
+/// Notes about files that are used although they have a fault.
 #[must_use]
 pub fn notes(files: &PemFiles, read: &FromFiles) -> Vec<String> {
     let key = files.key_path().display();
@@ -108,7 +115,7 @@ pub fn notes(files: &PemFiles, read: &FromFiles) -> Vec<String> {
     read.is_key_open.then(open).into_iter().chain(read.ocsp_fault.map(staple)).collect()
 }
 
-/// What is said when a name is refused because another certificate has it.
+/// Message for a name that is refused because another certificate has it.
 #[must_use]
 pub fn duplicate_text(certificate: &Certificate, name: &str, other: &str) -> String {
     format!(
@@ -117,7 +124,7 @@ pub fn duplicate_text(certificate: &Certificate, name: &str, other: &str) -> Str
     )
 }
 
-/// Says what is wrong with the dates of a certificate, if something is.
+/// Reports wrong dates of a certificate.
 pub fn say_dates(certificate: &Certificate, reporter: &Reporter) {
     if let Some((urgency, text)) = expiry::complaint(certificate, now() as i64) {
         let level = if urgency == Urgency::Now { Level::Error } else { Level::Warning };

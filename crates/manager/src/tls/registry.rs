@@ -1,9 +1,10 @@
-//! Which certificates there are, and for which listeners: [`Registry`].
+//! Registry of the certificates and their listeners: [`Registry`].
 //!
-//! A certificate belongs to one frontend, i.e. a listener that speaks TLS, or is global. *Active* ones are served; what the CLI loads or
-//! discards is *staged* until it is committed. Nothing here reads files, sends anything or knows what time it is.
-//! *Invariant:* ids are unique among all certificates that are active or staged to become so.
-//! *Invariant:* a registry only ever changes as a whole: `apply.rs` changes a copy, and keeps it if the worker takes its table.
+//! A certificate belongs to one frontend, i.e. a listener with TLS, or is global. *Active* ones are
+//! served; loads and discards of the CLI are *staged* until they are committed. Nothing here reads
+//! files, sends anything or reads a clock. *Invariant:* ids are unique among all certificates that
+//! are active or staged to become so. *Invariant:* a registry only ever changes as a whole:
+//! `apply.rs` changes a copy, and keeps it if the worker takes its table.
 //!
 //! Next files: `registry/handed.rs`, `apply.rs`.
 
@@ -17,52 +18,52 @@ use std::path::PathBuf;
 use surface::limits::CERTIFICATES_MAX;
 use tls::certificate::LoadedCertificate;
 use tls::secret::Secret;
-use tls::table::{CertificateRow, ClientDemand, FrontendRow, HttpChallenge, TlsTable};
+use tls::table::{CertificateRow, ClientDemand, ClientVerification, FrontendRow, HttpChallenge, TlsTable};
 
-/// Length of the secret of QUIC, in bytes.
+/// Length of the QUIC secret, in bytes.
 const QUIC_SECRET_BYTES: usize = 64;
-/// What a global certificate's frontend is called. Compat: so does Varnish 9.
+/// Name of the global certificates' frontend. Compat: that of Varnish 9.
 pub const GLOBAL: &str = "default";
 
-/// A listener that speaks TLS.
+/// A listener with TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frontend {
     /// The `-a` name.
     pub name: String,
-    /// What is asked of handshakes.
+    /// Handshake settings.
     pub settings: Settings,
-    /// Global certificates are served beside its own. Without own ones they always are.
+    /// Global certificates are served in addition to its own. Without own ones they always are.
     pub matches_global: bool,
-    /// HTTP/3 is spoken.
+    /// HTTP/3 is enabled.
     pub http3: bool,
-    /// Where [`Settings::client`] was read from; `None` = it is not from a file.
+    /// File that [`Settings::client`] was read from; `None` = it is not from a file.
     pub authorities: Option<Authorities>,
 }
 
-/// How clients' certificates are verified.
+/// Verification of client certificates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authorities {
-    /// The file with the certificates of those who issue them.
+    /// The file with the trust anchors.
     pub file: PathBuf,
-    /// No handshake without one.
-    pub is_required: bool,
+    /// Demand on a client.
+    pub demand: ClientDemand,
 }
 
-/// What is asked of handshakes.
+/// Handshake settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Clients that name an unknown host are refused.
+    /// Refuses clients that send an unknown host name.
     pub aborts_unknown_names: bool,
-    /// TLS 1.2 is spoken.
+    /// TLS 1.2 is enabled.
     pub tls12: bool,
-    /// TLS 1.3 is spoken.
+    /// TLS 1.3 is enabled.
     pub tls13: bool,
     /// Names of the cipher suites, as rustls has them; empty = all.
     pub suites: Vec<String>,
     /// Our order of suites counts.
     pub prefers_own_order: bool,
-    /// What is expected of clients.
-    pub client: ClientDemand,
+    /// Verification of client certificates.
+    pub client: ClientVerification,
     /// Early data is accepted.
     pub early_data: bool,
 }
@@ -75,35 +76,35 @@ impl Default for Settings {
             tls13: true,
             suites: Vec::new(),
             prefers_own_order: false,
-            client: ClientDemand::None,
+            client: ClientVerification::default(),
             early_data: false,
         }
     }
 }
 
-/// Where a certificate comes from.
+/// Source of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Files, which are read again when they change, and what they looked like when they were read.
+    /// Files, which are read again when they change, and their state when they were read.
     Files(PemFiles, Stamp),
-    /// It was ordered; whoever did that replaces it in time.
+    /// It was ordered; the keeper replaces it in time.
     Acme,
 }
 
-/// A certificate and what is known about it besides.
+/// A certificate and its metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// How operators call it.
+    /// Its id for operators.
     pub id: String,
-    /// The frontend it is for; `None` = global.
+    /// Its frontend; `None` = global.
     pub frontend: Option<String>,
     /// The certificate, with its key.
     pub loaded: LoadedCertificate,
-    /// A response of OCSP in DER.
+    /// OCSP response in DER.
     pub ocsp: Option<Vec<u8>>,
-    /// Where it comes from.
+    /// Its source.
     pub origin: Origin,
-    /// It is for clients that name no host, or one that is not known.
+    /// It serves clients that send no host name, or an unknown one.
     pub is_default: bool,
 }
 
@@ -115,7 +116,7 @@ impl Certificate {
         Certificate { id, frontend, loaded, ocsp, origin: Origin::Files(files, stamp), is_default: false }
     }
 
-    /// How it is called in messages: its id and where it comes from.
+    /// Name in messages: its id and its source.
     #[must_use]
     pub fn described(&self) -> String {
         match &self.origin {
@@ -125,16 +126,16 @@ impl Certificate {
     }
 }
 
-/// Something that waits for a commit.
+/// A change that waits for a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Staged {
     /// A certificate becomes active.
     Load(Box<Certificate>),
-    /// The one with this id goes.
+    /// Removes the certificate with this id.
     Discard(String),
 }
 
-/// All that the manager knows about TLS.
+/// TLS state of the manager.
 #[derive(Clone, Debug)]
 pub struct Registry {
     frontends: Vec<Frontend>,
@@ -163,24 +164,24 @@ impl Registry {
         }
     }
 
-    /// Whether some listener speaks TLS.
+    /// True if some listener has TLS.
     #[must_use]
     pub fn is_configured(&self) -> bool {
         !self.frontends.is_empty()
     }
 
-    /// The listeners that speak TLS, to change what they ask for.
+    /// The listeners with TLS, to change their settings.
     pub fn frontends_mut(&mut self) -> &mut [Frontend] {
         &mut self.frontends
     }
 
-    /// The certificates that are served, in the order in which they were loaded.
+    /// The active certificates, in the order in which they were loaded.
     #[must_use]
     pub fn active(&self) -> &[Certificate] {
         &self.active
     }
 
-    /// What waits for a commit, in order.
+    /// Changes that wait for a commit, in order.
     #[must_use]
     pub fn staged(&self) -> &[Staged] {
         &self.staged
@@ -203,13 +204,13 @@ impl Registry {
         }
     }
 
-    /// Whether a certificate has that id, or will have it after a commit.
+    /// True if a certificate has that id, or will have it after a commit.
     #[must_use]
     pub fn is_taken(&self, id: &str) -> bool {
         self.find(id).is_some() && !self.is_discarded(id) || self.staged_load(id).is_some()
     }
 
-    /// Whether a commit would remove it.
+    /// True if a commit would remove it.
     #[must_use]
     pub fn is_discarded(&self, id: &str) -> bool {
         self.staged.iter().any(|staged| matches!(staged, Staged::Discard(other) if other == id))
@@ -227,13 +228,13 @@ impl Registry {
         self.staged_loads().find(|certificate| certificate.id == id)
     }
 
-    /// The certificates that a commit would leave.
+    /// The certificates after a commit.
     pub fn prospective(&self) -> impl Iterator<Item = &Certificate> {
         let kept = self.active.iter().filter(|certificate| !self.is_discarded(&certificate.id));
         kept.chain(self.staged_loads())
     }
 
-    /// Puts a certificate in the place of the active one with its id, or behind all others.
+    /// Replaces the active certificate with its id, or appends it.
     ///
     /// # Errors
     /// There are [`CERTIFICATES_MAX`] already, or it is for a frontend that does not exist.
@@ -255,7 +256,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Puts what was read again in the place of what was read before. A certificate that is gone stays gone.
+    /// Replaces a certificate by the newly read one. A certificate that was removed meanwhile stays
+    /// removed.
     pub fn refresh(&mut self, id: &str, read: FromFiles) {
         if let Some(certificate) = self.active.iter_mut().find(|certificate| certificate.id == id)
             && let Origin::Files(_, stamp) = &mut certificate.origin
@@ -266,8 +268,9 @@ impl Registry {
         }
     }
 
-    /// A host that another certificate is for too, with its id: one that a commit would leave at the same level, with the same kind of
-    /// key. Certificates with different kinds of keys stand side by side on purpose.
+    /// A host that another certificate covers too, with that one's id: one that would be at the
+    /// same level after a commit, with the same kind of key. Certificates with different kinds of
+    /// keys coexist on purpose.
     #[must_use]
     pub fn duplicate(&self, candidate: &Certificate) -> Option<(String, String)> {
         let family = |certificate: &Certificate| -> String {
@@ -285,7 +288,7 @@ impl Registry {
         None
     }
 
-    /// Takes an active certificate away. Returns whether there was one.
+    /// Removes an active certificate. Returns true if there was one.
     pub fn remove(&mut self, id: &str) -> bool {
         let before = self.active.len();
         self.active.retain(|certificate| certificate.id != id);
@@ -308,7 +311,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Stages that a certificate goes; one that is only staged itself goes at once.
+    /// Stages the removal of a certificate; one that is only staged itself is removed at once.
     ///
     /// # Errors
     /// There is none with that id.
@@ -325,7 +328,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Carries out what is staged.
+    /// Applies the staged changes.
     ///
     /// # Errors
     /// There are too many certificates.
@@ -339,7 +342,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Forgets what is staged.
+    /// Drops the staged changes.
     pub fn rollback(&mut self) {
         self.staged.clear();
     }
@@ -354,18 +357,18 @@ impl Registry {
         self.alpn_challenges = certificates;
     }
 
-    /// Makes a new key for tickets.
+    /// Creates a new ticket key.
     pub fn rotate_tickets(&mut self) {
         self.tickets.rotate();
     }
 
-    /// The secret of QUIC's tokens and resets.
+    /// The secret for QUIC tokens and resets.
     #[must_use]
     pub fn quic_secret(&self) -> Secret {
         self.quic_secret.clone()
     }
 
-    /// What a worker gets.
+    /// The table for a worker.
     #[must_use]
     pub fn table(&self) -> TlsTable {
         let number = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
@@ -498,7 +501,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_staged_acts_when_it_is_committed_and_never_after_a_rollback() {
+    fn staged_changes_apply_on_commit_and_not_after_a_rollback() {
         let mut registry = registry(&[("a0", false)]);
         registry.put(certificate("old", None)).unwrap();
         registry.stage_load(certificate("new", None)).unwrap();
@@ -531,7 +534,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn challenges_are_for_every_frontend_and_are_no_certificates_of_it() {
+    fn challenges_apply_to_every_frontend_and_are_not_its_certificates() {
         let mut registry = registry(&[("a0", false), ("a1", false)]);
         registry.put(certificate("one", None)).unwrap();
         registry.set_alpn_challenges(vec![loaded(&["b.example"]), loaded(&["c.example"])]);

@@ -1,27 +1,30 @@
-//! Files that are read again: all of them when somebody asks ([`reload`]), and those that changed by themselves ([`watch`]).
+//! Reloads of files: all of them on request ([`reload`]), and changed ones automatically
+//! ([`watch`]).
 //!
-//! Tools write a certificate and its key one after the other, so a change counts once the files have looked the same twice. What cannot
-//! be used is said once and changes nothing; the next change is another attempt.
+//! Tools write a certificate and its key one after the other, so a change counts once two checks in
+//! a row saw the same state. Unusable files are reported once and change nothing; the next change
+//! is another attempt.
 
 use crate::report::Level;
 use crate::state::Manager;
 use crate::tls::apply;
 use crate::tls::files::{FromFiles, PemFiles, Stamp};
-use crate::tls::open::{demand, notes, say_dates};
+use crate::tls::open::{notes, say_dates, verification};
 use crate::tls::registry::{Origin, Registry};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How often to ask whether files are to be looked at, while they are not.
+/// Interval between checks of the parameter while files are not watched.
 const IDLE_POLL: Duration = Duration::from_secs(5);
-/// How long to wait with files that could not be served for no fault of theirs.
+/// Pause before files are tried again that could not be served for a reason outside of them.
 const RETRY: Duration = Duration::from_secs(60);
-/// How often dates are complained of.
+/// Interval between complaints about dates.
 const DATES_INTERVAL: Duration = Duration::from_secs(24 * 3600);
 
-/// Reads every file again, with the options it was loaded with. Returns how many certificates those were. All or nothing.
+/// Reads every file again, with the options it was loaded with. Returns the number of certificates
+/// read. All or nothing.
 ///
 /// # Errors
 /// The message for the operator; then everything is as before.
@@ -33,7 +36,7 @@ pub async fn reload(manager: &Rc<Manager>) -> Result<usize, String> {
         }
         for frontend in registry.frontends_mut() {
             if let Some(authorities) = &frontend.authorities {
-                frontend.settings.client = demand(authorities)?;
+                frontend.settings.client = verification(authorities)?;
             }
         }
         let all = from_files(registry);
@@ -62,10 +65,10 @@ fn note(manager: &Manager, files: &PemFiles, read: &FromFiles) {
     notes(files, read).into_iter().for_each(|note| manager.say(Level::Warning, note));
 }
 
-/// What is known of files that changed.
+/// State of the watched files.
 #[derive(Default)]
 struct Watch {
-    /// What they looked like the last time, if that was not what they were read as.
+    /// Stamps of the last check, if they differ from those of the loaded files.
     seen: HashMap<String, Stamp>,
     /// Those that could not be used.
     refused: HashMap<String, Refused>,
@@ -73,10 +76,10 @@ struct Watch {
 
 /// Files that could not be used.
 struct Refused {
-    /// What they looked like.
+    /// Stamp of the files.
     stamp: Stamp,
     why: String,
-    /// When to try again although they have not changed: the fault was not theirs.
+    /// Time to try again although they have not changed: the fault was elsewhere.
     again: Option<Instant>,
 }
 
@@ -87,7 +90,7 @@ impl Refused {
 }
 
 impl Watch {
-    /// The certificates whose files have changed and come to rest.
+    /// The certificates whose files have changed and are stable.
     fn look(&mut self, registry: &Registry) -> Vec<(String, PemFiles, Stamp)> {
         let all = from_files(registry);
         self.seen.retain(|id, _| all.iter().any(|(known, ..)| known == id));
@@ -106,7 +109,7 @@ impl Watch {
         ready
     }
 
-    /// Loads what has changed.
+    /// Loads the changed files.
     async fn load(&mut self, manager: &Rc<Manager>, ready: Vec<(String, PemFiles, Stamp)>) {
         let (mut good, mut changed) = (Vec::new(), Vec::new());
         for (id, files, stamp) in ready {
@@ -145,7 +148,7 @@ impl Watch {
         }
     }
 
-    /// Says once that files cannot be used.
+    /// Reports unusable files once.
     fn refuse(&mut self, manager: &Manager, id: String, stamp: Stamp, why: String, again: Option<Instant>) {
         let is_said = self.refused.get(&id).is_some_and(|refused| refused.stamp == stamp && refused.why == why);
         if !is_said {
@@ -157,7 +160,7 @@ impl Watch {
     }
 }
 
-/// Looks at the files of certificates, at their dates, and at the age of tickets' keys, for ever.
+/// Checks the files of certificates, their dates, and the age of ticket keys, without end.
 pub async fn watch(manager: Rc<Manager>, ticket_rotation: Duration) {
     let mut watch = Watch::default();
     let (mut dates_said, mut rotated) = (Instant::now(), Instant::now());
@@ -230,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_not_tried_again_until_it_changes() {
+    fn refused_certificate_is_not_retried_until_it_changes() {
         let folder = TempDir::new().unwrap();
         let mut registry = registry(&folder);
         let mut watch = Watch::default();

@@ -1,7 +1,8 @@
-//! The keys of session tickets: [`TicketKeys`], made here so that tickets outlive the worker.
+//! Session ticket keys: [`TicketKeys`], made here so that tickets outlive the worker.
 //!
-//! Tickets are made with the newest key; the older ones are kept so that clients that come back in time are not asked to start anew. A key
-//! that is gone can no longer decrypt what was recorded, so none is kept for long, and none is ever written anywhere.
+//! Tickets are made with the newest key; the older ones are kept so that clients that return in
+//! time can resume. A key that is gone can no longer decrypt recorded traffic, so none is kept for
+//! long, and none is ever written anywhere.
 
 use rand::Rng;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use surface::limits::TLS_TICKET_KEYS_MAX;
 use tls::secret::Secret;
 use tls::table::TicketKey;
 
-/// How long tickets are made with a key.
+/// Time for which a key makes tickets.
 pub const ROTATION: Duration = Duration::from_secs(4 * 3600);
 /// Length of a key, in bytes.
 const KEY_BYTES: usize = 32;
@@ -25,7 +26,7 @@ impl TicketKeys {
         TicketKeys(vec![fresh()])
     }
 
-    /// Keys that were in use before, the newest first; `None` if they cannot have been.
+    /// Earlier keys, the newest first; `None` if they are invalid.
     #[must_use]
     pub fn of(keys: Vec<TicketKey>) -> Option<TicketKeys> {
         let is_good = (1..=TLS_TICKET_KEYS_MAX).contains(&keys.len())
@@ -33,7 +34,7 @@ impl TicketKeys {
         is_good.then_some(TicketKeys(keys))
     }
 
-    /// Adds a new key; the oldest goes when there are too many.
+    /// Adds a new key; the oldest is dropped if there are too many.
     pub fn rotate(&mut self) {
         self.0.insert(0, fresh());
         self.0.truncate(TLS_TICKET_KEYS_MAX);
@@ -52,7 +53,7 @@ fn fresh() -> TicketKey {
     TicketKey { name, key: random_secret(KEY_BYTES) }
 }
 
-/// Random bytes that nobody can guess.
+/// Unpredictable random bytes.
 #[must_use]
 pub fn random_secret(length: usize) -> Secret {
     let mut bytes = vec![0; length];

@@ -44,7 +44,7 @@ fn the_active_vcl_is_known_and_not_cold() {
 }
 
 #[test]
-fn what_is_needed_stays_warm() {
+fn vcls_in_use_cannot_be_set_cold() {
     let table = example();
     assert_eq!(text(table.check_state("l1", VclState::Cold)), (106, "Labels are always warm".to_owned()));
     assert_eq!(text(table.check_state("boot", VclState::Cold)), (300, "A labeled VCL cannot be set cold".to_owned()));

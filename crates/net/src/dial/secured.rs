@@ -1,10 +1,10 @@
 //! An encrypted connection to an origin: [`Secured`].
 //!
-//! It behaves like one in clear: an origin that closes without a word (close_notify) has closed, and whoever must know
-//! whether something may be missing asks [`Stream::was_cut_off`]. Errors of TLS carry a [`TlsFailure`] that says what
-//! happened. What was written is sent when it is flushed.
+//! It behaves like one without TLS: an origin that closes without close_notify has closed, and a
+//! caller that must detect truncation uses [`Stream::was_cut_off`]. TLS errors contain a
+//! [`TlsFailure`] with the cause. Written bytes are sent on flush.
 
-use backend::{Ends, Stream, TlsFailure, TlsTerms};
+use backend::{Ends, Stream, TlsFailure, TlsSettings};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,16 +26,17 @@ pub(super) struct Secured {
 }
 
 impl Secured {
-    /// Shakes hands under these terms, within that time.
+    /// Performs the handshake with these parameters, within the time limit.
     pub(super) async fn shake_hands(
         tls: &Arc<OriginTls>,
         stream: Box<dyn Stream>,
-        terms: &TlsTerms,
+        settings: &TlsSettings,
         protocols: &[&'static [u8]],
         timeout: Duration,
     ) -> Result<Secured, TlsFailure> {
         let shaking = async {
-            let client = client(tls, terms, protocols).await.map_err(|text| TlsFailure { text, is_refusal: true })?;
+            let client =
+                client(tls, settings, protocols).await.map_err(|text| TlsFailure { text, is_refusal: true })?;
             let connector = TlsConnector::from(client.config);
             let limit = |session: &mut tokio_rustls::rustls::ClientConnection| {
                 session.set_buffer_limit(Some(ORIGIN_TLS_BUFFER_BYTES_MAX));
@@ -45,17 +46,17 @@ impl Secured {
         };
         let late = |_| failure(&io::ErrorKind::TimedOut.into());
         let stream = tokio::time::timeout(timeout, shaking).await.map_err(late)??;
-        let facts = facts(stream.get_ref().1, terms.definition());
+        let facts = facts(stream.get_ref().1, settings.definition());
         Ok(Secured { stream, facts, was_cut_off: false })
     }
 
-    /// Errors of TLS with words for the log.
+    /// TLS errors with a text for the log.
     fn told(error: io::Error) -> io::Error {
         if is_of_tls(&error) { io::Error::new(error.kind(), failure(&error)) } else { error }
     }
 }
 
-/// Whether it is the library's error rather than the connection's.
+/// True if it is an error of the TLS library rather than of the connection.
 fn is_of_tls(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<tokio_rustls::rustls::Error>())
 }
@@ -64,14 +65,14 @@ fn failure(error: &io::Error) -> TlsFailure {
     TlsFailure { text: failure_text(error), is_refusal: is_of_tls(error) }
 }
 
-/// The configuration for these terms. The first one that needs the authorities of the system waits until they are read,
-/// which is not done on the event loop.
-async fn client(tls: &Arc<OriginTls>, terms: &TlsTerms, protocols: &[&'static [u8]]) -> Result<Client, String> {
-    if !tls.would_read(terms.definition()) {
-        return tls.client(terms.definition(), terms.identity(), protocols);
+/// The configuration for these parameters. The first one that needs the system's trust anchors
+/// waits until they are read, which is not done on the event loop.
+async fn client(tls: &Arc<OriginTls>, settings: &TlsSettings, protocols: &[&'static [u8]]) -> Result<Client, String> {
+    if !tls.would_read(settings.definition()) {
+        return tls.client(settings.definition(), settings.identity(), protocols);
     }
-    let (tls, terms, protocols) = (Arc::clone(tls), terms.clone(), protocols.to_vec());
-    let reading = move || tls.client(terms.definition(), terms.identity(), &protocols);
+    let (tls, settings, protocols) = (Arc::clone(tls), settings.clone(), protocols.to_vec());
+    let reading = move || tls.client(settings.definition(), settings.identity(), &protocols);
     tokio::task::spawn_blocking(reading).await.unwrap_or_else(|error| Err(error.to_string()))
 }
 
@@ -128,7 +129,7 @@ impl AsyncWrite for Secured {
 }
 
 impl Drop for Secured {
-    /// Says that this is the end, if there is room for it; nobody waits.
+    /// Sends close_notify if there is room for it; never waits.
     fn drop(&mut self) {
         let _ = Pin::new(&mut self.stream).poll_shutdown(&mut Context::from_waker(Waker::noop()));
     }

@@ -1,4 +1,4 @@
-//! What VCL and the log are told of a handshake.
+//! Facts about a handshake for VCL and the log.
 
 use rustls::pki_types::CertificateDer;
 use rustls::server::ClientHello;
@@ -9,7 +9,7 @@ use tls::server::Frontend;
 use tls::suites::{openssl_name, version_name};
 use vcl_run::tls::{ClientCertificate, TlsFacts};
 
-/// What a client said first.
+/// Facts from the ClientHello.
 pub(super) struct HelloFacts {
     pub(super) server_name: Option<Box<str>>,
     schemes: Vec<SignatureScheme>,
@@ -26,7 +26,7 @@ impl HelloFacts {
         }
     }
 
-    /// What was agreed.
+    /// Facts about the complete handshake.
     pub(super) fn agreed(self, session: &ServerConnection, frontend: &Frontend) -> TlsFacts {
         let suite = session.negotiated_cipher_suite().map(|suite| suite.suite());
         let certificate =
@@ -48,14 +48,14 @@ impl HelloFacts {
     }
 }
 
-/// Whether the certificate that the client has shown has expired at `now`, in seconds since 1970. A session that is resumed has not been
-/// verified again since it began.
+/// True if the client's certificate has expired at `now`, in seconds since 1970. A resumed session
+/// has not been verified again since it began.
 pub(crate) fn has_expired(chain: &[CertificateDer<'_>], now: f64) -> bool {
     let facts = chain.first().and_then(|first| CertificateFacts::read(first).ok());
     facts.is_some_and(|facts| now > facts.not_after as f64)
 }
 
-/// The certificate that the client has shown, which rustls has verified, with those it came with.
+/// Facts about the verified client certificate, which is the first of `chain`.
 pub(crate) fn client_certificate(chain: &[CertificateDer<'_>]) -> Option<Box<ClientCertificate>> {
     let first = chain.first()?;
     let facts = CertificateFacts::read(first).ok()?;

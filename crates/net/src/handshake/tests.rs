@@ -1,4 +1,5 @@
-//! Handshakes with rustls clients in memory: which certificate, which protocol, tickets, and those who mean harm.
+//! Handshakes with rustls clients in memory: choice of certificate and protocol, tickets, and
+//! attacks.
 
 use super::*;
 use engine::peer::EarlyPhase;
@@ -11,12 +12,12 @@ use std::time::Duration;
 use tls::certificate::Pem;
 use tls::secret::Secret;
 use tls::server::{build, build_after};
-use tls::table::{CertificateRow, ClientDemand, FrontendRow, TicketKey, TlsTable};
+use tls::table::{CertificateRow, ClientDemand, ClientVerification, FrontendRow, TicketKey, TlsTable};
 use tokio::io::DuplexStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream as ClientStream;
 
-/// A certificate for these names, signed by nobody.
+/// A self-signed certificate for these names.
 fn certificate(id: &str, names: &[&str], key: &KeyPair) -> CertificateRow {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let made = CertificateParams::new(names).unwrap().self_signed(key).unwrap();
@@ -50,11 +51,11 @@ fn simple() -> TlsTable {
     table(vec![certificate("one", &["a.example", "*.wild.example"], &KeyPair::generate().unwrap())])
 }
 
-/// Believes everything.
+/// Accepts every certificate.
 #[derive(Debug)]
-struct Believer(CryptoProvider);
+struct AnyCertificate(CryptoProvider);
 
-impl ServerCertVerifier for Believer {
+impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
         &self,
         _: &rustls::pki_types::CertificateDer<'_>,
@@ -90,7 +91,7 @@ impl ServerCertVerifier for Believer {
 }
 
 fn client_of(versions: &[&'static SupportedProtocolVersion], provider: CryptoProvider) -> ClientConfig {
-    let believer = Arc::new(Believer(provider.clone()));
+    let believer = Arc::new(AnyCertificate(provider.clone()));
     ClientConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(versions)
         .unwrap()
@@ -109,8 +110,8 @@ fn offering(protocols: &[&[u8]]) -> ClientConfig {
     config
 }
 
-fn terms(http2: bool) -> Terms {
-    Terms { due: Instant::now() + Duration::from_secs(8), now: 0.0, http2, ja3: false }
+fn parameters(http2: bool) -> HandshakeParameters {
+    HandshakeParameters { due: Instant::now() + Duration::from_secs(8), now: 0.0, http2, ja3: false }
 }
 
 fn run(test: impl Future<Output = ()>) {
@@ -130,7 +131,7 @@ async fn meet(
     let handshakes = Handshakes::default();
     let name = rustls::pki_types::ServerName::try_from(name.to_owned()).unwrap();
     let connector = TlsConnector::from(Arc::new(config));
-    let server = shake_hands(far, Vec::new(), served.of(listener), terms(http2), &handshakes);
+    let server = shake_hands(far, Vec::new(), served.of(listener), parameters(http2), &handshakes);
     tokio::join!(server, connector.connect(name, near))
 }
 
@@ -141,7 +142,7 @@ async fn agreed(table: &TlsTable, config: ClientConfig, name: &str, http2: bool)
 }
 
 #[test]
-fn http2_is_spoken_if_both_want_it_and_no_common_protocol_is_no_obstacle() {
+fn http2_is_negotiated_if_both_support_it_and_a_lack_of_alpn_is_tolerated() {
     run(async {
         let table = simple();
         let alpn = async |protocols: &[&[u8]], http2| {
@@ -156,7 +157,7 @@ fn http2_is_spoken_if_both_want_it_and_no_common_protocol_is_no_obstacle() {
 }
 
 #[test]
-fn vcl_is_told_what_was_agreed() {
+fn tls_facts_are_available_in_vcl() {
     run(async {
         let table = simple();
         let facts = agreed(&table, client(), "a.example", false).await.facts;
@@ -171,7 +172,7 @@ fn vcl_is_told_what_was_agreed() {
     });
 }
 
-/// The names of the certificate that a client gets who asks for `name`.
+/// The names of the certificate that a client gets for `name`.
 async fn shown(table: &TlsTable, name: &str) -> Vec<String> {
     let (_, client) = meet(&build(table).unwrap(), "a", client(), name, false).await;
     let client = client.unwrap();
@@ -239,7 +240,7 @@ fn unknown_names_are_turned_away_where_that_is_wanted() {
 }
 
 #[test]
-fn without_certificates_the_log_says_so() {
+fn lack_of_certificates_is_logged() {
     run(async {
         let mut table = simple();
         table.frontends = vec![frontend("a", &[])];
@@ -252,7 +253,7 @@ fn without_certificates_the_log_says_so() {
     });
 }
 
-/// Says a word each way, so that the client gets its tickets.
+/// Exchanges a word in each direction, so that the client gets its tickets.
 async fn talk(server: Secured<DuplexStream>, mut client: ClientStream<DuplexStream>) {
     let mut stream = server.stream;
     let mut word = [0; 5];
@@ -287,7 +288,7 @@ fn a_session_is_resumed_with_its_ticket_even_by_the_next_worker_but_not_elsewher
 }
 
 #[test]
-fn certificates_of_clients_are_verified_and_vcl_is_told_whose_they_are() {
+fn client_certificates_are_verified_and_available_in_vcl() {
     run(async {
         let root = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec![]).unwrap();
@@ -303,7 +304,7 @@ fn certificates_of_clients_are_verified_and_vcl_is_told_whose_they_are() {
         let forged = params.self_signed(&key).unwrap();
         let showing = |certificate: &rcgen::Certificate| {
             let provider = rustls::crypto::aws_lc_rs::default_provider();
-            let believer = Arc::new(Believer(provider.clone()));
+            let believer = Arc::new(AnyCertificate(provider.clone()));
             ClientConfig::builder_with_provider(Arc::new(provider))
                 .with_safe_default_protocol_versions()
                 .unwrap()
@@ -317,7 +318,8 @@ fn certificates_of_clients_are_verified_and_vcl_is_told_whose_they_are() {
         };
         let mut table = simple();
         let authorities = vec![issuer.der().to_vec()];
-        table.frontends[0].client = ClientDemand::Optional { authorities: authorities.clone() };
+        table.frontends[0].client =
+            ClientVerification { demand: ClientDemand::Optional, authorities: authorities.clone() };
         let facts = agreed(&table, showing(&theirs), "a.example", false).await.facts;
         let certificate = facts.client_certificate.unwrap();
         assert_eq!((certificate.subject.as_str(), certificate.fingerprint.len()), ("CN=somebody", 64));
@@ -325,7 +327,7 @@ fn certificates_of_clients_are_verified_and_vcl_is_told_whose_they_are() {
         assert!(agreed(&table, client(), "a.example", false).await.facts.client_certificate.is_none());
         let served = build(&table).unwrap();
         assert!(meet(&served, "a", showing(&forged), "a.example", false).await.0.is_err(), "optional is not unchecked");
-        table.frontends[0].client = ClientDemand::Required { authorities };
+        table.frontends[0].client = ClientVerification { demand: ClientDemand::Required, authorities };
         let served = build(&table).unwrap();
         assert!(meet(&served, "a", client(), "a.example", false).await.0.is_err());
         assert!(meet(&served, "a", showing(&theirs), "a.example", false).await.0.is_ok());
@@ -333,7 +335,7 @@ fn certificates_of_clients_are_verified_and_vcl_is_told_whose_they_are() {
 }
 
 #[test]
-fn authorities_with_names_too_long_for_a_handshake_are_not_named_and_verify_all_the_same() {
+fn authorities_with_overlong_names_are_not_announced_and_still_verify() {
     run(async {
         let (authority, config, _) = client_of_an_authority();
         let key = KeyPair::generate().unwrap();
@@ -345,7 +347,7 @@ fn authorities_with_names_too_long_for_a_handshake_are_not_named_and_verify_all_
         };
         let mut table = simple();
         let authorities = (0..1000).map(named).chain([authority]).collect();
-        table.frontends[0].client = ClientDemand::Required { authorities };
+        table.frontends[0].client = ClientVerification { demand: ClientDemand::Required, authorities };
         let served = build(&table).unwrap();
         for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
             let provider = Arc::clone(config.crypto_provider());
@@ -353,7 +355,7 @@ fn authorities_with_names_too_long_for_a_handshake_are_not_named_and_verify_all_
                 .with_protocol_versions(&[version])
                 .unwrap()
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Believer((*provider).clone())))
+                .with_custom_certificate_verifier(Arc::new(AnyCertificate((*provider).clone())))
                 .with_client_cert_resolver(Arc::clone(&config.client_auth_cert_resolver));
             let (server, client) = meet(&served, "a", only, "a.example", false).await;
             let server = server.unwrap_or_else(|failure| panic!("{version:?}: {failure:?}"));
@@ -363,7 +365,8 @@ fn authorities_with_names_too_long_for_a_handshake_are_not_named_and_verify_all_
     });
 }
 
-/// An authority of clients, and a client with a certificate that expires in a minute, at the second time that is returned.
+/// An authority of clients, and a client with a certificate that expires in a minute, at the second
+/// time that is returned.
 fn client_of_an_authority() -> (Vec<u8>, ClientConfig, f64) {
     let root = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(vec![]).unwrap();
@@ -376,7 +379,7 @@ fn client_of_an_authority() -> (Vec<u8>, ClientConfig, f64) {
     let theirs = params.signed_by(&key, &issuer).unwrap();
     let until = tls::certificate::CertificateFacts::read(theirs.der()).unwrap().not_after;
     let provider = rustls::crypto::aws_lc_rs::default_provider();
-    let believer = Arc::new(Believer(provider.clone()));
+    let believer = Arc::new(AnyCertificate(provider.clone()));
     let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).unwrap();
     let config = ClientConfig::builder_with_provider(Arc::new(provider))
         .with_safe_default_protocol_versions()
@@ -393,13 +396,13 @@ fn a_session_is_not_resumed_with_a_certificate_that_has_expired() {
     run(async {
         let (authority, config, until) = client_of_an_authority();
         let mut table = simple();
-        table.frontends[0].client = ClientDemand::Required { authorities: vec![authority] };
+        table.frontends[0].client = ClientVerification { demand: ClientDemand::Required, authorities: vec![authority] };
         let served = build(&table).unwrap();
         let connector = TlsConnector::from(Arc::new(config));
         let meet_at = async |now| {
             let (near, far) = tokio::io::duplex(64 << 10);
-            let (terms, handshakes) = (Terms { now, ..terms(false) }, Handshakes::default());
-            let server = shake_hands(far, Vec::new(), served.of("a"), terms, &handshakes);
+            let (parameters, handshakes) = (HandshakeParameters { now, ..parameters(false) }, Handshakes::default());
+            let server = shake_hands(far, Vec::new(), served.of("a"), parameters, &handshakes);
             let client = async {
                 let mut client = connector.connect("a.example".try_into().unwrap(), near).await?;
                 // The tickets, or the end.
@@ -440,12 +443,12 @@ fn a_challenge_is_answered_for_its_name_and_nothing_else_is() {
     });
 }
 
-/// What happens to a client that sends these bytes in pieces of `size`; the answer it got is the second.
+/// Result for a client that sends these bytes in pieces of `size`; the answer it got is the second.
 async fn hostile(bytes: &[u8], size: usize) -> (Failure, Vec<u8>) {
     let served = build(&simple()).unwrap();
     let handshakes = Handshakes::default();
     let (mut near, far) = tokio::io::duplex(64 << 10);
-    let server = shake_hands(far, Vec::new(), served.of("a"), terms(false), &handshakes);
+    let server = shake_hands(far, Vec::new(), served.of("a"), parameters(false), &handshakes);
     let client = async {
         let mut answer = Vec::new();
         for piece in bytes.chunks(size) {
@@ -461,7 +464,7 @@ async fn hostile(bytes: &[u8], size: usize) -> (Failure, Vec<u8>) {
 }
 
 #[test]
-fn what_is_no_tls_ends_with_a_word() {
+fn plain_http_on_a_tls_port_gets_an_explanation() {
     run(async {
         let (failure, answer) = hostile(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", 4).await;
         assert_eq!((failure.reason, failure.cause.as_str()), (CloseReason::RxJunk, "this is HTTP in clear"));
@@ -501,7 +504,7 @@ fn an_answer_in_clear_is_not_lost_to_a_reset() {
         let server = async {
             let (stream, _) = listening.accept().await.unwrap();
             stream.readable().await.unwrap();
-            shake_hands(stream, Vec::new(), None, terms(false), &handshakes).await.err().unwrap()
+            shake_hands(stream, Vec::new(), None, parameters(false), &handshakes).await.err().unwrap()
         };
         let (answer, failure) = tokio::join!(client, server);
         assert!(answer.unwrap().ends_with("This port speaks HTTPS, and not HTTP\n"));
@@ -544,7 +547,7 @@ fn a_handshake_in_slow_motion_ends_at_its_deadline() {
         let handshakes = Handshakes::default();
         let (near, far) = tokio::io::duplex(64 << 10);
         let begun = Instant::now();
-        let server = shake_hands(far, vec![22, 3, 1], served.of("a"), terms(false), &handshakes);
+        let server = shake_hands(far, vec![22, 3, 1], served.of("a"), parameters(false), &handshakes);
         let failure = server.await.err().unwrap();
         assert_eq!((failure.reason, begun.elapsed()), (CloseReason::RxTimeout, Duration::from_secs(8)));
         drop(near);
@@ -553,7 +556,7 @@ fn a_handshake_in_slow_motion_ends_at_its_deadline() {
         let mut session = rustls::ClientConnection::new(Arc::new(client()), "a.example".try_into().unwrap()).unwrap();
         session.write_tls(&mut bytes).unwrap();
         let (_near, far) = tokio::io::duplex(64 << 10);
-        let failure = shake_hands(far, bytes, served.of("a"), terms(false), &handshakes).await.err().unwrap();
+        let failure = shake_hands(far, bytes, served.of("a"), parameters(false), &handshakes).await.err().unwrap();
         assert_eq!(failure.reason, CloseReason::RxTimeout);
         assert!(handshakes.under_way.borrow().is_empty());
     });
@@ -565,8 +568,8 @@ fn a_handshake_in_pieces_of_one_byte_is_a_handshake() {
         let served = build(&simple()).unwrap();
         let (mut near, far) = tokio::io::duplex(64);
         let server = tokio::task::spawn_local(async move {
-            let terms = Terms { ja3: true, ..terms(false) };
-            shake_hands(far, Vec::new(), served.of("a"), terms, &Handshakes::default()).await
+            let parameters = HandshakeParameters { ja3: true, ..parameters(false) };
+            shake_hands(far, Vec::new(), served.of("a"), parameters, &Handshakes::default()).await
         });
         let mut client = rustls::ClientConnection::new(Arc::new(client()), "a.example".try_into().unwrap()).unwrap();
         while client.is_handshaking() || client.wants_write() {
@@ -601,7 +604,7 @@ fn when_too_many_are_under_way_the_oldest_is_given_up() {
             clients.push(near);
             let (served, handshakes) = (Arc::clone(&served), Rc::clone(&handshakes));
             servers.push(tokio::task::spawn_local(async move {
-                shake_hands(far, Vec::new(), served.of("a"), terms(false), &handshakes).await.err()
+                shake_hands(far, Vec::new(), served.of("a"), parameters(false), &handshakes).await.err()
             }));
         }
         while handshakes.under_way.borrow().len() < TLS_HANDSHAKES_MAX {
@@ -609,7 +612,7 @@ fn when_too_many_are_under_way_the_oldest_is_given_up() {
         }
         let (near, far) = tokio::io::duplex(64 << 10);
         let connector = TlsConnector::from(Arc::new(client()));
-        let one_more = shake_hands(far, Vec::new(), served.of("a"), terms(false), &handshakes);
+        let one_more = shake_hands(far, Vec::new(), served.of("a"), parameters(false), &handshakes);
         let (one_more, _) = tokio::join!(one_more, connector.connect("a.example".try_into().unwrap(), near));
         assert!(one_more.is_ok());
         let oldest = servers.remove(0).await.unwrap().unwrap();
@@ -619,7 +622,7 @@ fn when_too_many_are_under_way_the_oldest_is_given_up() {
 }
 
 #[test]
-fn a_body_arrives_whole_and_the_end_is_said() {
+fn body_arrives_completely_with_its_end() {
     run(async {
         let (server, client) = meet(&build(&simple()).unwrap(), "a", client(), "a.example", false).await;
         let (mut stream, mut client) = (server.unwrap_or_else(|failure| panic!("{failure:?}")).stream, client.unwrap());
@@ -635,7 +638,7 @@ fn a_body_arrives_whole_and_the_end_is_said() {
         let client = async {
             client.write_all(b"question").await.unwrap();
             let mut received = Vec::new();
-            // tokio-rustls makes an error of an end without close_notify.
+            // tokio-rustls reports an end without close_notify as an error.
             client.read_to_end(&mut received).await.unwrap();
             let (io, _) = client.into_inner();
             drop(io);
@@ -678,7 +681,7 @@ impl engine::memory::Bound for Bounded {
 }
 
 #[test]
-fn what_is_encrypted_for_clients_that_do_not_read_counts_and_is_less_when_memory_is_short() {
+fn tls_bytes_ahead_of_slow_clients_are_counted_and_shrink_under_memory_pressure() {
     use engine::memory::{Ledger, SentAhead};
     use surface::counter::Main;
     use surface::limits::{TLS_SEND_AHEAD_BYTES, TLS_SEND_AHEAD_BYTES_SHORT};
@@ -738,7 +741,7 @@ fn early_data_is_read_before_the_handshake_ends_and_only_once() {
         assert!(server.early.is_none());
         talk(server, client.unwrap()).await;
 
-        // The first flight of the next connection, which somebody records.
+        // The first flight of the next connection, which an attacker records.
         let mut session = rustls::ClientConnection::new(Arc::new(config), "a.example".try_into().unwrap()).unwrap();
         session.early_data().unwrap().write_all(b"GET /").unwrap();
         let mut flight = Vec::new();
@@ -747,7 +750,7 @@ fn early_data_is_read_before_the_handshake_ends_and_only_once() {
         }
         let handshakes = Handshakes::default();
         let (mut near, far) = tokio::io::duplex(64 << 10);
-        let secured = shake_hands(far, flight.clone(), served.of("a"), terms(false), &handshakes).await;
+        let secured = shake_hands(far, flight.clone(), served.of("a"), parameters(false), &handshakes).await;
         let mut secured = secured.unwrap_or_else(|failure| panic!("{failure:?}"));
         let phase: Rc<EarlyPhase> = secured.early.clone().unwrap();
         assert!(phase.is_under_way() && secured.facts.is_resumed);
@@ -755,7 +758,7 @@ fn early_data_is_read_before_the_handshake_ends_and_only_once() {
         assert_eq!(secured.stream.read(&mut word).await.unwrap(), 5);
         assert_eq!(&word[..5], b"GET /");
         assert!(phase.is_under_way());
-        // The answer goes out while the handshake is incomplete.
+        // The answer is sent while the handshake is incomplete.
         secured.stream.write_all(b"yes").await.unwrap();
         secured.stream.flush().await.unwrap();
         let mut answer = vec![0; 16 << 10];
@@ -778,12 +781,12 @@ fn early_data_is_read_before_the_handshake_ends_and_only_once() {
 
         // The recording, played again, is an ordinary handshake whose early data is not read.
         let (_near, far) = tokio::io::duplex(64 << 10);
-        let again = shake_hands(far, flight, served.of("a"), terms(false), &handshakes).await;
+        let again = shake_hands(far, flight, served.of("a"), parameters(false), &handshakes).await;
         assert_eq!(again.err().unwrap().reason, CloseReason::RxTimeout);
     });
 }
 
-/// A client that resumes a session with early data, as far as its first flight, which is with a server.
+/// A client that resumes a session with early data; its first flight was given to a server.
 async fn resume_early(
     served: &ServedTls,
     config: &Arc<ClientConfig>,
@@ -792,7 +795,7 @@ async fn resume_early(
     session.early_data().expect("a session to resume").write_all(b"early").unwrap();
     let (near, far) = tokio::io::duplex(64 << 10);
     let flight = take_flight(&mut session);
-    let secured = shake_hands(far, flight, served.of("a"), terms(true), &Handshakes::default()).await;
+    let secured = shake_hands(far, flight, served.of("a"), parameters(true), &Handshakes::default()).await;
     (session, near, secured.unwrap_or_else(|failure| panic!("{failure:?}")))
 }
 
@@ -818,7 +821,7 @@ async fn finish(session: &mut rustls::ClientConnection, near: &mut DuplexStream)
     near.write_all(&take_flight(session)).await.unwrap();
 }
 
-/// A table whose listener accepts early data, and a client that has shaken hands with it.
+/// A table whose listener accepts early data, and a client with a session of it.
 async fn early_client() -> (TlsTable, ServedTls, Arc<ClientConfig>) {
     let mut table = simple();
     table.frontends[0].early_data = true;
@@ -830,11 +833,11 @@ async fn early_client() -> (TlsTable, ServedTls, Arc<ClientConfig>) {
     (table, served, Arc::new(config))
 }
 
-/// Shakes hands, after which a client has a session to resume.
+/// Performs a handshake, after which the client has a session to resume.
 async fn befriend(served: &ServedTls, config: &ClientConfig) {
     let (server, client) = meet(served, "a", config.clone(), "a.example", true).await;
     let (mut server, mut client) = (server.unwrap_or_else(|failure| panic!("{failure:?}")), client.unwrap());
-    // The handshake is complete when something was read behind it; only then there are sessions.
+    // The handshake is complete once data was read after it; only then there are sessions.
     let mut word = [0; 2];
     let (sent, heard) = tokio::join!(client.write_all(b"hi"), server.stream.read_exact(&mut word));
     assert_eq!((sent.unwrap(), heard.unwrap()), ((), 2));
@@ -842,14 +845,14 @@ async fn befriend(served: &ServedTls, config: &ClientConfig) {
 }
 
 #[test]
-fn who_waits_for_the_handshake_hears_of_its_end_and_early_data_is_not_lost() {
+fn waiters_are_notified_of_the_handshake_end_and_early_data_is_kept() {
     run(async {
         let (_, served, config) = early_client().await;
         let (mut session, mut near, mut secured) = resume_early(&served, &config).await;
         assert_eq!(secured.facts.alpn.as_deref(), Some("h2"), "streams may be early, too");
         let phase = secured.early.clone().unwrap();
         let waiting = async {
-            // A read of nothing lets the handshake go on.
+            // An empty read continues the handshake.
             assert_eq!(secured.stream.read(&mut []).await.unwrap(), 0);
             assert!(phase.ended().await);
         };
@@ -881,7 +884,7 @@ fn a_handshake_with_early_data_that_is_never_complete_ends_the_connection() {
         drop(near);
         let _ = secured.stream.read(&mut []).await;
         assert!(!secured.early.unwrap().ended().await, "the client has gone");
-        // What came early is worth nothing now.
+        // Early data is void now.
         assert!(secured.stream.read(&mut word).await.is_err());
 
         befriend(&served, &config).await;
@@ -951,8 +954,10 @@ fn sessions_outlive_a_change_of_certificates_and_not_one_of_demands() {
         let next = build_after(&table, &served).unwrap();
         let (_, _, secured) = resume_early(&next, &config).await;
         assert!(secured.facts.is_resumed && secured.early.is_some());
-        table.frontends[0].client =
-            ClientDemand::Optional { authorities: vec![table.certificates[0].chain[0].clone()] };
+        table.frontends[0].client = ClientVerification {
+            demand: ClientDemand::Optional,
+            authorities: vec![table.certificates[0].chain[0].clone()],
+        };
         let stricter = build_after(&table, &next).unwrap();
         let (server, client) = meet(&stricter, "a", (*config).clone(), "a.example", true).await;
         let server = server.unwrap_or_else(|failure| panic!("{failure:?}"));
@@ -976,7 +981,7 @@ fn early_data_is_refused_where_it_is_not_wanted() {
 }
 
 #[test]
-fn a_table_that_cannot_be_used_says_which_part() {
+fn invalid_table_names_the_faulty_part() {
     let mut table = simple();
     table.certificates[0].key = certificate("x", &["a"], &KeyPair::generate().unwrap()).key;
     assert_eq!(build(&table).unwrap_err(), "certificate one: key and certificate mismatch");

@@ -1,31 +1,32 @@
 //! Datagrams that were received at once: [`Batch`].
 //!
-//! The kernel puts datagrams of equal length from one client into one buffer, up to 64 KiB of them. quinn would cut such a buffer up
-//! without copying it: one byte of one of them that waits in a stream would keep all, and count as the one datagram it came in. So they
-//! are received here, and handed on one by one. That costs a copy and an allocation for each, some 100 ns beside the
-//! microsecond that it takes to decrypt it.
+//! The kernel puts datagrams of equal length from one client into one buffer, up to 64 KiB of them.
+//! quinn would cut such a buffer up without copying it: one byte of one of them that waits in a
+//! stream would keep all, and count as the one datagram it came in. So they are received here, and
+//! passed on one by one. That costs a copy and an allocation for each, some 100 ns in addition to
+//! the microsecond that it takes to decrypt it.
 
 use quinn::udp::{BATCH_SIZE, RecvMeta};
 use std::io::{self, IoSliceMut};
 
 /// The longest datagram on an Ethernet, in bytes.
 const DATAGRAM_BYTES: usize = 1472;
-/// The most that the kernel puts together, in bytes.
+/// Largest buffer that the kernel coalesces, in bytes.
 const TOGETHER_BYTES: usize = 64 << 10;
 
-/// What was received at once and has not been handed on yet.
+/// Received datagrams that have not been passed on yet.
 pub(super) struct Batch {
     room: Box<[u8]>,
     metas: [RecvMeta; BATCH_SIZE],
-    /// How many buffers have something.
+    /// Number of buffers with datagrams.
     filled: usize,
-    /// The next datagram: its buffer, and where it begins there.
+    /// The next datagram: its buffer, and its offset there.
     buffer: usize,
     offset: usize,
 }
 
 impl Batch {
-    /// An empty batch with room for so many datagrams in each buffer.
+    /// An empty batch with room for `segments` datagrams in each buffer.
     pub(super) fn new(segments: usize) -> Batch {
         let buffer_bytes = (segments * DATAGRAM_BYTES).max(TOGETHER_BYTES);
         let room = vec![0; buffer_bytes * BATCH_SIZE].into();
@@ -36,10 +37,10 @@ impl Batch {
         self.room.len() / BATCH_SIZE
     }
 
-    /// Replaces what is there by what `receive` puts into the buffers, of which it returns the number.
+    /// Replaces the content by that of `receive`, which fills the buffers and returns their number.
     ///
     /// # Errors
-    /// That of `receive`.
+    /// The error of `receive`.
     pub(super) fn fill(
         &mut self,
         receive: impl FnOnce(&mut [IoSliceMut<'_>], &mut [RecvMeta]) -> io::Result<usize>,
@@ -52,7 +53,7 @@ impl Batch {
         Ok(())
     }
 
-    /// The next datagram, with what is known of it.
+    /// The next datagram, with its metadata.
     pub(super) fn next(&mut self) -> Option<(&[u8], RecvMeta)> {
         while self.buffer < self.filled {
             let meta = self.metas[self.buffer];

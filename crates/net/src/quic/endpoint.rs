@@ -1,4 +1,4 @@
-//! A QUIC endpoint on one event loop, and what becomes of those who come to it.
+//! QUIC endpoint of one event loop: admission, handshake and service of its clients.
 //!
 //! ```text
 //! first datagram ─┬ too many connections, or too many handshakes → ignored
@@ -7,8 +7,8 @@
 //!                              └ failed, or tls_handshake_timeout passed
 //! ```
 //!
-//! *Invariant:* handshakes, connections, streams and windows of each are bounded (`surface::limits`), so that what strangers
-//! make us hold is, too.
+//! *Invariant:* handshakes, connections, streams and windows of each are bounded
+//! (`surface::limits`), so memory held for unauthenticated peers is, too.
 
 use super::ids::{LoopIds, WorkerIds};
 use super::socket::{LoopSocket, Mailboxes};
@@ -44,17 +44,17 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use vcl_run::tls::TlsFacts;
 
-/// The version of TLS that QUIC has.
+/// TLS version of QUIC.
 const TLS_VERSION: &str = "TLSv1.3";
 
-/// What all endpoints of a port have in common.
+/// Configuration that all endpoints of a port share.
 #[derive(Clone)]
 pub struct QuicConfiguration {
     /// The ids of this worker's connections.
     pub ids: WorkerIds,
     /// The keys of all workers.
     pub keys: Arc<QuicKeys>,
-    /// What came to the wrong loop.
+    /// Datagrams that arrived at the wrong loop.
     pub mailboxes: Mailboxes,
 }
 
@@ -69,12 +69,12 @@ pub struct QuicEndpoint {
     handshakes: Rc<Cell<usize>>,
     connections: Rc<Cell<usize>>,
     room: Rc<SendRoom>,
-    /// What the latest handshake was begun with: the frontend, and the configuration made of it.
+    /// Configuration of the latest handshake: the frontend, and the configuration made from it.
     served: RefCell<Option<(Arc<Frontend>, Arc<ServerConfig>)>>,
 }
 
 impl QuicEndpoint {
-    /// Begins to receive on a UDP socket that the event loop with this number has for itself.
+    /// Begins to receive on a UDP socket of the event loop with this number alone.
     ///
     /// # Errors
     /// It is not a UDP socket.
@@ -103,13 +103,13 @@ impl QuicEndpoint {
         })
     }
 
-    /// Takes no new clients. Those that are there may finish what they have begun.
+    /// Accepts no new clients. Existing ones may finish their requests.
     pub fn leave(&self) {
         self.endpoint.set_server_config(None);
         self.leaving.send_replace(true);
     }
 
-    /// How handshakes are to go with what is served now.
+    /// The handshake configuration for a frontend, from the present TLS table.
     fn config(&self, frontend: &Arc<Frontend>) -> Result<Arc<ServerConfig>, String> {
         let mut served = self.served.borrow_mut();
         if let Some((of, config)) = &*served
@@ -124,7 +124,7 @@ impl QuicEndpoint {
     }
 }
 
-/// An endpoint that nobody can come to yet.
+/// An endpoint that does not accept clients yet.
 fn endpoint(socket: LoopSocket, ids: LoopIds, keys: &QuicKeys) -> io::Result<quinn::Endpoint> {
     let mut config = EndpointConfig::new(Arc::<_>::clone(&keys.reset) as _);
     config.cid_generator(move || Box::new(ids.clone()));
@@ -132,7 +132,7 @@ fn endpoint(socket: LoopSocket, ids: LoopIds, keys: &QuicKeys) -> io::Result<qui
     quinn::Endpoint::new_with_abstract_socket(config, None, Arc::new(socket), Arc::new(TokioRuntime))
 }
 
-/// How handshakes with a frontend go.
+/// The handshake configuration of a frontend.
 fn server_config(frontend: &Frontend, keys: &QuicKeys) -> Result<ServerConfig, String> {
     let crypto = QuicServerConfig::try_from(frontend.quic_config()).map_err(|error| error.to_string())?;
     let token = Arc::clone(&keys.token);
@@ -159,7 +159,8 @@ fn transport() -> TransportConfig {
     transport
 }
 
-/// Serves those who come until the task is dropped. `frontend` is what they shake hands with at that moment.
+/// Serves new clients until the task is dropped. `frontend` returns the frontend of a handshake at
+/// that moment.
 pub async fn accept_loop(
     context: Rc<Loop>,
     quic: Rc<QuicEndpoint>,
@@ -170,7 +171,7 @@ pub async fn accept_loop(
         Some(frontend) => Ok((quic.config(&frontend)?, frontend)),
         None => Err("nothing to shake hands with".to_owned()),
     };
-    // Nobody can come before the endpoint knows how hands are shaken.
+    // No client can connect before the endpoint has a handshake configuration.
     let mut complained = false;
     while let Err(why) = served() {
         if !std::mem::replace(&mut complained, true) {
@@ -180,7 +181,7 @@ pub async fn accept_loop(
     }
     while let Some(incoming) = quic.endpoint.accept().await {
         let Some(incoming) = quic.admit(&context, incoming) else { continue };
-        // While the client was on its way the certificates may have changed.
+        // The certificates may have changed since the first packet.
         let Ok((config, frontend)) = served() else { continue };
         let place = Place::take(&quic.handshakes);
         let client = Client { quic: Rc::clone(&quic), listener: Rc::clone(&listener), place };
@@ -188,11 +189,11 @@ pub async fn accept_loop(
     }
 }
 
-/// How long to wait for something to shake hands with.
+/// Time to wait for a usable certificate.
 const RETRY: Duration = Duration::from_secs(1);
 
 impl QuicEndpoint {
-    /// Whether a handshake may begin; if not, the client has been told, or will try again.
+    /// Decides on the start of a handshake; if refused, the client was informed, or will try again.
     fn admit(&self, context: &Loop, incoming: Incoming) -> Option<Incoming> {
         let handshakes = self.handshakes.get();
         if handshakes >= QUIC_HANDSHAKES_MAX || self.connections.get() >= QUIC_CONNECTIONS_MAX {
@@ -202,7 +203,7 @@ impl QuicEndpoint {
         }
         if handshakes >= QUIC_HANDSHAKES_TRUSTED_MAX && !incoming.remote_address_validated() {
             context.count(Main::H3Retries);
-            // It fails for an address that is proven only.
+            // It fails only for an address that is already validated.
             let _ = incoming.retry();
             return None;
         }
@@ -210,7 +211,7 @@ impl QuicEndpoint {
     }
 }
 
-/// One of the handshakes, or connections, that are counted.
+/// Counts a handshake or connection while it exists.
 struct Place(Rc<Cell<usize>>);
 
 impl Place {
@@ -244,23 +245,12 @@ impl Client {
             None => quic.local,
         };
         let due = Instant::now() + time_allowed(&context.engine.parameters.load());
-        // In a box: an idle connection is not to have room for it.
+        // In a box: an idle connection must not reserve memory for it.
         let handshake =
             Box::pin(shake_hands(&context, &quic.room, incoming, config, has_early_data.then_some(due), place));
         let done = tokio::time::timeout_at(due, handshake).await;
         context.count(Main::SessConn);
-        let peer = Peer {
-            client: remote,
-            server: local,
-            remote,
-            local,
-            listener,
-            descriptor: quic.descriptor,
-            credentials: None,
-            proxy_elements: None,
-            tls: None,
-            early: None,
-        };
+        let peer = Peer::direct(listener, remote, local, quic.descriptor);
         let mut session = OpeningSession::open(&context, peer, "HTTP/3");
         let Agreed { connection, facts, early } = match done {
             Ok(Ok(Some(done))) => done,
@@ -281,7 +271,7 @@ impl Client {
     }
 }
 
-/// A connection on which streams may come.
+/// A connection that accepts streams.
 struct Agreed {
     connection: Connection,
     facts: TlsFacts,
@@ -289,9 +279,9 @@ struct Agreed {
     early: Option<Rc<EarlyPhase>>,
 }
 
-/// With early data, requests may come before the handshake is over: then it goes on beside the connection that is returned, and has
-/// its place until it is over, or its time is up. `None` for a client that has resumed a session with a certificate that has expired
-/// since.
+/// With early data, requests may arrive before the handshake is complete: then it continues
+/// concurrently with the returned connection, and keeps its place until it is complete or its time
+/// is up. `None` for a client that has resumed a session with a certificate that has expired since.
 async fn shake_hands(
     context: &Rc<Loop>,
     room: &Rc<SendRoom>,
@@ -310,7 +300,7 @@ async fn shake_hands(
         Ok(begun) => begun,
         Err(connecting) => return Ok(complete(context, room, agreed.as_deref(), connecting.await?)),
     };
-    // quinn does not say whether there is early data: either it comes now, or the end of the handshake.
+    // quinn does not report early data directly: either some arrives now, or the handshake ends.
     let mut serving = Connection::new(context, room, connection.clone());
     let is_early = tokio::select! {
         biased;
@@ -330,7 +320,7 @@ async fn shake_hands(
     Ok(Some(Agreed { connection: serving, facts, early: Some(phase) }))
 }
 
-/// What comes of a handshake that is complete; `None` as for [`shake_hands`].
+/// Result of a complete handshake; `None` as for [`shake_hands`].
 fn complete(
     context: &Rc<Loop>,
     room: &Rc<SendRoom>,
@@ -342,7 +332,7 @@ fn complete(
     Some(Agreed { connection: Connection::new(context, room, connection), facts, early: None })
 }
 
-/// Waits for the end of a handshake that has brought early data, and says how it ended.
+/// Waits for the end of a handshake with early data, and returns its result.
 async fn see_to_the_end(
     context: Rc<Loop>,
     connection: quinn::Connection,
@@ -354,7 +344,7 @@ async fn see_to_the_end(
     if tokio::time::timeout_at(due, over).await.is_err() {
         connection.close(VarInt::from_u32(0), b"");
     }
-    // The wait is over, too, when the connection ends before its handshake does.
+    // The wait also ends if the connection ends before its handshake does.
     if connection.close_reason().is_none() {
         context.count(Main::H3Handshakes);
         phase.complete();
@@ -364,8 +354,9 @@ async fn see_to_the_end(
     }
 }
 
-/// What is known of the handshake. QUIC has one version of TLS; the suite is quinn's secret, and so is whether a session was resumed
-/// unless it has brought early data. `None` if the client's certificate has expired at `now`, in seconds since 1970.
+/// Facts about the handshake. QUIC has one version of TLS; quinn does not expose the suite, nor
+/// resumption unless there was early data. `None` if the client's certificate has expired at `now`,
+/// in seconds since 1970.
 fn facts(
     agreed: Option<&HandshakeData>,
     connection: &quinn::Connection,
@@ -388,7 +379,7 @@ fn facts(
     })
 }
 
-/// IPv4 as such, on a socket for both.
+/// An IPv4 address in its own form, on a socket for both families.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }

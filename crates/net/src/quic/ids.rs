@@ -1,11 +1,12 @@
-//! Connection ids that say which event loop of which worker a connection belongs to: [`LoopIds`].
+//! Connection ids that contain the event loop and the worker of a connection: [`LoopIds`].
 //!
 //! ```text
-//! | 6 bytes, never twice | loop | worker | 4 bytes of proof |      the last six under a mask that the first ones and the key give
+//! | 6 unique bytes | loop | worker | 4 bytes of proof |
+//!                  └─ masked by a function of the first six and the key
 //! ```
 //!
-//! To everybody without the key they are random, so two ids of one connection show no relation. The proof keeps us from
-//! answering what was never ours with a stateless reset. Source: RFC 9000 §5.1, §10.3.
+//! Without the key they are random, so two ids of one connection are unlinkable. The proof prevents
+//! stateless resets for ids that were never ours. Source: RFC 9000 §5.1, §10.3.
 
 use quinn::{ConnectionId, ConnectionIdGenerator};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -16,13 +17,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) const ID_BYTES: usize = 12;
 const NONCE_BYTES: usize = 6;
 
-/// What all event loops of a worker have in common.
+/// Key and number that all event loops of a worker share.
 #[derive(Clone, Debug)]
 pub struct WorkerIds {
     key: (u64, u64),
-    /// Tells this worker from the one before it; they may be the same by chance.
+    /// Distinguishes this worker from the one before it; they may be equal by chance.
     worker: u8,
-    /// Makes ids that never come twice and cannot be foreseen.
+    /// Generates unique and unpredictable ids.
     random: Arc<(RandomState, AtomicU64)>,
 }
 
@@ -37,7 +38,7 @@ impl WorkerIds {
         WorkerIds { key: (number(first), number(last)), worker, random: Arc::new((random, AtomicU64::new(1))) }
     }
 
-    /// The ids of an event loop. The last number that can be told from others is 254.
+    /// The ids of an event loop. The largest distinguishable number is 254.
     #[must_use]
     pub(super) fn of_loop(&self, number: usize) -> LoopIds {
         LoopIds { all: self.clone(), number: u8::try_from(number).unwrap_or(u8::MAX) }
@@ -52,14 +53,14 @@ impl WorkerIds {
     }
 }
 
-/// Whose connection an id belongs to.
+/// Owner of an id's connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Owner {
     /// An event loop of this worker.
     Loop(u8),
-    /// A worker that is gone.
+    /// An earlier worker.
     Former,
-    /// Nobody: we have never given out such an id.
+    /// None: we have never issued such an id.
     Nobody,
 }
 
@@ -84,7 +85,7 @@ impl LoopIds {
         id
     }
 
-    /// Whose connection an id belongs to.
+    /// Owner of an id's connection.
     pub(super) fn owner(&self, id: &[u8]) -> Owner {
         if id.len() != ID_BYTES {
             return Owner::Nobody;
@@ -114,16 +115,16 @@ impl ConnectionIdGenerator for LoopIds {
     }
 }
 
-/// Whom a datagram is for.
+/// Recipient of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Recipient {
-    /// This event loop: its connection, or a client that is new.
+    /// This event loop: its connection, or a new client.
     Here,
     /// Another event loop of this worker.
     Other(u8),
-    /// This event loop, which tells the client that its connection is gone.
+    /// This event loop, which sends the client a stateless reset.
     Former,
-    /// Nobody.
+    /// None.
     Nobody,
 }
 
@@ -131,7 +132,8 @@ pub(super) enum Recipient {
 const LONG_ID_AT: usize = 6;
 
 impl LoopIds {
-    /// Whom a datagram is for that has come to this event loop. Source: RFC 8999 §5, RFC 9000 §17.3.
+    /// The recipient of a datagram that arrived at this event loop. Source: RFC 8999 §5, RFC 9000
+    /// §17.3.
     pub(super) fn recipient(&self, datagram: &[u8]) -> Recipient {
         let Some(first) = datagram.first() else { return Recipient::Nobody };
         let is_long = first & 0x80 != 0;
@@ -147,7 +149,7 @@ impl LoopIds {
         match self.owner(id) {
             Owner::Loop(number) if number != self.number => Recipient::Other(number),
             Owner::Loop(_) => Recipient::Here,
-            // A client that is new chooses an id itself.
+            // A new client chooses an id itself.
             Owner::Nobody | Owner::Former if is_long => Recipient::Here,
             Owner::Former => Recipient::Former,
             Owner::Nobody => Recipient::Nobody,
@@ -162,7 +164,7 @@ mod tests {
 
     const KEY: [u8; 16] = [7; 16];
 
-    /// As if another process had made it.
+    /// As in another process.
     fn another_worker(than: &WorkerIds) -> WorkerIds {
         WorkerIds { worker: than.worker ^ 1, ..WorkerIds::new(KEY) }
     }
@@ -176,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_say_whose_they_are_to_those_with_the_key() {
+    fn connection_ids_identify_their_worker_with_the_key() {
         let worker = WorkerIds::new(KEY);
         let mut third = worker.of_loop(3);
         let id = third.generate_cid();
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_heard_only_if_they_may_be_new_clients() {
+    fn unknown_packets_are_accepted_only_from_possible_new_clients() {
         let here = WorkerIds::new(KEY).of_loop(0);
         assert_eq!(here.recipient(&long(b"chosen by it")), Recipient::Here);
         assert_eq!(here.recipient(&long(b"")), Recipient::Here);

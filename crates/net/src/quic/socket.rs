@@ -1,9 +1,11 @@
-//! The UDP socket of one event loop: [`LoopSocket`], which hands datagrams of other loops' connections over to them.
+//! The UDP socket of one event loop: [`LoopSocket`], which forwards datagrams of other loops'
+//! connections to them.
 //!
-//! quinn sees only what is this loop's: datagrams from the socket that are, and those that others have put into the loop's
-//! mailbox. What was never anybody's is dropped before it. *Invariants:* a mailbox holds [`QUIC_HANDED_DATAGRAMS_MAX`] at most; what
-//! is beyond that is lost, as on any network. Each datagram gets to quinn alone (`batch.rs`): what is kept of one keeps nothing of
-//! others. Next file: `quic/batch.rs`.
+//! quinn sees only datagrams of this loop: those from its socket, and those that other loops have
+//! put into the loop's mailbox. A datagram that belongs to no loop is dropped. *Invariants:* a
+//! mailbox holds [`QUIC_HANDED_DATAGRAMS_MAX`] at most; further ones are lost, as on any network.
+//! Each datagram is passed to quinn in a buffer of its own (`batch.rs`): holding a part of one
+//! holds no others. Next file: `quic/batch.rs`.
 
 use super::batch::Batch;
 use super::ids::{LoopIds, Recipient};
@@ -25,20 +27,20 @@ use surface::limits::QUIC_HANDED_DATAGRAMS_MAX;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-/// After so many failures in a row a socket counts as broken.
+/// Number of consecutive failures after which a socket counts as broken.
 const FAILURES_MAX: u32 = 100;
 
-/// A datagram that came to another loop.
+/// A datagram that arrived at another loop.
 struct Handed {
     meta: RecvMeta,
     bytes: Vec<u8>,
 }
 
-/// What waits for one loop.
+/// Datagrams that wait for one loop.
 #[derive(Default)]
 struct Mailbox {
     datagrams: VecDeque<Handed>,
-    /// Wakes whoever reads the loop's socket.
+    /// Waker of the task that reads the loop's socket.
     reader: Option<Waker>,
 }
 
@@ -47,7 +49,7 @@ struct Mailbox {
 pub struct Mailboxes(Arc<[Mutex<Mailbox>]>);
 
 impl Mailboxes {
-    /// Mailboxes for so many loops.
+    /// Mailboxes for `loops` loops.
     #[must_use]
     pub fn new(loops: usize) -> Mailboxes {
         Mailboxes((0..loops).map(|_| Mutex::default()).collect())
@@ -109,7 +111,7 @@ impl LoopSocket {
         Ok(LoopSocket { socket, state, ids, number, mailboxes, counters, failures: AtomicU32::new(0), batch })
     }
 
-    /// Takes what others have put into our mailbox; `None` if there is nothing, and the task will be woken.
+    /// Takes the datagrams of our mailbox; `None` if it is empty, and the task will be woken.
     fn collect(&self, wait: &Context<'_>, buffers: &mut [IoSliceMut<'_>], metas: &mut [RecvMeta]) -> Option<usize> {
         let mut mailbox = self.mailboxes.open(self.number)?;
         let mut count = 0;
@@ -126,7 +128,8 @@ impl LoopSocket {
         (count > 0).then_some(count)
     }
 
-    /// Takes what is ours of a batch, hands over what is for others, and forgets what is for nobody.
+    /// Keeps the datagrams of a batch that are ours, forwards those of other loops, and drops the
+    /// rest.
     fn sort(&self, batch: &mut Batch, buffers: &mut [IoSliceMut<'_>], metas: &mut [RecvMeta]) -> usize {
         let mut count = 0;
         while count < buffers.len().min(metas.len())
@@ -156,7 +159,8 @@ impl LoopSocket {
     }
 }
 
-/// Copies a datagram to where quinn reads it. One that is longer than clients are told that they may be is dropped: false.
+/// Copies a datagram to quinn's buffer. One that is longer than the advertised maximum is dropped:
+/// false.
 fn put(bytes: &[u8], meta: RecvMeta, buffer: &mut [u8], into: &mut RecvMeta) -> bool {
     let Some(room) = buffer.get_mut(..bytes.len()) else { return false };
     room.copy_from_slice(bytes);
@@ -195,8 +199,8 @@ impl AsyncUdpSocket for LoopSocket {
             match received {
                 Ok(()) => self.failures.store(0, Ordering::Relaxed),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // Somebody's datagram could not be received, or an earlier one could not be sent: no reason to give the
-                // socket up, as quinn would.
+                // One datagram could not be received, or an earlier one could not be sent: not a
+                // reason to give the socket up, as quinn would.
                 Err(error) => {
                     if self.failures.fetch_add(1, Ordering::Relaxed) > FAILURES_MAX {
                         return Poll::Ready(Err(error));

@@ -1,8 +1,9 @@
-//! quinn's connections and streams as HTTP/3 uses them.
+//! quinn's connections and streams in the form that HTTP/3 uses.
 //!
-//! What a connection sends ahead of the client's acknowledgements follows what its path has been seen to carry: a client that
-//! acknowledges nothing makes us hold [`QUIC_SEND_BYTES_MIN`] and no more. *Invariant:* what all connections of an endpoint send ahead
-//! beyond that is at most [`QUIC_SEND_BYTES_SUM_MAX`].
+//! The amount that a connection sends ahead of the client's acknowledgements follows the observed
+//! capacity of its path: a client that acknowledges nothing makes us hold [`QUIC_SEND_BYTES_MIN`]
+//! and no more. *Invariant:* all connections of an endpoint together send ahead beyond that at most
+//! [`QUIC_SEND_BYTES_SUM_MAX`].
 
 use bytes::Bytes;
 use engine::context::Loop;
@@ -28,7 +29,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// A connection on which streams may come.
+    /// A connection that accepts streams.
     pub(super) fn new(context: &Rc<Loop>, room: &Rc<SendRoom>, connection: quinn::Connection) -> Connection {
         let window = Rc::new(Window {
             context: Rc::clone(context),
@@ -39,7 +40,7 @@ impl Connection {
         Connection { connection, window, accepting: None, accepting_one_way: None, opening: None }
     }
 
-    /// Ready when a client's stream has come, which will be the next one that is accepted.
+    /// Ready when a client's stream has arrived, which will be the next one that is accepted.
     pub(super) fn poll_any_stream(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let has_come = match self.poll_accept_both(context) {
             Poll::Ready(accepted) => {
@@ -77,14 +78,14 @@ impl Connection {
     }
 }
 
-/// What the connections of an endpoint may send ahead beyond what each of them always may.
+/// Shared allowance of an endpoint's connections to send ahead beyond their guaranteed minimum.
 #[derive(Default)]
 pub(super) struct SendRoom {
     taken_bytes: Cell<u64>,
 }
 
 impl SendRoom {
-    /// Takes some of it; false if there is not as much.
+    /// Takes some of it; false if less is left.
     fn take(&self, bytes: u64) -> bool {
         let taken = self.taken_bytes.get() + bytes;
         let has_room = taken <= QUIC_SEND_BYTES_SUM_MAX;
@@ -99,7 +100,7 @@ impl SendRoom {
     }
 }
 
-/// How much may be sent ahead of acknowledgements.
+/// Limit of unacknowledged bytes.
 struct Window {
     context: Rc<Loop>,
     room: Rc<SendRoom>,
@@ -108,7 +109,7 @@ struct Window {
 }
 
 impl Window {
-    /// Looks whether the path carries more than was thought. Returns whether there is more room.
+    /// Grows if the path carries more than was assumed. Returns true if there is more room.
     fn grow(&self) -> bool {
         let bytes = self.bytes.get();
         if bytes >= QUIC_SEND_BYTES_MAX {
@@ -141,7 +142,7 @@ impl Drop for Window {
     }
 }
 
-/// Polls what is being waited for; begins to wait with `begin`.
+/// Polls the pending future; creates one with `begin`.
 fn poll<T>(
     waiting: &mut Waiting<T>,
     context: &mut Context<'_>,
@@ -246,7 +247,7 @@ impl quic::SendStream for SendStream {
     }
 
     fn set_urgency(&mut self, urgency: u8) {
-        // Here the larger number goes first; without a word it is 0, which is the urgency 3.
+        // quinn sends larger numbers first; the default 0 is urgency 3.
         let _ = self.stream.set_priority(3 - i32::from(urgency));
     }
 }

@@ -1,4 +1,5 @@
-//! What is printed: harmless whatever the files contain, and the same things for people and for programs.
+//! The printed report: harmless for any content of the files, and with the same items for people
+//! and for programs.
 
 use crate::{Installation, SMALL_VCL};
 

@@ -1,4 +1,4 @@
-//! hitch.conf becomes `-A`.
+//! Conversion of hitch.conf to `-A`.
 
 use crate::{Installation, SMALL_VCL, has, said};
 
@@ -69,7 +69,7 @@ fn a_hitch_conf_with_several_certificates_becomes_an_option() {
 }
 
 #[test]
-fn what_blocks_in_a_hitch_conf_has_its_line() {
+fn blocking_findings_in_hitch_conf_have_their_line() {
     let blocks = |conf: &str| said(&installation(conf).document(&["--hitch", "/etc/hitch/hitch.conf"]).1, "blocks");
     has(&blocks(&CONF.replace("two.pem", "none.pem")), "hitch.conf:14 ");
     has(
@@ -79,7 +79,7 @@ fn what_blocks_in_a_hitch_conf_has_its_line() {
     has(&blocks(&CONF.replace("TLSv1.1 TLSv1.2 TLSv1.3", "TLSv1.0")), "hitch.conf:12 ");
     has(&blocks("frontend = {\n"), "hitch.conf:");
     assert!(blocks("workers = 1\n")[0].contains("has no frontend"));
-    // A key that belongs to another certificate.
+    // A key of another certificate.
     let mixed = installation(CONF);
     mixed.write("/etc/hitch/three.key", pem("other.example").as_bytes());
     let (status, document) = mixed.document(&[]);

@@ -1,4 +1,4 @@
-//! Whole installations, as packages and operators leave them, and what is said of each.
+//! Whole installations, as packages and operators leave them, and the report on each.
 
 mod documents;
 mod hitch;
@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A folder that stands for `/` of another machine.
+/// A folder that represents `/` of another machine.
 pub struct Installation(TempDir);
 
 impl Installation {
@@ -52,7 +52,7 @@ pub fn run(arguments: Vec<OsString>) -> (i32, String, String) {
     (status, String::from_utf8(output).unwrap(), String::from_utf8(error).unwrap())
 }
 
-/// What is said with a verdict: `file:line what -> remedy`.
+/// The report's lines with a verdict: `file:line what -> remedy`.
 pub fn said(document: &Value, verdict: &str) -> Vec<String> {
     let findings = document["findings"].as_array().unwrap().iter();
     let line = |finding: &Value| {
@@ -64,7 +64,7 @@ pub fn said(document: &Value, verdict: &str) -> Vec<String> {
     findings.filter(|finding| finding["verdict"] == verdict).map(line).collect()
 }
 
-/// That one of these texts begins so.
+/// Asserts that one of these texts has this beginning.
 #[track_caller]
 pub fn has(said: &[String], beginning: &str) {
     assert!(said.iter().any(|text| text.starts_with(beginning)), "{beginning:?} in {said:#?}");
@@ -210,7 +210,7 @@ fn links_of_another_root_lead_within_it() {
     link("../../../../../srv/sites/backends.vcl", "/etc/varnish/backends.vcl");
     let (status, document) = installation.document(&[]);
     assert_eq!((status, said(&document, "blocks")), (0, Vec::new()), "{document}");
-    // A link to itself is none that can be followed.
+    // A link to itself cannot be followed.
     std::fs::remove_file(installation.path("/etc/varnish/backends.vcl")).unwrap();
     link("backends.vcl", "/etc/varnish/backends.vcl");
     assert_eq!(installation.document(&[]).0, 2);
@@ -242,7 +242,7 @@ fn a_unit_that_takes_away_too_much_blocks() {
 }
 
 #[test]
-fn what_cannot_be_looked_at_is_said() {
+fn unreadable_parts_of_an_installation_are_reported() {
     let missing = "[Service]\nEnvironmentFile=/etc/none\nExecStart=/usr/sbin/varnishd -F -b none $OPTIONS\n";
     let installation = Installation::new(&[
         ("/etc/systemd/system/varnish.service", missing),
@@ -255,7 +255,7 @@ fn what_cannot_be_looked_at_is_said() {
     let (status, document) = installation.document(&["--unit", "shell.service"]);
     assert_eq!(status, 1);
     has(&said(&document, "changes"), "shell.service:2 /bin/sh: not varnishd, so what it starts was not looked at");
-    // Paths in it are found from wherever the root is named.
+    // Paths in it are found for an absolute or relative root.
     installation.write("/etc/varnish/default.vcl", SMALL_VCL.as_bytes());
     let line = "[Service]\nExecStart=/usr/sbin/varnishd -F -f /etc/varnish/default.vcl\n";
     installation.write("/etc/systemd/system/first.service", line.as_bytes());
@@ -263,7 +263,7 @@ fn what_cannot_be_looked_at_is_said() {
     let relative = format!("{up}{}", installation.path("/").display());
     let (status, output, _) = run(["--root", &relative, "--unit", "first.service"].map(OsString::from).into());
     assert!(status == 0 && output.contains("\nto start:\n  varnishd -F -f /etc/varnish/default.vcl\n"), "{output}");
-    // A drop-in that forgets to take back the line before.
+    // A drop-in that does not reset the line before.
     installation.write("/etc/systemd/system/first.service.d/more.conf", line.as_bytes());
     let (status, document) = installation.document(&["--unit", "first.service"]);
     assert_eq!(status, 2);
@@ -285,7 +285,7 @@ fn what_cannot_be_looked_at_is_said() {
 
 #[test]
 fn a_running_process_is_looked_at_by_its_number() {
-    // Any process has a command line; that of this test is none of varnishd's.
+    // Any process has a command line; this test's is not varnishd's.
     let own = std::process::id().to_string();
     let (status, document) = Installation::new(&[]).document(&["--pid", &own]);
     assert_eq!(status, 2, "{document:#}");

@@ -1,8 +1,10 @@
-//! Installations of older generations: files of init scripts, varnish.params, VCL before 4.0, VMODs that are not here.
+//! Installations of older generations: files of init scripts, varnish.params, VCL before 4.0, VMODs
+//! that are not installed.
 
 use crate::{Installation, SMALL_VCL, has, said};
 
-/// `/etc/default/varnish` of Debian, its first alternative, and the third, as they were shipped but for their comment signs.
+/// `/etc/default/varnish` of Debian, its first alternative, and the third, as they were shipped
+/// except for their comment signs.
 const ALTERNATIVE_1: &str = "\
 NFILES=131072
 MEMLOCK=82000
@@ -73,7 +75,7 @@ VARNISH_GROUP=varnish
 # Other options, see the man page varnishd(1)
 DAEMON_OPTS=\"-p thread_pool_min=5 -p thread_pool_max=500 -p thread_pool_timeout=300\"
 ";
-/// The unit beside it, of the packages of Varnish 4.0.
+/// The unit in addition, of the packages of Varnish 4.0.
 const PARAMS_UNIT: &str = "\
 [Unit]
 Description=Varnish Cache, a high-performance HTTP accelerator
@@ -138,12 +140,13 @@ fn varnish_params_are_judged_with_their_unit_and_without() {
     has(&said(&document, "works"), "varnish.service:13 -a :6081 -> ");
 }
 
-/// How an article of 2010 on great loads tunes Varnish 2.1, and how one of 2011 starts it.
+/// Tuning of Varnish 2.1 from an article of 2010 on great loads, and a command line from one of
+/// 2011.
 const TUNED: &str = "thread_pools 8\nthread_pool_min 100\nthread_pool_max 5000\nthread_pool_add_delay 2\ncli_timeout 25\n\
                      session_linger 50\nlru_interval 20\n";
 
 #[test]
-fn what_articles_recommend_is_judged_line_by_line() {
+fn recommended_tunings_are_judged_line_by_line() {
     let installation = with("/params", TUNED);
     let line = ["--params", "/params", "--", "-f", "/etc/varnish/default.vcl", "-a", ":6081", "-s", "malloc,256m"];
     let (status, document) = installation.document(&line);
@@ -158,7 +161,7 @@ fn what_articles_recommend_is_judged_line_by_line() {
     assert!(command.contains("lru_interval=20") && !command.contains("session_linger"), "{command}");
 }
 
-/// A VCL of each generation, the older ones as articles of the time have them.
+/// A VCL of each generation, the older ones as in articles of the time.
 const GENERATIONS: &[(&str, &str)] = &[
     (
         "1.1",
@@ -196,7 +199,7 @@ fn vcl_of_every_generation_works_as_it_is() {
         installation.write("/etc/varnish/x.vcl", text.as_bytes());
         let (status, document) = installation.document(&["--vcl", "/etc/varnish/x.vcl"]);
         has(&said(&document, "works"), &format!("x.vcl VCL {generation}"));
-        // What has no version line is said to be read as what it was found to be.
+        // A text without a version line is reported with its detected version.
         let notes = said(&document, "changes");
         assert_eq!(status, i32::from(!text.starts_with("vcl ")), "{generation}: {document:#}");
         assert!(notes.iter().all(|note| note.contains("V0801")), "{notes:#?}");

@@ -1,13 +1,13 @@
-//! What is said of an option is what the daemon's own parser does with it.
+//! The report on an option agrees with the daemon's own parser.
 
 use crate::{run, said};
-use manager::Role;
 use manager::arguments;
 use std::ffi::OsString;
 use surface::option::letter::{FORMER_LETTERS, LETTERS, STORAGE_KINDS};
 use surface::parameter::{PARAMETERS, former::FORMER, value};
+use surface::program::Called;
 
-/// Command lines: every letter with values that are right and wrong, of Varnish 7.1 and of older ones.
+/// Command lines: every letter with valid and invalid values, of Varnish 7.1 and of older ones.
 fn lines() -> Vec<Vec<String>> {
     let of = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let none = ["-F", "-b", "none"];
@@ -79,7 +79,7 @@ fn lines() -> Vec<Vec<String>> {
         lines.push([of(&none), of(&["-s", &format!("{},/x,1m", row.name)])].concat());
         lines.push([of(&none), of(&["-s", row.name])].concat());
     }
-    let defaults = Role::Varnishd.defaults();
+    let defaults = manager::default_parameters(Called::Stock);
     for row in PARAMETERS {
         lines.push([of(&none), of(&["-p", &format!("{}={}", row.name, value::format(&defaults, row))])].concat());
     }
@@ -90,12 +90,12 @@ fn lines() -> Vec<Vec<String>> {
 }
 
 #[test]
-fn the_verdict_on_a_line_is_what_the_daemon_does_with_it() {
+fn preflight_verdict_on_a_line_matches_the_daemon() {
     let is_root = nix::unistd::geteuid().is_root();
     let (mut refused, mut accepted) = (0, 0);
     for line in lines() {
         let words: Vec<OsString> = line.iter().map(OsString::from).collect();
-        let daemon = arguments::parse(Role::Varnishd, &words);
+        let daemon = arguments::parse(Called::Stock, &words);
         let separator = [OsString::from("--json"), OsString::from("--")];
         let (status, output, error) = run(separator.into_iter().chain(words).collect());
         let document: serde_json::Value = serde_json::from_str(&output).unwrap_or_else(|_| panic!("{line:?}: {error}"));
@@ -110,7 +110,8 @@ fn the_verdict_on_a_line_is_what_the_daemon_does_with_it() {
             Ok(_) => accepted += 1,
             Err(error) => {
                 refused += 1;
-                // The first words of the daemon's message are those of ours, but for what is of options together.
+                // The first words of the daemon's message are those of ours, except for messages
+                // about combinations of options.
                 let message = error.text.trim().lines().next().unwrap_or_default();
                 let message = if message.starts_with("Too many") { "Too many arguments" } else { message };
                 assert!(
@@ -124,7 +125,7 @@ fn the_verdict_on_a_line_is_what_the_daemon_does_with_it() {
 }
 
 #[test]
-fn what_is_gone_says_what_to_write() {
+fn removed_options_name_their_replacement() {
     let blocks = |words: &[&str]| {
         let line: Vec<OsString> =
             ["--json", "--", "-F", "-b", "none"].iter().chain(words).map(OsString::from).collect();
@@ -135,8 +136,8 @@ fn what_is_gone_says_what_to_write() {
         [
             "command line -u varnish: invalid option, it is of Varnish 1 to 4.0 -> -j unix,user=USER",
             "command line -g varnish: invalid option, it is of Varnish 1 to 4.0 -> leave it out: with -j unix,user=USER the group is that user's",
-            "command line -w 1,1000,120: invalid option, it is of Varnish 1 to 3 -> leave it out: there are no thread pools, but one event loop \
-             for each core",
+            "command line -w 1,1000,120: invalid option, it is of Varnish 1 to 3 -> leave it out: Copal has one event loop per \
+             core instead of thread pools",
         ]
     );
     let persistent = blocks(&["-s", "persistent,/var/lib/varnish/x.bin,1G"]);

@@ -1,8 +1,8 @@
-//! How old a response is when it arrives. Source: RFC 9111 §4.2.3, §5.1.
+//! The age of a response on arrival. Source: RFC 9111 §4.2.3, §5.1.
 
 use super::directives::delta_seconds;
 
-/// When things happened, in seconds since 1970.
+/// Times of a fetch, in seconds since 1970.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
     /// The request was sent.
@@ -11,17 +11,19 @@ pub struct Times {
     pub received: f64,
 }
 
-/// The Age field in seconds; 0 when it is absent or not a number. The first member of the first line counts.
+/// The Age field in seconds; 0 when it is absent or not a number. The first member of the first
+/// line counts.
 pub(super) fn of_field(value: Option<&[u8]>) -> f64 {
     let first = value.and_then(|value| value.split(|&byte| byte == b',').next());
     first.and_then(|first| delta_seconds(first.trim_ascii())).unwrap_or(0) as f64
 }
 
-/// When the response was made or last validated, by our clock. A `date` in the future says nothing about its age, and takes
-/// nothing from Age.
+/// Time at which the response was made or last validated, by the local clock. A `date` in the
+/// future gives no age, and reduces no Age.
 ///
-/// Date has whole seconds, so a response may be almost a second younger than the difference of the clocks says; that second
-/// is granted, else a response made just before the second turned would be one second old when it arrives.
+/// Date has whole seconds, so a response may be almost a second younger than the difference of the
+/// clocks; that second is granted, else a response made just before the second turned would be one
+/// second old on arrival.
 pub(super) fn origin(age_seconds: f64, date: Option<f64>, times: Times) -> f64 {
     let delay = (times.received - times.requested).max(0.0);
     let apparent = date.map_or(0.0, |date| times.received - date - 1.0);

@@ -1,7 +1,8 @@
 //! Response directives of Cache-Control. Source: RFC 9111 §1.2.2, §5.2.2.
 //!
-//! Names are compared without case, several lines are one list, unknown directives are ignored, and of a directive that comes
-//! several times the first counts. A quoted string that never ends hides nothing: such a value is read as if it had no quotes.
+//! Names are compared without case, several lines are one list, unknown directives are ignored, and
+//! of a repeated directive the first counts. An unterminated quoted string hides nothing: such a
+//! value is read as if it had no quotes.
 
 use crate::list::members;
 use message::Message;
@@ -10,7 +11,7 @@ use surface::limits::UNSHARED_FIELDS_MAX;
 /// Seconds beyond which it makes no difference. Source: RFC 9111 §1.2.2.
 const SECONDS_MAX: u64 = 1 << 31;
 
-/// To how much of the response a directive applies.
+/// The part of the response that a directive applies to.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Scope {
     /// It was not given.
@@ -27,19 +28,19 @@ pub enum Scope {
 pub struct FieldNames(Vec<Box<[u8]>>);
 
 impl FieldNames {
-    /// Whether there are none.
+    /// True if there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether this name is among them, ignoring case.
+    /// True if this name is among them, ignoring case.
     #[must_use]
     pub fn contain(&self, name: &[u8]) -> bool {
         self.0.iter().any(|it| it.eq_ignore_ascii_case(name))
     }
 
-    /// The names in a list; `None` when there is none, or more than [`UNSHARED_FIELDS_MAX`].
+    /// The names in a list; `None` if there is none, or more than [`UNSHARED_FIELDS_MAX`].
     #[must_use]
     pub fn of_list(list: &[u8]) -> Option<FieldNames> {
         let names: Vec<Box<[u8]>> = members(list).take(UNSHARED_FIELDS_MAX + 1).map(Box::from).collect();
@@ -47,8 +48,8 @@ impl FieldNames {
     }
 }
 
-/// The directives that matter to a shared cache. For those with seconds the inner `None` means that the number cannot be
-/// understood.
+/// The directives that matter to a shared cache. For those with seconds the inner `None` means an
+/// unreadable number.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[allow(missing_docs)]
 pub struct Directives {
@@ -90,8 +91,8 @@ impl Directives {
         }
     }
 
-    /// Adds a directive with its value, if it has one. A directive that was there already stays as it was; of two scopes the
-    /// wider one holds.
+    /// Adds a directive with its value, if it has one. A directive that was there already is
+    /// unchanged; of two scopes the wider one counts.
     pub(super) fn add(&mut self, name: &[u8], value: Option<&[u8]>) {
         let seconds = || value.and_then(delta_seconds);
         match name.to_ascii_lowercase().as_slice() {
@@ -110,12 +111,12 @@ impl Directives {
         }
     }
 
-    /// The seconds that count, for the log; 0 when there are none.
+    /// The effective seconds, for the log; 0 if there are none.
     pub(super) fn max_age_for_log(&self) -> u64 {
         self.s_maxage.or(self.max_age).flatten().unwrap_or(0)
     }
 
-    /// Whether this field is for one client only.
+    /// True if this field is for one client only.
     pub(super) fn unshares(&self, name: &[u8]) -> bool {
         [&self.no_cache, &self.private].iter().any(|scope| matches!(scope, Scope::Fields(names) if names.contain(name)))
     }
@@ -166,7 +167,7 @@ fn quotes_are_balanced(line: &[u8]) -> bool {
     !is_quoted
 }
 
-/// The text of a quoted string; anything else as it is.
+/// The text of a quoted string; any other value unchanged.
 fn unquoted(value: &[u8]) -> std::borrow::Cow<'_, [u8]> {
     let Some(inner) = value.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")) else { return value.into() };
     if !inner.contains(&b'\\') {

@@ -1,15 +1,16 @@
-//! Fields that speak to some caches only, and replace Cache-Control and Expires for them.
+//! Fields for certain caches only, which replace Cache-Control and Expires for them.
 //!
-//! `CDN-Cache-Control` and names of one's own are Dictionaries of Structured Fields: one that cannot be parsed, or is empty,
-//! says nothing. `Surrogate-Control`, which is older, has a syntax of its own, and says something about storing only with
-//! `no-store` or `max-age`. Source: RFC 9213 §2; RFC 9651 §3.2; W3C Edge Architecture §2.
+//! `CDN-Cache-Control` and the operator's own names are Dictionaries of Structured Fields: one that
+//! cannot be parsed, or is empty, is ignored. `Surrogate-Control`, which is older, has a syntax of
+//! its own, and concerns storing only with `no-store` or `max-age`. Source: RFC 9213 §2; RFC 9651
+//! §3.2; W3C Edge Architecture §2.
 
 use super::directives::{Directives, delta_seconds};
 use crate::list::members;
 use message::Message;
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
 
-/// The directives of the first of these fields that says something; `None` when Cache-Control counts.
+/// The directives of the first of these fields that is valid; `None` if Cache-Control counts.
 pub(super) fn directives(response: &Message, targets: &str) -> Option<Directives> {
     let names = targets.split(',').map(str::trim).filter(|name| !name.is_empty());
     names.filter(|name| response.has(name)).find_map(|name| {
@@ -37,7 +38,7 @@ fn of_dictionary(response: &Message, name: &str) -> Option<Directives> {
         match item {
             Some(BareItem::Boolean(false)) => {}
             Some(BareItem::Integer(number)) => directives.add(name, Some(i64::from(*number).to_string().as_bytes())),
-            // Names of fields are a String; as a number of seconds that is of the wrong type.
+            // Field names are a String; for a number of seconds that is the wrong type.
             Some(BareItem::String(text)) if is_scoped(name) => directives.add(name, Some(text.as_str().as_bytes())),
             _ => directives.add(name, None),
         }
@@ -49,7 +50,8 @@ fn is_scoped(name: &[u8]) -> bool {
     name == b"no-cache" || name == b"private"
 }
 
-/// `no-store`, `max-age=fresh` or `max-age=fresh+stale`; a directive for another surrogate (`;name`) is none for us.
+/// `no-store`, `max-age=fresh` or `max-age=fresh+stale`; a directive for another surrogate
+/// (`;name`) is ignored.
 fn of_surrogate_control(response: &Message, name: &str) -> Option<Directives> {
     let mut directives = Directives::default();
     for member in response.get_all(name).flat_map(members) {
@@ -91,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_is_no_dictionary_or_empty_says_nothing() {
+    fn field_that_is_not_a_dictionary_or_empty_is_ignored() {
         for value in
             ["", "  ", "max-age=10000, &&&&&", "max-age =100", "max-age= 100", "MaX-aGe=3600", "max-age=", "no-store,"]
         {

@@ -1,8 +1,8 @@
 //! The records of one transaction, collected in ring format and written as one batch.
 //!
-//! Collecting costs a bit test for a masked tag, otherwise two words and a copy; it does not allocate once the buffer
-//! has grown to its usual size (at most `vsl_buffer`). *Invariant:* everything in the buffer belongs to one id;
-//! `words[..used]` are whole records.
+//! Collecting costs a bit test for a masked tag, otherwise two or three words and a copy; it does
+//! not allocate once the buffer has grown to its usual size (at most `vsl_buffer`). *Invariant:*
+//! everything in the buffer belongs to one id; `words[..used]` are whole records.
 
 use std::cell::RefCell;
 use std::fmt::{self, Write};
@@ -11,9 +11,10 @@ use surface::tag::Tag;
 
 use super::decimal::{INTEGER_BYTES_MAX, SECONDS_BYTES_MAX, TimeOfDay, integer, seconds};
 use super::word::{WORD_BYTES, Word};
-use super::{LogId, LogRing, first_word};
+use super::{LogId, LogRing};
+use crate::layout::{FirstWords, PLAIN_HEAD_WORDS};
 
-/// Words of a line whose length is not known before it is written, with its NUL; and its bytes.
+/// Words of a line whose length is unknown before it is written, with its NUL; and its bytes.
 const LINE_WORDS: usize = 36;
 const LINE_BYTES: usize = 4 * LINE_WORDS;
 /// Longest label of a timestamp that is written in place.
@@ -22,22 +23,22 @@ const _: () = assert!(LABEL_BYTES_MAX + 1 + 3 * (SECONDS_BYTES_MAX + 1) + 4 <= L
 /// Most numbers of a record that are written in place.
 const NUMBERS_MAX: usize = 6;
 const _: () = assert!(NUMBERS_MAX * (INTEGER_BYTES_MAX + 1) + 4 <= LINE_BYTES);
-/// Two times of nothing, each with a blank before it.
+/// Two zero times, each with a blank before it.
 const NO_TIMES: &[u8] = b" 0.000000 0.000000";
 /// First size of a buffer, in words.
 const FIRST_WORDS: usize = 1024;
-/// How many buffers a thread keeps for transactions to come, and the most words of each.
+/// Number of buffers that a thread keeps for later transactions, and the most words of each.
 const SPARE_BUFFERS: usize = 32;
 const SPARE_WORDS_MAX: usize = 4 * FIRST_WORDS;
 
 thread_local! {
-    /// Buffers of transactions that are over: of fetches, there is a new one for each.
+    /// Buffers of finished transactions, for later ones: each fetch needs one.
     static SPARE: RefCell<Vec<Vec<u32>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A buffer for a first record of so many words, no longer than `limit`; what it holds means nothing.
+/// A buffer for a first record of `words` words, no longer than `limit`; its content is undefined.
 fn spare(words: usize, limit: usize) -> Option<Vec<u32>> {
-    // There is none when the thread ends.
+    // It does not exist any more when the thread ends.
     let spare = SPARE.try_with(|spare| spare.borrow_mut().pop()).ok()??;
     Some(spare).filter(|spare| (words..=limit).contains(&spare.len()))
 }
@@ -53,10 +54,11 @@ fn keep(words: Vec<u32>) {
         });
     }
 }
-/// Room for a record that goes before the batch: the longest Link of a request, with its head.
-const NOTICE_WORDS: usize = 8;
+/// Room for a record that precedes the batch: the longest Link of a request, with its head.
+const NOTICE_WORDS: usize = 10;
 
-/// Collects the records of one transaction after another; one per request or backend request under way.
+/// Collects the records of one transaction after another; one per request or backend request under
+/// way.
 pub struct LogBuffer {
     start: f64,
     ring: LogRing,
@@ -67,6 +69,10 @@ pub struct LogBuffer {
     records: u64,
     previous: f64,
     id: LogId,
+    /// The words after the first one of each record; see [`crate::layout::Layout::id_words`].
+    id_words: [u32; 2],
+    first_words: &'static FirstWords,
+    head_words: usize,
     /// Digits of the second in which timestamps were made last.
     second: TimeOfDay,
     /// A record of another transaction, which is written together with the first batch of this one.
@@ -81,6 +87,9 @@ impl LogBuffer {
         LogBuffer {
             ring: ring.clone(),
             id: LogId::NONE,
+            id_words: [0; 2],
+            first_words: ring.layout().first_words(),
+            head_words: ring.layout().head_words(),
             words: Vec::new(),
             used: 0,
             last: 0,
@@ -97,14 +106,17 @@ impl LogBuffer {
     pub fn start(&mut self, id: LogId, now: f64) {
         self.flush();
         self.id = id;
+        self.id_words = self.ring.layout().id_words(id);
         self.set_start(now);
     }
 
-    /// Writes a short text record of another transaction, such as the Link in a session, at the latest together with the first
-    /// batch of this one: one reservation of the ring instead of two. Call it before the first record.
+    /// Writes a short text record of another transaction, such as the Link in a session, at the
+    /// latest together with the first batch of this one: one reservation of the ring instead of
+    /// two. Call it before the first record.
     pub fn announce(&mut self, tag: Tag, id: LogId, payload: &[u8]) {
         let length = payload.len() + 1;
-        let words = 2 + length.div_ceil(4);
+        let head = self.head_words;
+        let words = head + length.div_ceil(4);
         if words > NOTICE_WORDS || length > self.ring.reclen_bytes() || self.notice_words > 0 || self.ring.is_sync() {
             self.flush();
             return self.ring.write(tag, id, payload);
@@ -112,9 +124,10 @@ impl LogBuffer {
         if self.ring.is_masked(tag) {
             return;
         }
+        self.notice[0] = self.first_word(tag, length);
+        self.notice[1..3].copy_from_slice(&self.ring.layout().id_words(id));
         self.notice[words - 1] = 0;
-        (self.notice[0], self.notice[1]) = (first_word(tag, length), id.0);
-        copy(&mut bytes_of(&mut self.notice[2..])[..payload.len()], payload);
+        copy(&mut bytes_of(&mut self.notice[head..])[..payload.len()], payload);
         self.notice_words = words;
     }
 
@@ -145,7 +158,8 @@ impl LogBuffer {
         }
     }
 
-    /// Like [`LogBuffer::record`], for somebody who has asked for these records of this task, whatever the mask says.
+    /// Like [`LogBuffer::record`], for records of this task that were requested explicitly,
+    /// regardless of the mask.
     ///
     /// The usual case has no call and few values to keep: most records of every hit come this way.
     pub fn record_unmasked(&mut self, tag: Tag, payload: &[u8]) {
@@ -169,13 +183,21 @@ impl LogBuffer {
     #[inline(always)]
     fn put(&mut self, tag: Tag, payload: &[u8], whole_below: usize) {
         let start = self.used;
-        let words = 2 + ((payload.len() + 4) >> 2);
+        let head = self.head_words;
+        let words = head + ((payload.len() + 4) >> 2);
+        let first_word = self.first_word(tag, payload.len() + 1);
+        let [low, high] = self.id_words;
         if payload.len() < whole_below
-            && let Some([first, id, room @ ..]) = self.words.get_mut(start..start.wrapping_add(words))
+            && let Some(record) = self.words.get_mut(start..start.wrapping_add(words))
+            && let [first, second, third, ..] = record
         {
+            // Without a third head word, the payload overwrites it.
+            (*first, *second, *third) = (first_word, low, high);
+            let room = &mut record[head..];
             // The last word has the NUL, and perhaps the end of the payload.
-            room[words - 3] = 0;
-            (*first, *id) = (first_word(tag, payload.len() + 1), self.id.0);
+            if let Some(last) = room.last_mut() {
+                *last = 0;
+            }
             copy(&mut bytes_of(room)[..payload.len()], payload);
             self.used = start + words;
             self.records += 1;
@@ -184,19 +206,23 @@ impl LogBuffer {
         self.record_cut(tag, payload);
     }
 
-    /// Like [`LogBuffer::record`], for a text that is known before: it is stored as a whole, whatever its length.
+    /// Like [`LogBuffer::record`], for a constant text: it is stored as a whole, regardless of its
+    /// length.
     #[inline]
     pub fn record_word(&mut self, tag: Tag, word: &Word) {
         if self.ring.is_masked(tag) {
             return;
         }
-        let start = self.used;
+        let (start, head) = (self.used, self.head_words);
+        let first_word = self.first_word(tag, word.len() + 1);
+        let [low, high] = self.id_words;
         if word.len() < self.ring.whole_below()
-            && let Some([first, id, room @ ..]) = self.words.get_mut(start..start + 2 + WORD_BYTES / 4)
+            && let Some(record) = self.words.get_mut(start..start + head + WORD_BYTES / 4)
+            && let [first, second, third, ..] = record
         {
-            (*first, *id) = (first_word(tag, word.len() + 1), self.id.0);
-            bytes_of(room).copy_from_slice(word.whole());
-            self.used = start + 2 + ((word.len() + 4) >> 2);
+            (*first, *second, *third) = (first_word, low, high);
+            bytes_of(&mut record[head..]).copy_from_slice(word.whole());
+            self.used = start + head + ((word.len() + 4) >> 2);
             self.records += 1;
             return;
         }
@@ -265,7 +291,8 @@ impl LogBuffer {
         self.appended();
     }
 
-    /// Adds a Timestamp record: `label`, then `now`, the time since the start and since the previous timestamp.
+    /// Adds a Timestamp record: `label`, then `now`, the time since the start and since the
+    /// previous timestamp.
     pub fn timestamp(&mut self, label: &str, now: f64) {
         let previous = std::mem::replace(&mut self.previous, now);
         if self.ring.is_masked(Tag::Timestamp) {
@@ -310,7 +337,7 @@ impl LogBuffer {
         self.previous = previous;
     }
 
-    /// Writes what has been collected as one batch.
+    /// Writes the collected records as one batch.
     pub fn flush(&mut self) {
         self.flush_counting(0);
     }
@@ -327,7 +354,8 @@ impl LogBuffer {
         self.words = Vec::new();
     }
 
-    /// Writes what was announced, since the transaction waits for somebody, and others should see that it is there.
+    /// Writes the announced record, since the transaction waits, and readers should see that it
+    /// exists.
     pub fn show(&mut self) {
         if self.notice_words > 0 {
             self.ring.write_words(&self.notice[..self.notice_words]);
@@ -335,7 +363,7 @@ impl LogBuffer {
         }
     }
 
-    /// Frees the room that nothing was collected in yet; what is collected stays.
+    /// Frees the unused room; the collected records stay.
     pub fn shrink(&mut self) {
         self.words.truncate(self.used);
         self.words.shrink_to_fit();
@@ -353,55 +381,71 @@ impl LogBuffer {
         self.notice_words = 0;
     }
 
-    /// Room for the text of the next record, which [`LogBuffer::end_line`] completes. `None` where records are cut so early that it
-    /// might be, or written one by one.
+    /// Room for the text of the next record, which [`LogBuffer::end_line`] completes. `None` if
+    /// `vsl_reclen` might cut the record, or records are written one by one.
     #[inline]
     fn line(&mut self) -> Option<&mut [u8; LINE_BYTES]> {
         if self.ring.whole_below() < LINE_BYTES {
             return None;
         }
-        if self.words.len() - self.used < LINE_WORDS + 2 {
-            self.make_room(LINE_WORDS + 2);
+        if self.words.len() - self.used < LINE_WORDS + PLAIN_HEAD_WORDS {
+            self.make_room(LINE_WORDS + PLAIN_HEAD_WORDS);
         }
-        let start = self.used + 2;
+        let start = self.used + self.head_words;
         self.words.get_mut(start..start + LINE_WORDS).and_then(|words| bytes_of(words).try_into().ok())
     }
 
     /// Makes the first `payload` bytes of the line a record; there is room for four more.
     #[inline]
     fn end_line(&mut self, tag: Tag, payload: usize) {
-        let start = self.used;
-        let Some([first, id, line @ ..]) = self.words.get_mut(start..start + 2 + LINE_WORDS) else { return };
-        (*first, *id) = (first_word(tag, payload + 1), self.id.0);
-        // NUL and padding are stored, not masked in: loading the word whose bytes were just stored would stall.
+        let (start, head) = (self.used, self.head_words);
+        let first_word = self.first_word(tag, payload + 1);
+        let Some(record) = self.words.get_mut(start..start + head + LINE_WORDS) else { return };
+        // The line is written already, so there is no third word to overwrite.
+        record[0] = first_word;
+        record[1..head].copy_from_slice(&self.id_words[..head - 1]);
+        let line = &mut record[head..];
+        // NUL and padding are stored, not masked in: loading the word whose bytes were just stored
+        // would stall.
         bytes_of(line)[payload..payload + 4].copy_from_slice(&[0; 4]);
-        self.used = start + 2 + ((payload + 4) >> 2);
+        self.used = start + head + ((payload + 4) >> 2);
         self.records += 1;
     }
 
-    /// Appends the two head words, NUL and padding of a record with up to `wanted` payload bytes, and returns the room
-    /// for the payload itself (less when the record is cut).
+    /// Appends the head words, NUL and padding of a record with up to `wanted` payload bytes,
+    /// and returns the room for the payload itself (less when the record is cut).
     #[inline]
     fn append(&mut self, tag: Tag, wanted: usize) -> &mut [u8] {
         let text = usize::from(!is_binary(tag));
         let payload = wanted.min(self.ring.reclen_bytes() - text);
         let length = payload + text;
-        // Lengths have 16 bits, so this cannot overflow; `div_ceil` would see to that.
-        let words = 2 + ((length + 3) >> 2);
+        // Lengths have 16 bits, so this cannot overflow; `div_ceil` would add a check.
+        let head = self.head_words;
+        let words = head + ((length + 3) >> 2);
         if words > self.words.len() - self.used {
             self.make_room(words);
         }
         let start = self.used;
-        let Some([first, id, rest @ ..]) = self.words.get_mut(start..start + words) else { return &mut [] };
+        let first_word = self.first_word(tag, length);
+        let Some((heads, rest)) =
+            self.words.get_mut(start..start + words).and_then(|room| room.split_at_mut_checked(head))
+        else {
+            return &mut [];
+        };
         if let Some(last) = rest.last_mut() {
             *last = 0;
         }
-        *first = first_word(tag, length);
-        *id = self.id.0;
+        heads[0] = first_word;
+        heads[1..].copy_from_slice(&self.id_words[..head - 1]);
         self.last = start;
         self.used = start + words;
         self.records += 1;
         &mut bytes_of(rest)[..payload]
+    }
+
+    #[inline(always)]
+    fn first_word(&self, tag: Tag, length: usize) -> u32 {
+        self.first_words[tag as usize & 127] | length as u32
     }
 
     #[inline]
@@ -415,11 +459,12 @@ impl LogBuffer {
     fn shorten(&mut self, tag: Tag, payload: usize) {
         let start = self.last;
         let length = payload + usize::from(!is_binary(tag));
-        let end = start + 2 + length.div_ceil(4);
-        self.words[start] = first_word(tag, length);
-        // NUL and padding are stored, not masked in: loading the word whose bytes were just stored would stall. What was
-        // reserved for the record mostly reaches farther, so that the store has a fixed size.
-        let room = &mut bytes_of(&mut self.words[start + 2..self.used])[payload..];
+        let end = start + self.head_words + length.div_ceil(4);
+        self.words[start] = self.first_word(tag, length);
+        // NUL and padding are stored, not masked in: loading the word whose bytes were just stored
+        // would stall. The reserved room mostly reaches farther, so that the store has a fixed
+        // size.
+        let room = &mut bytes_of(&mut self.words[start + self.head_words..self.used])[payload..];
         match room.first_chunk_mut::<4>() {
             Some(padding) => *padding = [0; 4],
             None => room.fill(0),
@@ -456,7 +501,8 @@ pub(super) fn is_binary(tag: Tag) -> bool {
     matches!(tag, Tag::H2RxHdr | Tag::H2RxBody | Tag::H2TxHdr | Tag::H2TxBody)
 }
 
-/// Writes a blank and a time at `at`, if there is room for the longest; returns the number of bytes.
+/// Writes a blank and a time at `at`, if there is room for the longest; returns the number of
+/// bytes.
 #[inline(always)]
 fn put_time(
     target: &mut [u8; LINE_BYTES],
@@ -470,12 +516,13 @@ fn put_time(
 
 #[inline]
 fn bytes_of(words: &mut [u32]) -> &mut [u8] {
-    // SAFETY: any four bytes are a valid u32, the slice spans exactly `words`, and its borrow keeps it alone.
+    // SAFETY: any four bytes are a valid u32, the slice spans exactly `words`, and its borrow keeps
+    // it alone.
     unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), words.len() * 4) }
 }
 
-/// Copies between slices of one length. Most payloads are short, and a call of memcpy would cost as much as copying them
-/// here: 15 % of the cost of a hit's records.
+/// Copies between slices of one length. Most payloads are short, and a call of memcpy would cost as
+/// much as copying them here: 15 % of the cost of a hit's records.
 #[inline]
 fn copy(to: &mut [u8], from: &[u8]) {
     #[inline]
@@ -487,7 +534,7 @@ fn copy(to: &mut [u8], from: &[u8]) {
             *end = *last;
         }
     }
-    // In this order a short piece passes few tests.
+    // In this order a short piece needs few comparisons.
     match from.len() {
         65.. => to.copy_from_slice(from),
         32.. => ends::<32>(to, from),

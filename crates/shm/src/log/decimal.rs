@@ -1,5 +1,5 @@
-//! Writes seconds with six decimals, and whole numbers, without the formatting machinery: the log's timestamps are made
-//! on the path of a hit.
+//! Decimal formatting of seconds with six decimals, and of whole numbers, without the standard
+//! library's formatter: the log's timestamps are made on the path of a hit.
 
 /// The two digits of every number below 100; longer so that a seven-bit index is always in range.
 static PAIRS: [[u8; 2]; 128] = {
@@ -22,12 +22,12 @@ pub const SECONDS_BYTES_MAX: usize = 28;
 /// Longest text that [`integer`] writes.
 pub const INTEGER_BYTES_MAX: usize = 20;
 
-/// Writes `value` seconds as `%.6f` does, rounded to whole microseconds, to the start of `out`; returns the length.
-/// Values beyond about 290,000 years are cut, a NaN is 0.
+/// Writes `value` seconds as `%.6f` does, rounded to whole microseconds, to the start of `out`;
+/// returns the length. Values beyond about 290,000 years are cut, a NaN is 0.
 #[inline]
 pub fn seconds(value: f64, out: &mut [u8; SECONDS_BYTES_MAX]) -> usize {
-    // Everyday values fit 32 bits, whose arithmetic is several times faster. Casts saturate, and adding a half rounds:
-    // `round` would be a call into libm on plain x86-64.
+    // Everyday values fit 32 bits, whose arithmetic is several times faster. Casts saturate, and
+    // adding a half rounds: `round` would be a call into libm on plain x86-64.
     let whole = value as u32;
     let fraction = ((value - f64::from(whole)) * 1e6 + 0.5) as u32;
     if value < 0.0 || fraction >= 1_000_000 {
@@ -67,7 +67,8 @@ fn six(value: u32, out: &mut [u8], at: usize) {
     [out[4], out[5]] = pair(low % 100);
 }
 
-/// Like [`seconds`], for values that are negative, too large for 32 bits, or rounded up to the next second.
+/// Like [`seconds`], for values that are negative, too large for 32 bits, or rounded up to the next
+/// second.
 #[cold]
 fn unusual_seconds(value: f64, out: &mut [u8; SECONDS_BYTES_MAX]) -> usize {
     let micros = (value.abs() * 1e6 + 0.5) as u64;
@@ -79,11 +80,11 @@ fn unusual_seconds(value: f64, out: &mut [u8; SECONDS_BYTES_MAX]) -> usize {
     length + 7
 }
 
-/// Writes `value` in decimal to the start of `out`, which must have room for [`INTEGER_BYTES_MAX`] bytes; returns the
-/// length.
+/// Writes `value` in decimal to the start of `out`, which must have room for [`INTEGER_BYTES_MAX`]
+/// bytes; returns the length.
 ///
 /// # Panics
-/// When `out` is too short.
+/// `out` is too short.
 #[inline]
 pub fn integer(mut value: u64, out: &mut [u8]) -> usize {
     // Most numbers are short, and need neither a loop nor a division by a variable.

@@ -1,9 +1,10 @@
-//! Short texts that are logged often, kept as they lie in a record.
+//! Short texts that are logged often, kept in the form of a record.
 
 /// Room for a text with its NUL, in bytes.
 pub(super) const WORD_BYTES: usize = 20;
 
-/// A text of at most 19 bytes, followed by NULs: storing all of it takes less than finding out how long it is.
+/// A text of at most 19 bytes, followed by NULs: storing all of it takes less time than computing
+/// its length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Word {
     bytes: [u8; WORD_BYTES],
@@ -14,7 +15,7 @@ impl Word {
     /// The word for a text.
     ///
     /// # Panics
-    /// When the text is longer than 19 bytes.
+    /// The text is longer than 19 bytes.
     #[must_use]
     pub const fn new(text: &[u8]) -> Word {
         assert!(text.len() < WORD_BYTES);
@@ -38,7 +39,7 @@ impl Word {
         usize::from(self.len)
     }
 
-    /// The text with the NULs behind it.
+    /// The text with the NULs after it.
     #[inline]
     pub(super) fn whole(&self) -> &[u8; WORD_BYTES] {
         &self.bytes

@@ -2,30 +2,35 @@
 
 use std::io::{self, Read, Write};
 
-use super::record::{is_record, record_words};
+use super::record::is_record;
 use super::{Cursor, Next};
+use crate::layout::Layout;
 use crate::log::{BATCH_TAG, words_as_bytes};
-
-/// The first four bytes of a log file.
-pub const FILE_HEAD: &[u8; 4] = b"VSL\0";
 
 /// Reads the records of a log file or pipe one by one.
 pub struct FileCursor<R> {
     input: R,
+    layout: Layout,
+    raw: Vec<u32>,
 }
 
 impl<R: Read> FileCursor<R> {
     /// Checks the head of `input`.
     ///
     /// # Errors
-    /// What reading reports; `InvalidData` when it is not a log file, `UnexpectedEof` when it is empty.
+    /// Errors of reading; `InvalidData` if it is not a log file, `UnexpectedEof` if it is empty.
     pub fn open(mut input: R) -> io::Result<FileCursor<R>> {
         let mut head = [0; 4];
         input.read_exact(&mut head)?;
-        if head != *FILE_HEAD {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "not a log file"));
-        }
-        Ok(FileCursor { input })
+        let layout =
+            Layout::of_file(head).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not a log file"))?;
+        Ok(FileCursor { input, layout, raw: Vec::new() })
+    }
+
+    /// The layout of the file.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        self.layout
     }
 
     fn word(&mut self) -> Option<u32> {
@@ -34,48 +39,50 @@ impl<R: Read> FileCursor<R> {
         Some(u32::from_ne_bytes(word))
     }
 
-    fn record(&mut self, words: &mut Vec<u32>) -> Option<()> {
-        let mut first = self.word()?;
-        let mut second = self.word()?;
-        while first >> 24 == BATCH_TAG {
+    /// Reads one record as it is in the file.
+    fn record(&mut self) -> Option<()> {
+        self.raw.clear();
+        let mut first;
+        loop {
             first = self.word()?;
-            second = self.word()?;
+            if first >> 24 != BATCH_TAG {
+                break;
+            }
+            for _ in 1..self.layout.head_words() {
+                self.word()?;
+            }
         }
         if !is_record(first) {
             return None;
         }
-        words.extend([first, second]);
-        for _ in 2..record_words(first) {
+        self.raw.push(first);
+        for _ in 1..self.layout.record_words(first) {
             let word = self.word()?;
-            words.push(word);
+            self.raw.push(word);
         }
         Some(())
     }
 }
 
 impl<R: Read> Cursor for FileCursor<R> {
-    /// If the file is cut off in a record or contains nonsense, it ends there.
+    /// A file that is truncated in a record, or contains invalid data, ends there.
     fn next(&mut self, words: &mut Vec<u32>) -> Next {
         words.clear();
-        match self.record(words) {
-            Some(()) => Next::Chunk,
-            None => Next::End,
+        if self.record().is_none() {
+            return Next::End;
         }
+        self.layout.read(&self.raw, words);
+        Next::Chunk
     }
 }
 
-/// Writes the head of a log file.
+/// Writes whole records, given in the plain form, as a [`FileCursor`] reads them from a file of
+/// this layout.
 ///
 /// # Errors
-/// What writing reports.
-pub fn write_head(output: &mut dyn Write) -> io::Result<()> {
-    output.write_all(FILE_HEAD)
-}
-
-/// Writes whole records in the form that a [`FileCursor`] reads.
-///
-/// # Errors
-/// What writing reports.
-pub fn write_records(output: &mut dyn Write, words: &[u32]) -> io::Result<()> {
-    output.write_all(words_as_bytes(words))
+/// Errors of writing.
+pub fn write_records(output: &mut dyn Write, layout: Layout, plain: &[u32]) -> io::Result<()> {
+    let mut records = Vec::with_capacity(plain.len());
+    layout.write(plain, &mut records);
+    output.write_all(words_as_bytes(&records))
 }

@@ -1,14 +1,14 @@
-//! Gathers records into transactions, and transactions into the groups that a tool reports.
+//! Grouping of records into transactions, and of transactions into the groups that a tool reports.
 //!
-//! A transaction runs from its Begin to its End. In the grouping modes `request` and `session` a transaction hangs below
-//! the one that started it, as stated by its own Begin or by the parent's Link; a tree is reported when every
-//! transaction in it has ended. Contradictory records don't stop anything: a `VSL` record that describes the problem is
-//! added after them.
+//! A transaction runs from its Begin to its End. In the grouping modes `request` and `session` a
+//! transaction hangs below the one that started it, as stated by its own Begin or by the parent's
+//! Link; a tree is reported when every transaction in it has ended. Contradictory records don't
+//! stop anything: a `VSL` record that describes the problem is added after them.
 //!
-//! *Invariants:* the parents form a forest (a link that would close a circle is refused and noted); at most `limit`
-//! transactions are held: beyond that the oldest unfinished one is ended by force, and so is one older than the time
-//! limit. Compat: notes, order (breadth first) and what is silently dropped follow the stock 7.1 tools, see the crate's
-//! tests.
+//! *Invariants:* the parents form a forest (a link that would close a circle is refused and noted);
+//! at most `limit` transactions are held: beyond that the oldest unfinished one is ended by force,
+//! and so is one older than the time limit. Compat: notes, order (breadth first) and silent drops
+//! follow the stock 7.1 tools, see the crate's tests.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -19,7 +19,7 @@ use super::select::Sides;
 use super::transaction::{Kind, Reason, Transaction};
 use crate::log::VXID_BITS;
 
-/// How records are grouped.
+/// Grouping of records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Grouping {
     /// Every record by itself.
@@ -43,7 +43,7 @@ pub struct Grouper {
     timeout_seconds: f64,
     nodes: Vec<Node>,
     free: Vec<usize>,
-    by_vxid: HashMap<u32, usize>,
+    by_vxid: HashMap<u64, usize>,
     /// Unfinished transactions by age.
     incomplete: BTreeMap<u64, usize>,
     next_serial: u64,
@@ -51,7 +51,7 @@ pub struct Grouper {
 }
 
 struct Node {
-    vxid: u32,
+    vxid: u64,
     kind: Kind,
     reason: Reason,
     began: bool,
@@ -130,19 +130,19 @@ impl Grouper {
         }
     }
 
-    /// Ends everything by force.
+    /// Ends all transactions by force.
     pub fn flush(&mut self) {
         while let Some((_, node)) = self.incomplete.first_key_value() {
             self.force(*node, "flush");
         }
     }
 
-    /// Forgets everything: the reader has lost its place.
+    /// Drops everything: the reader has lost its place.
     pub fn reset(&mut self) {
         *self = Grouper::new(self.grouping, self.limit, self.timeout_seconds).only(self.sides);
     }
 
-    /// True when the transaction that these records begin can be part of what is reported.
+    /// True if the transaction that these records begin can be part of the report.
     fn is_of_interest(&self, words: &[u32]) -> bool {
         let Some(begin) = Records::new(words).next() else { return false };
         match (self.grouping, self.sides) {
@@ -162,7 +162,7 @@ impl Grouper {
         }
     }
 
-    fn add(&mut self, vxid: u32, now: f64) -> usize {
+    fn add(&mut self, vxid: u64, now: f64) -> usize {
         let serial = self.next_serial;
         self.next_serial += 1;
         let node = Node {
@@ -299,14 +299,15 @@ impl Grouper {
         self.incomplete.remove(&self.nodes[node].serial);
     }
 
-    fn find_or_add(&mut self, vxid: u32, now: f64) -> usize {
+    fn find_or_add(&mut self, vxid: u64, now: f64) -> usize {
         match self.by_vxid.get(&vxid) {
             Some(node) => *node,
             None => self.add(vxid, now),
         }
     }
 
-    /// Hangs `child` below `parent`, unless that would close a circle or the parent's subtree is already complete.
+    /// Hangs `child` below `parent`, unless that would close a circle or the parent's subtree is
+    /// already complete.
     fn attach(&mut self, parent: usize, child: usize, noted_at: usize, record: &Record) {
         if self.nodes[parent].counted {
             return self.note(noted_at, "link too late", Some(record));
@@ -348,7 +349,8 @@ impl Grouper {
         self.report_if_ready(node);
     }
 
-    /// Counts a finished transaction in its parent, and so on upwards; a finished top is reported and removed.
+    /// Counts a finished transaction in its parent, and so on upwards; a finished top is reported
+    /// and removed.
     fn report_if_ready(&mut self, mut node: usize) {
         loop {
             let this = &mut self.nodes[node];
@@ -389,14 +391,14 @@ impl Grouper {
 }
 
 /// Type, vxid and reason in a Begin or Link payload; the rest is ignored.
-fn parse_link(text: &[u8]) -> Option<(Kind, u32, Reason)> {
+fn parse_link(text: &[u8]) -> Option<(Kind, u64, Reason)> {
     let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let kind = words.next()?;
     let vxid = std::str::from_utf8(words.next()?).ok()?;
     let digits = vxid.bytes().take_while(u8::is_ascii_digit).count();
     let vxid: u64 = vxid[..digits].parse().ok()?;
     let reason = words.next()?;
-    Some((Kind::parse(kind), (vxid & u64::from(VXID_BITS)) as u32, Reason::parse(reason)))
+    Some((Kind::parse(kind), vxid & VXID_BITS, Reason::parse(reason)))
 }
 
 #[cfg(test)]

@@ -1,14 +1,17 @@
-//! The log query language of vsl-query(7): does a group of transactions hold a record that satisfies an expression?
+//! The log query language of vsl-query(7): does a group of transactions hold a record that
+//! satisfies an expression?
 //!
 //! ```text
-//! expression := and { "or" and } ; and := not { "and" not } ; not := [ "not" ] ( "(" expression ")" | test )
-//! test := [ "{" level [ "+" | "-" ] "}" ] tag { "," tag } [ ":" prefix ] [ "[" field "]" ] [ operator operand ]
+//! expression := and { "or" and } ; and := not { "and" not }
+//! not := [ "not" ] ( "(" expression ")" | test )
+//! test := [ "{" level [ "+" | "-" ] "}" ] tag { "," tag } [ ":" prefix ] [ "[" field "]" ]
+//!         [ operator operand ]
 //!       | "vxid" operator integer
 //! ```
 //!
-//! One expression per line; several lines are joined by `or`. Text → `lexer.rs` → `parser.rs` → [`Query`], evaluated
-//! here. Compat: what counts as a number, and every edge case of the syntax, was taken from the answers of the stock 7.1
-//! tools.
+//! One expression per line; several lines are joined by `or`. Text → `lexer.rs` → `parser.rs` →
+//! [`Query`], evaluated here. Compat: the syntax of numbers, and every edge case, was taken from
+//! the answers of the stock 7.1 tools.
 
 mod lexer;
 mod parser;
@@ -33,14 +36,14 @@ pub struct Query {
     caseless: bool,
 }
 
-/// Why a query was refused.
+/// Error of a refused query.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QueryError {
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// Where the offending word starts, in bytes from 0.
+    /// Start of the offending word, in bytes from 0.
     pub at: usize,
-    /// How many bytes the offending word has.
+    /// Length of the offending word, in bytes.
     pub length: usize,
     /// Position of the error inside the word, if known.
     pub offset: Option<usize>,
@@ -124,7 +127,7 @@ impl Query {
     /// Compiles a query; `caseless` makes regular expressions and string comparisons ignore case.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// The error and its position.
     pub fn parse(text: &str, caseless: bool) -> Result<Query, QueryError> {
         Ok(Query { root: parser::parse(text, caseless)?, caseless })
     }
@@ -141,7 +144,7 @@ impl Query {
             Node::And(left, right) => self.holds(left, group) && self.holds(right, group),
             Node::Not(inner) => !self.holds(inner, group),
             Node::Vxid(compare, number) => {
-                group.iter().any(|transaction| compare.holds(i64::from(transaction.vxid), *number))
+                group.iter().any(|transaction| compare.holds(transaction.vxid.cast_signed(), *number))
             }
             Node::Test(test) => group.iter().any(|transaction| {
                 test.level.is_none_or(|(compare, level)| compare.holds(i64::from(transaction.level), i64::from(level)))
@@ -199,8 +202,9 @@ pub fn nth_field(text: &[u8], number: usize) -> Option<&[u8]> {
     text.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).nth(number.checked_sub(1)?)
 }
 
-/// The `number`th (from 1) of the blank-separated fields, each of which may be in double quotes and then contain blanks.
-/// `None` also when a quoted field up to there is not closed, or followed by something other than a blank.
+/// The `number`th (from 1) of the blank-separated fields, each of which may be in double quotes and
+/// then contain blanks. `None` also when a quoted field up to there is not closed, or followed by
+/// something other than a blank.
 fn nth_quotable_field(text: &[u8], number: usize) -> Option<&[u8]> {
     let mut rest = text;
     let mut found = None;
@@ -240,7 +244,8 @@ struct Number {
 }
 
 impl Number {
-    /// The number at the start of `text`, and the rest after it. Blanks may precede it and surround its point.
+    /// The number at the start of `text`, and the rest after it. Blanks may precede it and surround
+    /// its point.
     fn read(text: &[u8]) -> Option<(Number, &[u8])> {
         let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let text = skip_blanks(text);

@@ -1,5 +1,6 @@
-//! A log record in ring format, and the walk over a run of them.
+//! A log record in the plain form (`crate::layout`), and the walk over a run of them.
 
+use crate::layout::{PLAIN_HEAD_WORDS, payload_bytes};
 use crate::log::{LogId, VXID_BITS};
 use surface::tag::Tag;
 
@@ -9,7 +10,7 @@ pub const TAG_MAX: u8 = surface::tag::TAGS.len() as u8;
 /// One record, borrowed from a chunk or a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record<'a> {
-    /// The tag's number; may be one that 7.1 does not know.
+    /// The tag's number in [`surface::tag`]; may be one that is unknown there.
     pub number: u8,
     /// Its transaction.
     pub id: LogId,
@@ -56,25 +57,19 @@ impl<'a> Iterator for Records<'a> {
     type Item = Record<'a>;
 
     fn next(&mut self) -> Option<Record<'a>> {
-        let [first, id, rest @ ..] = self.words else { return None };
+        let [first, low, high, rest @ ..] = self.words else { return None };
         let length = payload_bytes(*first);
         let payload = rest.get(..length.div_ceil(4))?;
         self.words = &rest[payload.len()..];
         let payload = &crate::log::words_as_bytes(payload)[..length];
-        Some(Record { number: (first >> 24) as u8, id: LogId(*id), payload })
+        Some(Record { number: (first >> 24) as u8, id: LogId::of_words(*low, *high), payload })
     }
 }
 
-/// Payload length in bytes that a record's first word states.
-#[must_use]
-pub fn payload_bytes(first: u32) -> usize {
-    (first & 0xFFFF) as usize
-}
-
-/// Words that a record with this first word occupies.
+/// Words that a record with this first word occupies in the plain form.
 #[must_use]
 pub fn record_words(first: u32) -> usize {
-    2 + payload_bytes(first).div_ceil(4)
+    PLAIN_HEAD_WORDS + payload_bytes(first).div_ceil(4)
 }
 
 /// True when a first word may start a record: its tag is neither 0 nor one of the markers.
@@ -83,36 +78,70 @@ pub fn is_record(first: u32) -> bool {
     !matches!(first >> 24, 0 | 254 | 255)
 }
 
-/// Appends a text record in ring format.
+/// Appends a text record in the plain form.
 pub fn append_text(words: &mut Vec<u32>, tag: Tag, id: LogId, text: &[u8]) {
     let text = &text[..text.len().min(usize::from(u16::MAX) - 1)];
-    words.push((tag as u32) << 24 | (text.len() + 1) as u32);
-    words.push(id.0);
-    let mut padded = text.to_vec();
-    padded.resize((text.len() + 1).next_multiple_of(4), 0);
-    for word in padded.chunks_exact(4) {
-        words.push(u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
-    }
+    append(words, tag as u8, id, &[text, b"\0"].concat());
 }
 
-/// The vxid of the first record in `words`; 0 when there is none.
+/// Appends a record with this payload in the plain form.
+pub(super) fn append(words: &mut Vec<u32>, number: u8, id: LogId, payload: &[u8]) {
+    words.extend([u32::from(number) << 24 | payload.len() as u32, id.0 as u32, (id.0 >> 32) as u32]);
+    words.extend(payload.chunks(4).map(|chunk| {
+        let mut word = [0; 4];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u32::from_ne_bytes(word)
+    }));
+}
+
+/// The vxid of the first record in `words`; 0 if there is none.
 #[must_use]
-pub fn first_vxid(words: &[u32]) -> u32 {
-    words.get(1).map_or(0, |id| id & VXID_BITS)
+pub fn first_vxid(words: &[u32]) -> u64 {
+    let [_, low, high, ..] = words else { return 0 };
+    LogId::of_words(*low, *high).0 & VXID_BITS
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::Layout;
 
     #[test]
     fn a_record_that_runs_past_the_end_ends_the_walk() {
         let mut words = Vec::new();
         append_text(&mut words, Tag::ReqURL, LogId::client(4), b"/a");
         append_text(&mut words, Tag::End, LogId::client(4), b"");
-        words.extend([(Tag::Error as u32) << 24 | 9, 4, 0]);
+        words.extend([(Tag::Error as u32) << 24 | 9, 4, 0, 0]);
         let seen: Vec<_> = Records::new(&words).map(|record| (record.tag(), record.text().to_vec())).collect();
         assert_eq!(seen, [(Some(Tag::ReqURL), b"/a".to_vec()), (Some(Tag::End), Vec::new())]);
+    }
+
+    #[test]
+    fn records_survive_both_layouts_and_lose_only_what_the_older_cannot_hold() {
+        let mut plain = Vec::new();
+        append_text(&mut plain, Tag::ReqURL, LogId::client(7), b"/url");
+        append_text(&mut plain, Tag::End, LogId::backend(1 << 29), b"");
+        append_text(&mut plain, Tag::Backend, LogId::client(8), b"17 boot.default");
+        append_text(&mut plain, Tag::CLI, LogId::NONE, b"Rd ping");
+        append_text(&mut plain, Tag::Error, LogId::client(1 << 50 | 5), b"far");
+        let shown = |plain: &[u32]| -> Vec<String> {
+            let line = |record: Record| {
+                let side = (record.id.is_client(), record.id.is_backend());
+                format!("{} {} {side:?} {}", record.number, record.id.vxid(), String::from_utf8_lossy(record.text()))
+            };
+            Records::new(plain).map(line).collect()
+        };
+        for layout in Layout::ALL {
+            let (mut written, mut read) = (Vec::new(), Vec::new());
+            layout.write(&plain, &mut written);
+            layout.read(&written, &mut read);
+            let mut expected = shown(&plain);
+            match layout {
+                Layout::V71 => expected[4] = expected[4].replace(&(1u64 << 50 | 5).to_string(), "5"),
+                Layout::V73 => drop(expected.remove(2)),
+            }
+            assert_eq!(shown(&read), expected, "{layout:?}");
+        }
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! Which transactions and which records a reader of the log selects: `-b -c -E` ([`Sides`]) and `-i -I -x -X`
-//! ([`Selection`]), as in varnishlog, varnishtop and the test language's logexpect.
+//! Selection of transactions and records by a reader of the log: `-b -c -E` ([`Sides`]) and `-i -I
+//! -x -X` ([`Selection`]), as in varnishlog, varnishtop and the test language's logexpect.
 //!
-//! A record that matches an `-I` is shown; otherwise one that matches an `-X` is hidden; otherwise the tags given with
-//! `-i` and `-x` decide, in their order. If the first of all these options is an including one, everything else is
-//! hidden by default.
+//! A record that matches an `-I` is shown; otherwise one that matches an `-X` is hidden; otherwise
+//! the tags given with `-i` and `-x` decide, in their order. If the first of all these options is
+//! an including one, everything else is hidden by default.
 
 use super::query::regex_error;
 use super::record::Record;
@@ -12,8 +12,8 @@ use super::transaction::{Kind, Reason, Transaction};
 use pcre2::bytes::{Regex, RegexBuilder};
 use surface::tag::Tag;
 
-/// Which transactions are of interest. In `vxid` grouping the others are not even collected; in the modes that show
-/// whole trees they are.
+/// Sides of the selected transactions. In `vxid` grouping the others are not even collected; in the
+/// modes that show whole trees they are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sides {
     /// Client requests.
@@ -71,11 +71,12 @@ impl Default for Selection {
 }
 
 impl Selection {
-    /// Adds an option: `i` or `x` with a list of tags, `I` or `X` with `[tags:]regex`; any other letter changes nothing.
-    /// With `caseless` a regex ignores case.
+    /// Adds an option: `i` or `x` with a list of tags, `I` or `X` with `[tags:]regex`; any other
+    /// letter changes nothing. With `caseless` a regex ignores case.
     ///
     /// # Errors
-    /// A message that begins with the option: no such tag, an ambiguous one, a bad regular expression.
+    /// A message that begins with the option: no such tag, an ambiguous one, a bad regular
+    /// expression.
     pub fn add(&mut self, letter: char, text: &str, caseless: bool) -> Result<(), String> {
         self.try_add(letter, text, caseless).map_err(|reason| format!("-{letter}: {reason}"))
     }
@@ -97,7 +98,7 @@ impl Selection {
         Ok(())
     }
 
-    /// Includes tags whatever `-i` and `-x` say; `-X` still counts.
+    /// Includes tags regardless of `-i` and `-x`; `-X` still counts.
     pub fn include_tags(&mut self, tags: &[Tag]) {
         for tag in tags {
             self.tags.insert(TagSet::only(*tag));
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_option_is_told_with_its_letter() {
+    fn invalid_option_is_reported_with_its_letter() {
         assert_eq!(refused('i', "Nothing"), "-i: \"Nothing\" matches zero tags");
         assert_eq!(refused('x', "Req"), "-x: \"Req\" is ambiguous");
         assert_eq!(refused('X', "Re*q*:a"), "-X: Syntax error in \"Re*q*\"");

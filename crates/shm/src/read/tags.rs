@@ -6,12 +6,12 @@ use surface::tag::{TAGS, Tag, TagRow};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TagSet(u128);
 
-/// Why a list was refused.
+/// Error of a refused list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TagListError {
     /// The list is empty, or an element matches no tag.
     None,
-    /// An element is no glob, but the start of several names.
+    /// An element is not a glob, but the start of several names.
     Several,
     /// An element has more than one `*`.
     Syntax,
@@ -49,11 +49,11 @@ impl TagSet {
         self.0 &= !other.0;
     }
 
-    /// The tags of a comma-separated list of names and globs. Case is ignored in names, and names may be abbreviated as
-    /// long as they are unambiguous; empty elements are skipped.
+    /// The tags of a comma-separated list of names and globs. Case is ignored in names, and names
+    /// may be abbreviated as long as they are unambiguous; empty elements are skipped.
     ///
     /// # Errors
-    /// What is wrong with the first bad element.
+    /// The fault of the first bad element.
     pub fn parse_list(list: &str) -> Result<TagSet, TagListError> {
         let mut set = TagSet::EMPTY;
         for element in list.split(',').filter(|element| !element.is_empty()) {
@@ -65,7 +65,7 @@ impl TagSet {
     /// The tag with this name, ignoring case, or the only one whose name starts with it.
     ///
     /// # Errors
-    /// What is wrong with the name.
+    /// The fault of the name.
     pub fn parse_name(name: &str) -> Result<Tag, TagListError> {
         if let Some(row) = TAGS.iter().find(|row| row.name.eq_ignore_ascii_case(name)) {
             return Ok(row.tag);
@@ -79,10 +79,11 @@ impl TagSet {
         }
     }
 
-    /// The tags that match one name or glob: a single `*`, at the start, the end or in the middle, stands for anything.
+    /// The tags that match one name or glob: a single `*`, at the start, the end or in the middle,
+    /// matches any text.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault of the glob.
     pub fn parse_glob(glob: &str) -> Result<TagSet, TagListError> {
         let starts =
             |name: &str, core: &str| name.get(..core.len()).is_some_and(|part| part.eq_ignore_ascii_case(core));

@@ -1,12 +1,12 @@
-//! A transaction as readers get it: what it is, why it was started, and its records.
+//! A transaction as readers get it: its kind, its reason, and its records.
 
-use super::record::{Record, Records};
+use super::record::{Record, Records, append};
 use crate::log::LogId;
 
-/// What a transaction is.
+/// Kind of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Its Begin made no sense, or is still to come.
+    /// Its Begin is invalid, or is still to come.
     Unknown,
     /// A client connection.
     Session,
@@ -37,8 +37,9 @@ impl Kind {
         }
     }
 
-    /// The id of the notes in such a transaction; those of a session belong to neither side.
-    pub(super) fn id(self, vxid: u32) -> LogId {
+    /// The id of the grouper's `VSL` records in such a transaction; those of a session belong to
+    /// neither side.
+    pub(super) fn id(self, vxid: u64) -> LogId {
         match self {
             Kind::Request => LogId::client(vxid),
             Kind::BackendRequest => LogId::backend(vxid),
@@ -47,7 +48,7 @@ impl Kind {
     }
 }
 
-/// Why a transaction was started.
+/// Reason why a transaction was started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub enum Reason {
@@ -84,12 +85,12 @@ pub struct Transaction {
     /// Depth in the group, 1 at the top; 0 for a raw record.
     pub level: u32,
     /// Its number.
-    pub vxid: u32,
+    pub vxid: u64,
     /// The number of the transaction that started it within the group; 0 at the top.
-    pub parent: u32,
-    /// What it is.
+    pub parent: u64,
+    /// Its kind.
     pub kind: Kind,
-    /// Why it was started.
+    /// Its reason.
     pub reason: Reason,
     pub(super) words: Vec<u32>,
 }
@@ -98,12 +99,8 @@ impl Transaction {
     /// A group of one raw record.
     #[must_use]
     pub fn raw(record: &Record) -> Transaction {
-        let mut words = vec![u32::from(record.number) << 24 | record.payload.len() as u32, record.id.0];
-        words.extend(record.payload.chunks(4).map(|chunk| {
-            let mut word = [0; 4];
-            word[..chunk.len()].copy_from_slice(chunk);
-            u32::from_ne_bytes(word)
-        }));
+        let mut words = Vec::new();
+        append(&mut words, record.number, record.id, record.payload);
         Transaction { level: 0, vxid: record.id.vxid(), parent: 0, kind: Kind::Raw, reason: Reason::Unknown, words }
     }
 
@@ -113,7 +110,7 @@ impl Transaction {
         Records::new(&self.words)
     }
 
-    /// Its records as they stand in a log file.
+    /// Its records in the plain form (`crate::layout`).
     #[must_use]
     pub fn words(&self) -> &[u32] {
         &self.words

@@ -1,7 +1,8 @@
 //! The JSON document of a counter section, derived from its rows in `surface`.
 //!
-//! The stock tools require every key and as many members of `elem` as `elements` says, and show the counters in the
-//! order of the document; so the text is composed here rather than from an unordered map.
+//! The stock tools require every key and exactly `elements` members of `elem`, and show the
+//! counters in the order of the document; so the text is composed here rather than from an
+//! unordered map.
 
 use std::fmt::Write;
 

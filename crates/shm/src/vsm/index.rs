@@ -1,9 +1,10 @@
-//! The text of an index: a file of whole lines, each of which is there or not.
+//! Text file of an index: whole lines, each of which is either present or absent.
 //!
-//! Readers follow the file while it grows, and those of Varnish end with an assertion at a line without an end. So the file
-//! system is asked for room ahead, and what it took of a line that did not fit is cut off again; until then a reader may
-//! see it. *Invariants:* a line, once written, never changes; surviving lines keep their relative order. A removal that
-//! could not be written is owed: it goes before the next line.
+//! Readers follow the file while it grows, and those of Varnish end with an assertion at a line
+//! without an end. So room is requested from the file system in advance, and the part of a line
+//! that was written before an error is truncated again; until then a reader may see it.
+//! *Invariants:* a line, once written, never changes; surviving lines keep their relative order. A
+//! removal that could not be written is pending: it is written before the next line.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -14,7 +15,7 @@ use nix::fcntl::{FallocateFlags, fallocate};
 
 use super::{FILE_MODE, INDEX_NAME};
 
-/// Removals after which the index is rewritten, unless more than twice as many entries live on.
+/// Removals after which the index is rewritten, unless more than twice as many entries remain.
 const REMOVALS_MAX: usize = 10;
 /// The file's room ahead ends at a multiple of this.
 const ROOM_BYTES: u64 = 1 << 16;
@@ -26,12 +27,12 @@ pub(super) struct Index {
     file: File,
     /// Length of its whole lines.
     bytes: u64,
-    /// Up to where the file system has promised room.
+    /// Length up to which the file system has reserved room.
     room_bytes: u64,
     lines: Vec<String>,
     removals: usize,
     owed: String,
-    /// What a failure left behind could not be cut off: only a new file helps.
+    /// A partial line could not be truncated: only a new file helps.
     is_broken: bool,
 }
 
@@ -54,16 +55,17 @@ impl Index {
         Ok(())
     }
 
-    /// Takes a segment off the list; `None` when it is not there. After a failure this is owed.
+    /// Takes a segment off the list; `None` if it is not in it. After a failure the removal is
+    /// pending.
     pub fn remove(&mut self, line: &str) -> Option<io::Result<()>> {
-        // What came last is usually removed first, and a VCL may have many backends.
+        // The latest lines are usually removed first, and a VCL may have many backends.
         let position = self.lines.iter().rposition(|listed| *listed == line)?;
         let line = self.lines.remove(position);
         self.removals += 1;
         if self.is_broken || self.removals > REMOVALS_MAX.max(self.lines.len() / 2) {
             self.removals = 0;
             let rewritten = self.rewrite();
-            // Where there is no room for another file there may be some for a line.
+            // Without room for another file there may be some for a line.
             if rewritten.is_ok() || self.is_broken {
                 return Some(rewritten);
             }
@@ -76,12 +78,12 @@ impl Index {
         Some(written)
     }
 
-    /// Tries once more to write what is owed.
+    /// Tries once more to write the pending removals.
     pub fn settle(&mut self) -> io::Result<()> {
         if self.is_broken { self.rewrite() } else { self.append("") }
     }
 
-    /// Writes what is owed and `text`, or none of it.
+    /// Writes the pending removals and `text`, or nothing.
     fn append(&mut self, text: &str) -> io::Result<()> {
         let all = [self.owed.as_str(), text].concat();
         self.reserve(all.len() as u64);
@@ -99,7 +101,8 @@ impl Index {
         }
     }
 
-    /// Asks for room for so many more bytes. Where there is none, or no such promise, writing will tell.
+    /// Requests room for `bytes` more bytes. If there is none, or the file system cannot reserve
+    /// it, the write will fail.
     fn reserve(&mut self, bytes: u64) {
         let end = self.bytes + bytes;
         if end > self.room_bytes {
@@ -120,7 +123,8 @@ impl Index {
     }
 }
 
-/// Writes a complete index beside the old one, renames it into place and returns it open for appending, with its length.
+/// Writes a complete index next to the old one, renames it into place and returns it open for
+/// appending, with its length.
 fn write_anew(directory: &Path, header: &str, lines: &[String]) -> io::Result<(File, u64)> {
     let temporary = directory.join("_.index.new");
     let _ = fs::remove_file(&temporary);
@@ -148,7 +152,8 @@ mod tests {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     use std::process::Command;
 
-    /// Names the folder to a process that has this test alone, and in which files cannot grow beyond a limit.
+    /// Names the folder to a process that runs this test alone, with a limit on the length of
+    /// files.
     const ALONE: &str = "SHM_TEST_FULL_FOLDER";
     const NAME: &str = "vsm::index::tests::a_full_file_system_leaves_whole_lines";
 
@@ -199,7 +204,7 @@ mod tests {
         let full = lines();
         assert!(full.ends_with('\n') && full.lines().count() == 1 + segments.len(), "{full}");
         assert_eq!(files(), 1 + segments.len(), "the file of the one that failed is gone");
-        // This line has no room either, but the segment goes.
+        // This line does not fit either, but the segment is removed.
         limit(full.len() as u64 + 5);
         let removed = segments.remove(1);
         assert!(writer.remove(&removed).is_err());

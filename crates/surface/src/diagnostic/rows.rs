@@ -2,7 +2,7 @@
 
 use super::CodeRow;
 
-/// What a message is about. Source: the table below.
+/// Subject of a message. Source: the table below.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[allow(missing_docs)]
 pub enum Code {
@@ -59,6 +59,7 @@ pub enum Code {
     ReturnArguments,
     Recursion,
     Unreachable,
+    RetiredReturn,
     TypeMismatch,
     OperatorImpossible,
     ComparisonMismatch,
@@ -103,7 +104,7 @@ pub static CODES: &[CodeRow] = &[
         code: Code::VersionMissing,
         number: "V0001",
         title: r"The text does not say which VCL it is",
-        explanation: r"The first line of a VCL names the version of the language: 4.0 or 4.1. Only files that are included may leave it out.",
+        explanation: r"The first line of a VCL names the version of the language: 4.0 or 4.1. Only files that are included may leave it out. Copal reads a text without it as 4.1 if nothing in it is of an older version; under the name varnishd it is an error, as in Varnish.",
         bad: r"backend default none;
 ",
         good: r"vcl 4.1;
@@ -125,7 +126,7 @@ backend default none;
     CodeRow {
         code: Code::VersionUnsupported,
         number: "V0003",
-        title: r"There is no such version of VCL here",
+        title: r"This version of VCL does not exist",
         explanation: r"The versions 4.0 and 4.1 are known. Where the program listens on a Unix socket, 4.1 is the least.",
         bad: r"vcl 9.9;
 backend default none;
@@ -190,7 +191,7 @@ include "other.vcl";
         code: Code::IncludeUnreadable,
         number: "V0008",
         title: r"An included file cannot be read",
-        explanation: r"The file does not exist or cannot be opened. A path that begins with ./ is looked for beside the including file, one that begins with / as it stands, others in the directories of the parameter vcl_path, in their order. The reason in parentheses is the system's.",
+        explanation: r"The file does not exist or cannot be opened. A path that begins with ./ is resolved next to the including file, one that begins with / is used as given, others are searched in the directories of the parameter vcl_path, in their order. The reason in parentheses is the system's.",
         bad: r#"vcl 4.1;
 backend default none;
 include "/no/such/file.vcl";
@@ -246,7 +247,7 @@ include "other.vcl";
         code: Code::NotVcl,
         number: "V0101",
         title: r"Characters that VCL does not have",
-        explanation: r"Names, numbers, operators and brackets are ASCII. Anything else has to stand in a string or a comment. Often it is a quotation mark of a word processor, or a stray @ or $. A file with NUL bytes, in UTF-16 or with a byte order mark is no text: save it as plain UTF-8.",
+        explanation: r"Names, numbers, operators and brackets are ASCII. Anything else belongs in a string or a comment. Often it is a quotation mark of a word processor, or a stray @ or $. A file with NUL bytes, in UTF-16 or with a byte order mark is not text: save it as plain UTF-8.",
         bad: r"vcl 4.1;
 backend default none;
 sub vcl_recv {
@@ -328,7 +329,7 @@ backend default none;
         code: Code::InlineC,
         number: "V0106",
         title: r"C code in a VCL",
-        explanation: r"Nothing is compiled as C: there is no C compiler, and what C would do to the program it runs in cannot be checked. Most of what was written in C has a VMOD today: std (numbers, time, logging, sorting, environment), header and cookie, digest and blob (hashes, encodings), var (variables), str (pieces of text).",
+        explanation: r"Nothing is compiled as C: Copal has no C compiler, and the effect of C code on the program cannot be checked. Most of what was written in C has a VMOD today: std (numbers, time, logging, sorting, environment), header and cookie, digest and blob (hashes, encodings), var (variables), str (pieces of text).",
         bad: r#"vcl 4.1;
 backend default none;
 sub vcl_recv {
@@ -432,7 +433,7 @@ sub vcl_recv {
         code: Code::ExpectedDeclaration,
         number: "V0203",
         title: r"No declaration begins like this",
-        explanation: r"Outside of subroutines there are only declarations: acl, backend, import, include, probe and sub. Statements stand in a sub. After a mistake with braces the rest of a subroutine ends up here.",
+        explanation: r"Outside of subroutines there are only declarations: acl, backend, import, include, probe and sub. Statements belong in a sub. After a mistake with braces the rest of a subroutine ends up here.",
         bad: r#"vcl 4.1;
 backend default none;
 set req.url = "/";
@@ -504,7 +505,7 @@ sub vcl_recv {
         code: Code::ElseAlone,
         number: "V0207",
         title: r"An else without if or block",
-        explanation: r"After else stands either a block in braces or another if.",
+        explanation: r"A block in braces or another if follows else.",
         bad: r#"vcl 4.1;
 backend default none;
 sub vcl_recv {
@@ -538,7 +539,7 @@ backend default {
         code: Code::UnknownSymbol,
         number: "V0301",
         title: r"Nothing has this name",
-        explanation: r"It is no variable, no function, and nothing that the VCL declares before this place. The hint names the nearest word that exists. Functions of a VMOD exist once it is imported, objects once they are made in vcl_init, and both only below that place.",
+        explanation: r"It is neither a variable nor a function nor declared by the VCL before this place. The hint names the nearest word that exists. Functions of a VMOD exist once it is imported, objects once they are made in vcl_init, and both only below that place.",
         bad: r#"vcl 4.1;
 backend default none;
 sub vcl_recv {
@@ -556,7 +557,7 @@ sub vcl_recv {
         code: Code::UnknownProperty,
         number: "V0302",
         title: r"This value has no such property or method",
-        explanation: r"What follows a value after a dot depends on its type: STRINGs have .upper() and .lower(), a BACKEND has .resolve(), a STEVEDORE has .free_space, .used_space and .happy, objects have the methods of their VMOD.",
+        explanation: r"The methods of a value, after a dot, depend on its type: STRINGs have .upper() and .lower(), a BACKEND has .resolve(), a STEVEDORE has .free_space, .used_space and .happy, objects have the methods of their VMOD.",
         bad: r"vcl 4.1;
 backend default none;
 sub vcl_recv {
@@ -574,7 +575,7 @@ sub vcl_recv {
         code: Code::UndefinedReference,
         number: "V0303",
         title: r"No backend, acl, probe or subroutine has this name",
-        explanation: r"The name is used where only one kind of thing can stand, and the VCL does not declare one.",
+        explanation: r"The name is used where only one kind of symbol is allowed, and the VCL does not declare one.",
         bad: r"vcl 4.1;
 backend default none;
 sub vcl_recv {
@@ -599,7 +600,7 @@ sub vcl_recv {
         code: Code::WrongSymbol,
         number: "V0304",
         title: r"The name means something of another kind",
-        explanation: r"What has this name cannot be used in this place: a backend is no subroutine, an action no value. The message says what it is and, where the VCL declares it, where.",
+        explanation: r"This symbol cannot be used in this place: a backend is not a subroutine, an action is not a value. The message says what it is and, where the VCL declares it, where.",
         bad: r#"vcl 4.1;
 backend default none;
 sub vcl_recv {
@@ -641,7 +642,7 @@ backend www-example-com none;
         code: Code::Redefined,
         number: "V0307",
         title: r"The name is already taken",
-        explanation: r"Names of backends, acls, probes, subroutines and objects are one family: each name stands for one thing. Only the methods and hooks of the language (vcl_recv, vcl_req_host) may be defined several times; they are joined.",
+        explanation: r"Names of backends, acls, probes, subroutines and objects share one namespace: each name has one meaning. Only the methods and hooks of the language (vcl_recv, vcl_req_host) may be defined several times; they are joined. A VCL that declares backends cannot be combined with -b, which names the backend of a VCL without one.",
         bad: r"vcl 4.1;
 backend a none;
 backend a none;
@@ -707,8 +708,8 @@ sub vcl_recv {
     CodeRow {
         code: Code::UnknownVmod,
         number: "V0311",
-        title: r"There is no VMOD of this name",
-        explanation: r"VMODs are part of the program: none is loaded from a file, and what stands after from is not looked at. The message lists those that there are and says where one does what the named one did.",
+        title: r"Unknown VMOD",
+        explanation: r"VMODs are part of the program: none is loaded from a file, and the path after from is ignored. The message lists those that there are and says where one does what the named one did.",
         bad: r"vcl 4.1;
 backend default none;
 import geoip2;
@@ -722,7 +723,7 @@ import std;
         code: Code::AliasTaken,
         number: "V0312",
         title: r"Two VMODs under one name",
-        explanation: r"The name after as is the name of one VMOD in this VCL. The same import may stand several times.",
+        explanation: r"The name after as is the name of one VMOD in this VCL. The same import may be repeated.",
         bad: r"vcl 4.1;
 backend default none;
 import std as a;
@@ -762,7 +763,7 @@ sub vcl_recv {
         code: Code::NoBackend,
         number: "V0314",
         title: r"The VCL has no backend",
-        explanation: r"Every VCL declares at least one backend. The one named default, or else the first, gets the requests that the VCL gives no other. Where there is nothing to name, backend default none; is a backend that is always sick.",
+        explanation: r"Every VCL declares at least one backend, unless the option -b of copal daemon names it. The one named default, or else the first, gets the requests that the VCL gives no other. Where there is nothing to name, backend default none; is a backend that is always sick.",
         bad: r"vcl 4.1;
 ",
         good: r"vcl 4.1;
@@ -796,7 +797,7 @@ sub vcl_recv {
         code: Code::NotReadable,
         number: "V0401",
         title: r"Not available in this subroutine",
-        explanation: r"A variable or function exists only while what it stands for exists: beresp from the answer of the origin on, obj in vcl_hit and vcl_deliver, req never on the side of the origin. Where a subroutine is called by several methods, each of them has to allow it. The hint lists the methods that have it.",
+        explanation: r"A variable or function exists only while its object exists: beresp from the answer of the origin on, obj in vcl_hit and vcl_deliver, req never on the side of the origin. Where a subroutine is called by several methods, each of them has to allow it. The hint lists the methods that have it.",
         bad: r"vcl 4.1;
 backend default none;
 sub vcl_recv {
@@ -888,7 +889,7 @@ sub vcl_hash {
         code: Code::InvalidReturn,
         number: "V0406",
         title: r"An action that this subroutine cannot return",
-        explanation: r"Each method goes on in a few ways, which the message lists. A subroutine that is called may return what all of its callers may.",
+        explanation: r"Each method allows a few actions, which the message lists. A subroutine that is called may return what all of its callers may.",
         bad: r"vcl 4.1;
 backend default none;
 sub vcl_recv {
@@ -906,7 +907,7 @@ sub vcl_recv {
         code: Code::UnknownReturn,
         number: "V0407",
         title: r"No action has this name",
-        explanation: r"What stands in return (...) is one of the actions: abandon, deliver, error, fail, fetch, hash, lookup, ok, pass, pipe, purge, restart, retry, synth, vcl.",
+        explanation: r"The word in return (...) is one of the actions: abandon, deliver, error, fail, fetch, hash, lookup, ok, pass, pipe, purge, restart, retry, synth, vcl.",
         bad: r"vcl 4.1;
 backend default none;
 sub vcl_recv {
@@ -942,7 +943,7 @@ sub vcl_recv {
         code: Code::Recursion,
         number: "V0409",
         title: r"A subroutine that calls itself",
-        explanation: r"The places show the calls that lead back. There are no loops in VCL: return (restart) and return (retry) begin a request anew, a limited number of times.",
+        explanation: r"The places show the calls that form the loop. VCL has no loops: return (restart) and return (retry) begin a request anew, a limited number of times.",
         bad: r"vcl 4.1;
 backend default none;
 sub again {
@@ -983,6 +984,29 @@ sub vcl_recv {
 "#,
     },
     CodeRow {
+        code: Code::RetiredReturn,
+        number: "V0411",
+        title: r"An action of the first releases of VCL 4",
+        explanation: r"vcl_hit could return miss or fetch, to replace an object that is stored. The VCL works: the request continues in vcl_miss, and the response replaces the object. Varnish 7 refuses the action. copal vcl migrate writes a restart with req.hash_always_miss instead.",
+        bad: r"vcl 4.0;
+backend default none;
+sub vcl_hit {
+    if (obj.ttl < 0s) {
+        return (miss);
+    }
+}
+",
+        good: r"vcl 4.0;
+backend default none;
+sub vcl_hit {
+    if (obj.ttl < 0s) {
+        set req.hash_always_miss = true;
+        return (restart);
+    }
+}
+",
+    },
+    CodeRow {
         code: Code::TypeMismatch,
         number: "V0501",
         title: r"A value of another type was expected",
@@ -1004,7 +1028,7 @@ sub vcl_recv {
         code: Code::OperatorImpossible,
         number: "V0502",
         title: r"The operator does not fit these types",
-        explanation: r"Sums need two values of one type (INT and REAL mix, a TIME takes a DURATION); products take a number on the right. The + joins text where text is wanted or stands on the left.",
+        explanation: r"Sums need two values of one type (INT and REAL mix, a TIME takes a DURATION); products take a number on the right. The + joins text where text is expected or is the left operand.",
         bad: r"vcl 4.1;
 backend default none;
 sub vcl_recv {
@@ -1076,7 +1100,7 @@ sub vcl_recv {
         code: Code::RegexInvalid,
         number: "V0506",
         title: r"A regular expression that is none",
-        explanation: r"The text after ~ is a PCRE2 pattern; the message says what is wrong with it. In VCL strings a backslash stands for itself, so nothing has to be escaped twice.",
+        explanation: r"The text after ~ is a PCRE2 pattern; the message says what is wrong with it. In VCL strings a backslash is an ordinary character, so nothing has to be escaped twice.",
         bad: r#"vcl 4.1;
 backend default none;
 sub vcl_recv {
@@ -1111,7 +1135,7 @@ sub vcl_recv {
     CodeRow {
         code: Code::AddressConstant,
         number: "V0508",
-        title: r"Text that is no IP address",
+        title: r"Text that is not an IP address",
         explanation: r"Where an IP is wanted, a string is an address or the name of a host that has one, perhaps with a port: it is looked up when the VCL is loaded.",
         bad: r#"vcl 4.1;
 backend default none;
@@ -1210,7 +1234,7 @@ sub vcl_recv {
         code: Code::VoidResult,
         number: "V0513",
         title: r"The function has no result",
-        explanation: r"The function is called for what it does. It stands as a statement of its own.",
+        explanation: r"The function is called for what it does. Use it as a statement of its own.",
         bad: r#"vcl 4.1;
 backend default none;
 import std;
@@ -1300,7 +1324,7 @@ backend default {
         code: Code::BackendUnresolved,
         number: "V0605",
         title: r"The host of a backend has no address",
-        explanation: r"The name is looked up when the VCL is loaded; the system said what stands in the message. Hosts whose addresses change belong to a VMOD that asks again.",
+        explanation: r"The name is looked up when the VCL is loaded; the message has the system's reason. Hosts whose addresses change belong to a VMOD that asks again.",
         bad: r#"vcl 4.1;
 backend default {
     .host = "no such host";
@@ -1371,7 +1395,7 @@ backend default {
     CodeRow {
         code: Code::ProbeMissing,
         number: "V0609",
-        title: r"There is no probe named default",
+        title: r"No probe is named default",
         explanation: r"A backend that says .probe = default; needs a declaration probe default { ... } above it.",
         bad: r#"vcl 4.1;
 backend default {
@@ -1416,7 +1440,7 @@ sub vcl_recv {
         code: Code::AclMask,
         number: "V0702",
         title: r"The mask of an acl entry is wrong",
-        explanation: r"The mask is the number of leading bits that count: up to 32 for IPv4 and 128 for IPv6. It stands once, within the quotes or behind them.",
+        explanation: r"The mask is the number of leading bits that count: up to 32 for IPv4 and 128 for IPv6. It is written once, within the quotes or after them.",
         bad: r#"vcl 4.1;
 backend default none;
 acl a {
@@ -1530,7 +1554,7 @@ sub vcl_recv {
         code: Code::DialectAssumed,
         number: "V0801",
         title: r"A text without a version, read as an old dialect",
-        explanation: r"VCL before 4.0 had no line that says its version. A text without one is read as the VCL of the Varnish that knows most of its words; the message shows the word that says the most. It keeps the meaning that it had there, with the built-in VCL of that time. The first line vcl 4.1; makes it VCL 4, --dialect of copal vcl says which one is meant.",
+        explanation: r"VCL before 4.0 had no line that says its version. A text without one is read as the VCL of the Varnish version that has most of its words; the message shows the most telling word. It keeps the meaning that it had there, with the built-in VCL of that time. The first line vcl 4.1; makes it VCL 4, --dialect of copal vcl says which one is meant.",
         bad: r#"backend default { .host = "192.0.2.1"; }
 sub vcl_fetch {
     return (hit_for_pass);
@@ -1617,7 +1641,7 @@ sub vcl_recv {
         code: Code::Approximated,
         number: "V0806",
         title: r"Not quite what it was",
-        explanation: r"What the statement did cannot be done here; what it does instead comes as near as it can. The message says in what it differs.",
+        explanation: r"The statement has no exact equivalent; the nearest one is used. The message says how it differs.",
         bad: r#"backend default { .host = "192.0.2.1"; }
 sub vcl_recv {
     purge_hash(req.url);

@@ -1,17 +1,19 @@
-//! The letters of the daemon's command line: those of varnishd 7.1 and what has come of each here, and those that older generations had.
+//! Letters of the daemon's command line: those of varnishd 7.1 with their support here, and those
+//! of older generations.
 //!
-//! The parser takes its option string from [`LETTERS`], and what it says of a letter that is gone from [`FORMER_LETTERS`]; `copal preflight`
-//! judges by the same rows, so that what it says of a command line is what the daemon does. Source: `varnishd -x optstring` of 7.1.1; the
-//! manual pages varnishd(1) of 1.1, 2.0, 2.1, 3.0 and 4.0.
+//! The parser takes its option string from [`LETTERS`], and its message about a removed letter from
+//! [`FORMER_LETTERS`]; `copal preflight` uses the same rows, so that its verdict on a command line
+//! matches the daemon. Source: `varnishd -x optstring` of 7.1.1; the manual pages varnishd(1) of
+//! 1.1, 2.0, 2.1, 3.0 and 4.0.
 
-/// What has come of an option.
+/// Support of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// It does what it does in Varnish.
+pub enum OptionSupport {
+    /// Same effect as in Varnish.
     Same,
-    /// It works, and this is what is different.
+    /// Supported, with this difference.
     Differs(&'static str),
-    /// It is accepted, and nothing comes of it, for this reason.
+    /// Accepted without effect, for this reason.
     Idle(&'static str),
     /// Copal's own, or of a later Varnish than 7.1.
     Ours,
@@ -22,16 +24,16 @@ pub enum Fate {
 pub struct LetterRow {
     /// The letter.
     pub letter: char,
-    /// What its value is; empty if it takes none.
+    /// Description of its value; empty if it takes none.
     pub value: &'static str,
-    /// What has come of it.
-    pub fate: Fate,
-    /// What to do when its value is refused; empty if the message says all.
+    /// Support of the letter.
+    pub support: OptionSupport,
+    /// Correction when its value is refused; empty if the message suffices.
     pub remedy: &'static str,
 }
 
 const fn same(letter: char, value: &'static str) -> LetterRow {
-    LetterRow { letter, value, fate: Fate::Same, remedy: "" }
+    LetterRow { letter, value, support: OptionSupport::Same, remedy: "" }
 }
 
 /// Every letter, in the order of `-x optstring`.
@@ -41,13 +43,13 @@ pub static LETTERS: &[LetterRow] = &[
         remedy: "an address that does not resolve here resolves on the server, perhaps; write PROXY, HTTP or https behind it",
         ..same('a', "address")
     },
-    LetterRow { fate: Fate::Ours, ..same('A', "file") },
+    LetterRow { support: OptionSupport::Ours, ..same('A', "file") },
     same('b', "backend"),
-    LetterRow { fate: Fate::Differs("it prints the program that was compiled, not C"), ..same('C', "") },
+    LetterRow { support: OptionSupport::Differs("it prints the program that was compiled, not C"), ..same('C', "") },
     same('d', ""),
     LetterRow { remedy: "the file must be there, and the jail's user must be able to read it", ..same('f', "file") },
     same('F', ""),
-    LetterRow { fate: Fate::Idle("there is one index, and it needs no choice"), ..same('h', "type") },
+    LetterRow { support: OptionSupport::Idle("there is one index, and it needs no choice"), ..same('h', "type") },
     same('i', "identity"),
     same('I', "file"),
     LetterRow { remedy: "write -j unix,user=USER; the worker is fenced in without -j too", ..same('j', "jail") },
@@ -57,7 +59,7 @@ pub static LETTERS: &[LetterRow] = &[
     },
     same('M', "address"),
     same('n', "directory"),
-    LetterRow { fate: Fate::Ours, ..same('o', "key=value") },
+    LetterRow { support: OptionSupport::Ours, ..same('o', "key=value") },
     same('P', "file"),
     LetterRow {
         remedy: "drop the setting, or give a value that param.show of Copal allows",
@@ -69,11 +71,11 @@ pub static LETTERS: &[LetterRow] = &[
     same('T', "address"),
     same('t', "seconds"),
     same('V', ""),
-    LetterRow { fate: Fate::Idle("connections wait on event loops"), ..same('W', "waiter") },
+    LetterRow { support: OptionSupport::Idle("connections wait on event loops"), ..same('W', "waiter") },
     same('x', "part"),
 ];
 
-/// The letters as getopt(3) takes them.
+/// Option string in the form of getopt(3).
 #[must_use]
 pub fn optstring() -> String {
     LETTERS.iter().flat_map(|row| [Some(row.letter), (!row.value.is_empty()).then_some(':')]).flatten().collect()
@@ -85,16 +87,17 @@ pub fn of(letter: char) -> Option<&'static LetterRow> {
     LETTERS.iter().find(|row| row.letter == letter)
 }
 
-/// A letter that other versions of varnishd have and 7.1 has not. Varnish 7.1 refuses it, and so does Copal.
+/// A letter of other versions of varnishd that 7.1 lacks. Varnish 7.1 refuses it, and so does
+/// Copal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FormerLetterRow {
     /// The letter.
     pub letter: char,
-    /// What its value was; empty if it took none.
+    /// Description of its former value; empty if it took none.
     pub value: &'static str,
-    /// Which Varnish has it.
+    /// Version of Varnish that has it.
     pub of: &'static str,
-    /// What to write instead.
+    /// Replacement.
     pub instead: &'static str,
 }
 
@@ -111,7 +114,7 @@ pub static FORMER_LETTERS: &[FormerLetterRow] = &[
         letter: 'w',
         value: "threads",
         of: "Varnish 1 to 3",
-        instead: "leave it out: there are no thread pools, but one event loop for each core",
+        instead: "leave it out: Copal has one event loop per core instead of thread pools",
     },
     FormerLetterRow {
         letter: 'E',
@@ -121,7 +124,7 @@ pub static FORMER_LETTERS: &[FormerLetterRow] = &[
     },
 ];
 
-/// What is known of a letter that 7.1 has not.
+/// Row of a letter that 7.1 lacks.
 #[must_use]
 pub fn former(letter: char) -> Option<&'static FormerLetterRow> {
     FORMER_LETTERS.iter().find(|row| row.letter == letter)
@@ -132,9 +135,9 @@ pub fn former(letter: char) -> Option<&'static FormerLetterRow> {
 pub struct StorageKindRow {
     /// The word.
     pub name: &'static str,
-    /// Objects can be stored so here.
+    /// True if Copal has this kind of storage.
     pub is_here: bool,
-    /// What to write instead; empty if it is here.
+    /// Replacement; empty if Copal has this kind.
     pub instead: &'static str,
 }
 
@@ -143,8 +146,8 @@ pub static STORAGE_KINDS: &[StorageKindRow] = &[
     StorageKindRow { name: "malloc", is_here: true, instead: "" },
     StorageKindRow { name: "default", is_here: true, instead: "" },
     StorageKindRow { name: "file", is_here: true, instead: "" },
+    StorageKindRow { name: "debug", is_here: true, instead: "" },
     absent("umem", "-s malloc,SIZE"),
-    absent("debug", "-s malloc,SIZE"),
     absent("deprecated_persistent", KEPT),
     absent("persistent", KEPT),
 ];
@@ -167,7 +170,8 @@ mod tests {
 
     #[test]
     fn the_option_string_is_that_of_varnish_and_our_two_letters() {
-        let ours: String = LETTERS.iter().filter(|row| row.fate == Fate::Ours).map(|row| row.letter).collect();
+        let ours: String =
+            LETTERS.iter().filter(|row| row.support == OptionSupport::Ours).map(|row| row.letter).collect();
         assert_eq!(ours, "Ao");
         assert_eq!(optstring().replace("A:", "").replace("o:", ""), "?a:b:Cdf:Fh:i:I:j:l:M:n:P:p:r:S:s:T:t:VW:x:");
     }
@@ -182,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_here_has_something_in_its_place() {
+    fn unsupported_storage_kinds_name_a_replacement() {
         for row in STORAGE_KINDS {
             assert_eq!(row.is_here, row.instead.is_empty(), "{}", row.name);
         }

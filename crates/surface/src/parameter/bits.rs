@@ -1,26 +1,27 @@
 //! The bits of the parameters that are sets: `debug`, `feature`, `experimental`.
 //!
-//! A bit's value is `1 <<` its position in its table. A bit without meaning in this design is accepted and marked, like
-//! such a parameter; the test `every_bit_acts_where_the_table_says_or_is_marked` (crate `copal`) connects each to the
-//! file that reads it. Source: observed `param.show` of Varnish 7.1.1.
+//! A bit's value is `1 <<` its position in its table. A bit without meaning in this design is
+//! accepted and marked, like such a parameter; the test
+//! `every_bit_acts_in_the_listed_file_or_is_marked` (crate `copal`) connects each to the file
+//! that reads it. Source: observed `param.show` of Varnish 7.1.1.
 
 /// One bit.
 #[derive(Debug)]
 pub struct BitRow {
     /// Name, as typed after the sign.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// Description in one line.
     pub text: &'static str,
-    /// Accepted for compatibility; this design has no use for it.
+    /// Accepted for compatibility; without effect in this design.
     pub is_accepted_only: bool,
 }
 
-/// A bit that does something.
+/// A bit with an effect.
 const fn acts(name: &'static str, text: &'static str) -> BitRow {
     BitRow { name, text, is_accepted_only: false }
 }
 
-/// A bit that is accepted but does nothing.
+/// A bit that is accepted without effect.
 const fn idle(name: &'static str, text: &'static str) -> BitRow {
     BitRow { name, text, is_accepted_only: true }
 }

@@ -1,16 +1,16 @@
-//! Parameters of other versions of Varnish that 7.1 and Copal do not have, with what has taken their place.
+//! Parameters of other versions of Varnish that 7.1 and Copal lack, with their replacements.
 //!
-//! Setting one is a mistake, here as in Varnish 7.1; the rows are what `copal preflight` says of it. Source: the parameter tables of Varnish
-//! 1.1 to 8.0, read as lists of names.
+//! Setting one is an error, here as in Varnish 7.1; `copal preflight` reports it with the text of
+//! its row. Source: the parameter tables of Varnish 1.1 to 8.0, read as lists of names.
 
-/// A parameter that is gone.
+/// A removed parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FormerRow {
     /// Its name.
     pub name: &'static str,
-    /// The parameter that does the same; empty if none does.
+    /// Parameter with the same function; empty if there is none.
     pub successor: &'static str,
-    /// What to do, if no parameter does the same.
+    /// Advice, if there is no successor.
     pub instead: &'static str,
 }
 
@@ -22,9 +22,9 @@ const fn gone(name: &'static str, instead: &'static str) -> FormerRow {
     FormerRow { name, successor: "", instead }
 }
 
-/// Memory of requests grows as needed.
+/// Advice for limits of request memory, which grows as needed.
 const GROWS: &str = "drop it: memory of a request grows as needed, up to request_memory_max";
-/// What was a choice is always so.
+/// Advice for choices that are now always on.
 const ALWAYS: &str = "drop it: it is always so";
 
 /// Every such parameter, ordered by name.
@@ -41,7 +41,7 @@ pub static FORMER: &[FormerRow] = &[
     renamed("esi_syntax", "feature"),
     gone("expiry_sleep", "drop it: what dies is removed as it dies"),
     gone("group", "the option -j unix,user=USER"),
-    gone("group_cc", "drop it: there is no C compiler"),
+    gone("group_cc", "drop it: Copal needs no C compiler"),
     gone("gzip_stack_buffer", GROWS),
     gone("gzip_tmp_space", GROWS),
     gone("gzip_window", ALWAYS),
@@ -61,7 +61,7 @@ pub static FORMER: &[FormerRow] = &[
     renamed("purge_dups", "ban_dups"),
     renamed("queue_max", "thread_queue_limit"),
     gone("saintmode_threshold", "the VMOD saintmode"),
-    gone("sendfile_threshold", "drop it: bodies are sent from where they lie"),
+    gone("sendfile_threshold", "drop it: bodies are sent from the storage"),
     renamed("sess_timeout", "timeout_idle"),
     gone("sess_workspace", GROWS),
     gone("session_linger", "timeout_linger, in seconds: 50 (milliseconds) is 0.05 there"),
@@ -70,7 +70,7 @@ pub static FORMER: &[FormerRow] = &[
     renamed("shm_workspace", "vsl_buffer"),
     gone("srcaddr_hash", "drop it: clients are not counted by address; the VMOD vsthrottle does that"),
     gone("srcaddr_ttl", "drop it: clients are not counted by address; the VMOD vsthrottle does that"),
-    gone("thread_pool_add_threshold", "drop it: there are no thread pools"),
+    gone("thread_pool_add_threshold", "drop it: Copal has no thread pools"),
     renamed("thread_pool_purge_delay", "thread_pool_destroy_delay"),
     gone("thread_pool_workspace", GROWS),
     gone("user", "the option -j unix,user=USER"),
@@ -82,14 +82,14 @@ pub static FORMER: &[FormerRow] = &[
     gone("waiter", "the option -W, or rather nothing"),
 ];
 
-/// The row of a parameter that is gone.
+/// Row of a removed parameter.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static FormerRow> {
     FORMER.iter().find(|row| row.name == name)
 }
 
 impl FormerRow {
-    /// What to do about it, in words.
+    /// The advice in words.
     #[must_use]
     pub fn remedy(&self) -> String {
         if self.successor.is_empty() { self.instead.to_owned() } else { format!("it is called {} now", self.successor) }
@@ -102,7 +102,7 @@ mod tests {
     use crate::parameter::value;
 
     #[test]
-    fn what_is_gone_is_not_here_and_its_successor_is() {
+    fn removed_parameters_are_absent_and_their_successors_exist() {
         assert!(FORMER.windows(2).all(|pair| pair[0].name < pair[1].name));
         for row in FORMER {
             assert!(value::row(row.name).is_none(), "{} is here: remove its row", row.name);

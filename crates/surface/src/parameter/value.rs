@@ -1,8 +1,9 @@
-//! Parses and prints parameter values, and computes the bounds between parameters.
+//! Parser and printer of parameter values, and the bounds between parameters.
 //!
-//! Setting is all or nothing: a refused value changes nothing. Messages are those of Varnish 7.1, which scripts and
-//! tests compare. Compat: where Varnish silently takes one value for another, the value is refused here (`1h` and `1e3`
-//! as one second), or has its literal meaning (more than 32 bits, which wrap around in Varnish).
+//! Setting is all or nothing: a refused value changes nothing. Messages are those of Varnish 7.1,
+//! which scripts and tests compare. Compat: where Varnish silently takes one value for another, the
+//! value is refused here (`1h` and `1e3` as one second), or has its literal meaning (more than 32
+//! bits, which wrap around in Varnish).
 
 use super::{
     BitRow, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, HTTP_POLICIES, NAME_SOURCES, PARAMETERS, PLACEMENTS,
@@ -10,6 +11,7 @@ use super::{
 };
 use crate::encoding::Encodings;
 use crate::eviction::POLICIES;
+use crate::nearest::nearest;
 use crate::tag::TAGS;
 
 /// The largest whole number; shown as `unlimited`, and may be written so.
@@ -26,7 +28,7 @@ pub struct Bound {
     pub reason: Option<&'static str>,
 }
 
-/// Why a value was refused.
+/// Reason why a value was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetError {
     /// No parameter of this name.
@@ -39,12 +41,21 @@ pub enum SetError {
         name: String,
         /// The value as given.
         value: String,
-        /// What is wrong with it, ending with a newline if one is shown.
+        /// Error text, ending with a newline if one is shown.
         reason: String,
     },
 }
 
 impl SetError {
+    /// The name, if it is the name that is wrong.
+    #[must_use]
+    pub fn unknown_name(&self) -> Option<&str> {
+        match self {
+            SetError::Unknown(name) => Some(name),
+            SetError::Unavailable(_) | SetError::Invalid { .. } => None,
+        }
+    }
+
     /// The status of the CLI reply.
     #[must_use]
     pub fn status(&self) -> u16 {
@@ -67,6 +78,12 @@ impl SetError {
     }
 }
 
+/// The parameter that was probably meant by an unknown name.
+#[must_use]
+pub fn nearest_name(name: &str) -> Option<&'static str> {
+    nearest(name, PARAMETERS.iter().map(|row| row.name))
+}
+
 /// The row of a parameter, by its name or an old name.
 #[must_use]
 pub fn row(name: &str) -> Option<&'static ParameterRow> {
@@ -80,14 +97,15 @@ pub fn alias(name: &str) -> Option<&'static str> {
     (name == "deprecated_dummy").then_some("debug")
 }
 
-/// Whether the parameter has a meaning on this platform.
+/// True if the parameter has a meaning on this platform.
 #[must_use]
 pub fn is_available(row: &ParameterRow) -> bool {
     row.name != "accept_filter"
 }
 
-/// Sets a parameter from text. `storages` are the names that a storage parameter may take; what the text may call the default is one
-/// of `defaults`, which depend on the name under which the daemon was started.
+/// Sets a parameter from text. `storages` are the permitted values of a storage parameter; the word
+/// for the default value selects that of `defaults`, which depend on the name under which the
+/// daemon was started.
 ///
 /// # Errors
 /// See [`SetError`]; `parameters` is then unchanged.
@@ -135,7 +153,7 @@ pub fn reset(parameters: &mut Parameters, defaults: &Parameters, name: &str) -> 
     Ok(())
 }
 
-/// Whether the parameter has its default value, that of `defaults`.
+/// True if the parameter has its default value, that of `defaults`.
 #[must_use]
 pub fn is_default(parameters: &Parameters, defaults: &Parameters, row: &ParameterRow) -> bool {
     format(parameters, row) == format(defaults, row)
@@ -255,6 +273,14 @@ fn parse(
             }
             return Ok(());
         }
+        ParameterKind::Addresses => {
+            let refused = |member| format!("'{member}' is neither an address nor a network\n");
+            crate::front::check(text).map_err(refused)?;
+            if let Some(ValueMut::Text(field)) = parameters.value_mut(row.name) {
+                text.clone_into(field);
+            }
+            return Ok(());
+        }
         ParameterKind::Policy
         | ParameterKind::EvictionPolicy
         | ParameterKind::NameSource
@@ -352,7 +378,8 @@ const WHOLE_DIGITS_MAX: usize = 12;
 /// Most digits of a size without a fraction.
 const SIZE_DIGITS_MAX: usize = 15;
 
-/// Ways to write the unit of seconds. Varnish drops whatever stands behind the number: what is not seconds would become them without a word.
+/// Spellings of the unit of seconds. Varnish ignores any text after the number, and so silently
+/// reads other units as seconds.
 const SECONDS: [&str; 5] = ["s", "sec", "secs", "second", "seconds"];
 
 /// A number to three decimals, optionally with the unit of seconds.
@@ -389,8 +416,8 @@ fn parse_bool(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Decimal, `0x…` or `0…`. A number above the largest becomes the largest, as does -1. Another negative number is too
-/// large if there is a bound, and invalid if there is none.
+/// Parses a decimal number, `0x…` or `0…`. A number above the largest becomes the largest, as does
+/// -1. Another negative number is too large if there is a bound, and invalid if there is none.
 fn parse_unsigned(text: &str, is_bounded: bool) -> Result<u64, String> {
     if text.eq_ignore_ascii_case("unlimited") {
         return Ok(UNLIMITED);
@@ -419,10 +446,11 @@ fn parse_unsigned(text: &str, is_bounded: bool) -> Result<u64, String> {
     }
 }
 
-/// A size: a number, an optional fraction of up to three digits, and a unit letter. Public for `-s` and `-l`.
+/// Parses a size: a number, an optional fraction of up to three digits, and a unit letter. Public
+/// for `-s` and `-l`.
 ///
 /// # Errors
-/// What is wrong, in Varnish's words, without a newline.
+/// The error text in Varnish's words, without a newline.
 pub fn parse_bytes(text: &str) -> Result<u64, &'static str> {
     const NUMBER: &str = "Invalid number";
     const DIGITS: &str = "Too many digits";
@@ -493,7 +521,8 @@ fn parse_pool(text: &str) -> Result<String, String> {
     Ok(format!("{min},{max},{age}"))
 }
 
-/// The words of a list separated by blanks, or by a comma among blanks; a quoted word may contain either.
+/// Words of a list separated by blanks, or by a comma among blanks; a quoted word may contain
+/// either.
 fn list_words(text: &str) -> Result<Vec<&str>, String> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();

@@ -1,4 +1,4 @@
-//! What `param.set` accepts and refuses, compared with the replies of Varnish 7.1.1.
+//! Values that `param.set` accepts and refuses, compared with the replies of Varnish 7.1.1.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn storages() -> Vec<String> {
     vec!["s0".to_owned(), "Transient".to_owned()]
 }
 
-/// Sets a value on default parameters and checks what is then shown.
+/// Sets a value on default parameters and checks the value then shown.
 #[track_caller]
 fn shows(name: &str, value: &str, expected: &str) {
     let mut parameters = Parameters::default();
@@ -25,7 +25,7 @@ fn refuses(name: &str, value: &str, expected: &str) {
 }
 
 #[test]
-fn every_default_is_shown_as_its_row_says() {
+fn every_default_is_shown_as_in_its_row() {
     let parameters = Parameters::default();
     for row in PARAMETERS {
         assert_eq!(format(&parameters, row), row.default, "{}", row.name);
@@ -185,7 +185,7 @@ fn pools_and_storages_are_checked() {
 }
 
 #[test]
-fn names_that_are_no_parameters_are_refused() {
+fn unknown_parameter_names_are_refused() {
     let mut parameters = Parameters::default();
     let error = set(&mut parameters, &Parameters::default(), "foo", "1", &[]).unwrap_err();
     assert_eq!((error.status(), error.text().as_str()), (106, "Unknown parameter \"foo\"."));

@@ -37,6 +37,12 @@ const SERVING: &[OptionRow] = &[
         "...,https,acme=<name>[+<name>...]",
         "Order a certificate for these names; repeated, one more. Needs -o acme.",
     ),
+    option('a', "...,https,self-signed", "Make a certificate at the start, for a trial: clients do not trust it."),
+    option(
+        'a',
+        "...,redirect=https[:<port>]",
+        "Redirect what comes in clear to https, before VCL; on a listener without https. Challenges of certificate authorities are answered.",
+    ),
     option(
         'o',
         "acme=<mail>|none",
@@ -47,32 +53,64 @@ const SERVING: &[OptionRow] = &[
     option(
         'o',
         "acme_challenge=auto|http-01|tls-alpn-01",
-        "How it is shown that a name is ours; default auto, whichever works.",
+        "Type of challenge that proves control of a name; default auto, whichever works.",
     ),
-    option('o', "acme_ca=<file>", "Who issued the authority's own certificate."),
+    option('o', "acme_ca=<file>", "Issuer of the authority's own certificate."),
+    option(
+        'o',
+        "metrics=<address>[:<port>]|unix:<path>",
+        "Serve metrics to Prometheus here, by a process of their own (copal observe); may be repeated; port 9131, unless given.",
+    ),
+    option(
+        'o',
+        "access-log=<destination>[,<setting>...]",
+        "Write an access log, by copal observe; may be repeated. Destination: the absolute path of a file, stdout, stderr, \
+         syslog[:<facility>] or unix:<path>. Settings: side=c|b|both, rotate=<size>x<files>, query=<query>, format=combined|json|@<file>|<text>; \
+         docs/operate/observe.md describes them.",
+    ),
+    option(
+        'o',
+        "vsl=7.1|7.3|auto",
+        "Layout of the log: that of Varnish 4.1 to 7.2, that of 7.3 and later, or (default) the one that the installed libvarnishapi reads, else 7.1.",
+    ),
+    option(
+        'o',
+        "otlp=http(s)://<host>[:<port>][/<path>]|env",
+        "Send traces to this collector, with OTLP over HTTP, by copal observe; env: OTEL_EXPORTER_OTLP_ENDPOINT.",
+    ),
+    option(
+        'o',
+        "otlp_sample=<choice>[,<choice>...]",
+        "The traces that are sent: <share>, errors, slow:<time>, why:<reason>, ignore-parent; default 0.01,errors. Traces that the caller has sampled are sent too.",
+    ),
+    option('o', "otlp_query=keep", "Send the values of query arguments; otherwise they are masked."),
     option('A', "<file>", "TLS listeners and their certificates, in the format of hitch.conf."),
     option('b', "none", "No backend."),
-    option('b', "<address>[:<port>]", "One backend by address."),
+    option('b', "<address>[:<port>]", "One backend by address; with -f, that of a VCL without one."),
     option('b', "/<path>", "One backend by its Unix-domain socket."),
-    option('f', "<file>", "A VCL file; may be repeated, the last one is active; '' for none."),
+    option(
+        'f',
+        "<file>",
+        "A VCL file, searched in vcl_path and the current directory; may be repeated, the last one is active; '' for none.",
+    ),
     option('n', "<dir>", "Work directory; default /var/lib/varnish/varnishd, or one of your own if that is not yours."),
     option(
         's',
         "[<name>=]malloc[,<size>][,policy=<policy>]",
-        "Where objects are stored; without a size three quarters of the memory, or what is left beside the log and all else; 75% is a share \
-         of the memory. <name> may be Transient. <policy>: what goes when it is full, lru, s3fifo, sieve or tinylfu.",
+        "Where objects are stored; without a size three quarters of the memory, or the memory that log and requests leave; 75% is a share \
+         of the memory. <name> may be Transient. <policy>: eviction policy: lru, s3fifo, sieve or tinylfu.",
     ),
     option(
         's',
         "[<name>=]file,<path>,<size>[,<granularity>[,<advice>]][,meta=<size>]",
-        "Bodies lie in a file, and outlive a reboot. <path> may be a directory. 80% is a share of what is free on the disk. <advice> is \
+        "Bodies are stored in a file, and survive a reboot. <path> may be a directory. 80% is a share of what is free on the disk. <advice> is \
          normal, random or sequential. meta= is the memory for all else; a 64th of the file, unless given.",
     ),
     word_option(
         'y',
         "memory",
         "auto|<size>",
-        "How much memory there is: what the machine or its control groups allow, followed when that changes (the default), or no more than this.",
+        "Memory available to the daemon: the limit of the machine or its control groups, followed when it changes (the default), or this size.",
     ),
 ];
 
@@ -85,7 +123,7 @@ const MANAGEMENT: &[OptionRow] = &[
         'z',
         "log-format",
         "<text|plain|json>",
-        "How the daemon's own messages are written on standard error: with the time (not where the journal has its own), without it, or as JSON.",
+        "Format of the daemon's messages on standard error: with the time (not where the journal has its own), without it, or as JSON.",
     ),
     option('P', "<file>", "Write the process number here; may be repeated."),
     option('i', "<identity>", "Name of this server."),

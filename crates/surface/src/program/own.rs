@@ -1,4 +1,4 @@
-//! The commands of `copal` that no stock program has.
+//! Commands of `copal` without a counterpart among the stock programs.
 
 use super::{DIRECTORY, HELP, OptionGroup, OptionRow, Program, either, option, word_option};
 
@@ -8,10 +8,16 @@ const fn own(part: &'static str, line: &'static str, groups: &'static [OptionGro
 
 const STORAGE: OptionRow =
     word_option('s', "storage", "<name>", "A storage besides s0 and Transient; may be repeated.");
+const DIALECT: OptionRow =
+    word_option('d', "dialect", "<auto|1|2.0|2.1|3.0|4>", "The generation of the language; auto looks at the text.");
+const BACKEND: OptionRow =
+    option('b', "none|<address>[:<port>]|/<path>", "The backend of a text without one, as for copal daemon.");
+const LABEL: OptionRow =
+    word_option('l', "label", "<name>", "A label that return (vcl(name)) may name; may be repeated.");
 const INCLUDES: OptionRow = option('I', "<dir>", "Where includes are looked for first; may be repeated.");
 
 pub(super) static DEMO: Program = Program {
-    about: "Starts a slow blog and Copal in front of it, measures both, prints the difference, and goes on serving until Ctrl-C: over http, \
+    about: "Starts a slow blog and Copal in front of it, measures both, prints the difference, and serves until Ctrl-C: over http, \
             and over https (HTTP/2, HTTP/3) with a certificate made on the spot.",
     ..own(
         "demo",
@@ -25,10 +31,10 @@ pub(super) static DEMO: Program = Program {
 
 pub(super) static WHY: Program = Program {
     about: "Why a request was a hit, a miss, a pass or an error. Without URL and XID: every request.\n\n\
-            URL is /path, host/path or http://host/path, as it is printed; * stands for anything. With the address of the server in place of a \
+            URL is /path, host/path or http://host/path, as it is printed; * matches anything. With the address of the server instead of a \
             host, where no request says that host: those for any host. XID is the number in X-Varnish, of a request or of a fetch.",
     rest: "[[METHOD] URL | XID]",
-    notes: "Exit status: 0 something was explained, 1 there was no such request, 2 the command line is wrong or there is no server.",
+    notes: "Exit status: 0 something was explained, 1 no matching request, 2 wrong command line or no server.",
     ..own(
         "why",
         "why a request was a hit, a miss, a pass or an error",
@@ -36,11 +42,39 @@ pub(super) static WHY: Program = Program {
             title: "Options",
             options: &[
                 either('f', "follow", "", "Explain requests as they come, instead of those still in the log."),
-                either('k', "count", "<num>", "Only the last so many; with --follow the first."),
-                word_option('J', "json", "", "One JSON object a line (docs/json.md)."),
+                either('k', "count", "<num>", "Only the last N; with --follow the first N."),
+                word_option('J', "json", "", "One JSON object a line (docs/reference/json.md)."),
                 DIRECTORY,
-                option('r', "<file>", "Read a log file that varnishlog -w wrote."),
-                option('t', "<seconds|off>", "How long to wait for a server; off = for ever."),
+                option('r', "<file>", "Read a log file that copal log -w wrote."),
+                option('t', "<seconds|off>", "Time to wait for a server; off = no limit."),
+                HELP,
+            ],
+        }],
+    )
+};
+
+pub(super) static KEYS: Program = Program {
+    about: "What fills the cache, and what splits it: hosts, paths and content types by space; query arguments, cookies and Vary fields by \
+            what leaving them out would give. From GET and HEAD requests in the log; values are never shown.",
+    notes: "The estimate is for a cache without a limit, and for the requests that were read. Exit status: 0 done, 1 no request in the log, \
+            2 wrong command line or no server.",
+    ..own(
+        "keys",
+        "what fills the cache, and what splits it",
+        &[OptionGroup {
+            title: "Options",
+            options: &[
+                word_option('s', "sample", "<num>", "Most requests that are read; default 100000."),
+                word_option(
+                    'S',
+                    "seconds",
+                    "<num>",
+                    "Read the requests of the next seconds, instead of those still in the log.",
+                ),
+                word_option('J', "json", "", "One JSON object (docs/reference/json.md)."),
+                DIRECTORY,
+                option('r', "<file>", "Read a log file that copal log -w wrote."),
+                option('t', "<seconds|off>", "Time to wait for a server; off = no limit."),
                 HELP,
             ],
         }],
@@ -48,7 +82,7 @@ pub(super) static WHY: Program = Program {
 };
 
 pub(super) static POLICY: Program = Program {
-    about: "What hit ratio each eviction policy would have had with this access log, by size of the cache. GET requests that were answered \
+    about: "Hit ratio that each eviction policy would have had with this access log, by size of the cache. GET requests that were answered \
             with 200 are replayed as if all could be stored and nothing expired. - is the standard input.",
     rest: "<file>...",
     notes: "Each object is counted with 600 bytes for its head and the index. Exit status: 0 done, 1 no line could be used, 2 the command \
@@ -68,16 +102,16 @@ pub(super) static POLICY: Program = Program {
                     'f',
                     "format",
                     "<combined|common|vhost>",
-                    "combined is also varnishncsa's; with vhost the virtual host comes first.",
+                    "combined is also that of copal ncsa; with vhost the virtual host comes first.",
                 ),
                 word_option(
                     'u',
                     "urls",
                     "<num>",
-                    "How many URLs are kept track of, 65536 if not given. With more of them in the log, only one in 2, 4, 8, … URLs is replayed, by a \
+                    "Number of URLs to track, default 65536. With more of them in the log, only one in 2, 4, 8, … URLs is replayed, by a \
                      hash, in caches as much smaller. Memory: at most 8 KiB for each, and as a rule less than 1 KiB.",
                 ),
-                word_option('J', "json", "", "One JSON object (docs/json.md)."),
+                word_option('J', "json", "", "One JSON object (docs/reference/json.md)."),
                 HELP,
             ],
         }],
@@ -88,27 +122,27 @@ pub(super) static BENCH: Program = Program {
     about: "Makes load on a server and says how it fared. Each of the connections asks again when it has its answer (a closed loop), or, with \
             --rate, requests fall due at a rate whatever the answers do (an open loop). Certificates are not verified.",
     rest: "<url>",
-    notes: "docs/bench.md says how to read the account. Exit status: 0 done, 1 nothing was answered, 2 the command line is wrong, a file \
-            cannot be read, or there is no way to the server.",
+    notes: "docs/operate/bench.md says how to read the account. Exit status: 0 done, 1 nothing was answered, 2 the command line is wrong, a file \
+            cannot be read, or the server cannot be reached.",
     ..own(
         "bench",
         "makes load on a server and says how it fared",
         &[
             OptionGroup {
-                title: "How much",
+                title: "Amount",
                 options: &[
                     either('c', "connections", "<num>", "Connections; 50 if not given."),
-                    either('t', "time", "<seconds>", "How long; 10 if not given."),
-                    either('n', "requests", "<num>", "Ends sooner, after so many requests."),
+                    either('t', "time", "<seconds>", "Duration, default 10."),
+                    either('n', "requests", "<num>", "Ends sooner, after N requests."),
                     either('r', "rate", "<num>", "Requests a second; each is timed from when it is due."),
-                    word_option('b', "burst", "<num>", "With --rate: so many fall due at one moment."),
+                    word_option('b', "burst", "<num>", "With --rate: N requests fall due at one moment."),
                     either(
                         'k',
                         "per-connection",
                         "<num>",
                         "Requests before a connection is replaced by another; 0 only opens connections.",
                     ),
-                    word_option('i', "idle", "<num>", "Holds so many idle connections besides (HTTP/1)."),
+                    word_option('i', "idle", "<num>", "Also holds N idle connections (HTTP/1)."),
                     word_option('w', "warm-up", "<seconds>", "Comes first and is not counted."),
                     word_option(
                         'o',
@@ -125,7 +159,7 @@ pub(super) static BENCH: Program = Program {
                 ],
             },
             OptionGroup {
-                title: "What",
+                title: "Requests",
                 options: &[
                     word_option('u', "urls", "<file>", "URLs or paths of this server, one a line, in turn."),
                     word_option(
@@ -166,7 +200,7 @@ pub(super) static BENCH: Program = Program {
                 ],
             },
             OptionGroup {
-                title: "What is right",
+                title: "Expectations",
                 options: &[
                     word_option('S', "expect-status", "<num>", "Any below 400 if not given."),
                     word_option('B', "expect-bytes", "<num>", "The length of each body, as it is sent."),
@@ -175,7 +209,7 @@ pub(super) static BENCH: Program = Program {
             OptionGroup {
                 title: "Output",
                 options: &[
-                    word_option('J', "json", "", "One JSON object (docs/json.md)."),
+                    word_option('J', "json", "", "One JSON object (docs/reference/json.md)."),
                     word_option('q', "no-progress", "", "Nothing on the terminal while it runs."),
                     HELP,
                 ],
@@ -220,7 +254,7 @@ pub(super) static PREFLIGHT: Program = Program {
                 ),
                 word_option('H', "hitch", "<file>", "A hitch.conf."),
                 word_option('n', "ncsa", "<file>", "The unit of varnishncsa, by name or file."),
-                word_option('R', "root", "<dir>", "The installation lies below this directory."),
+                word_option('R', "root", "<dir>", "Root directory of the installation."),
                 word_option('q', "problems", "", "Leave out what works."),
                 word_option('J', "json", "", "One JSON document."),
                 HELP,
@@ -253,13 +287,9 @@ pub(super) static VCL_CHECK: Program = Program {
                     "A run-time parameter, e.g. vcc_err_unref=off or vcl_path=/etc/varnish.",
                 ),
                 INCLUDES,
-                word_option(
-                    'd',
-                    "dialect",
-                    "<auto|1|2.0|2.1|3.0|4>",
-                    "The generation of the language; auto looks at the text.",
-                ),
-                word_option('l', "label", "<name>", "A label that return (vcl(name)) may name; may be repeated."),
+                DIALECT,
+                BACKEND,
+                LABEL,
                 STORAGE,
                 HELP,
             ],
@@ -267,9 +297,100 @@ pub(super) static VCL_CHECK: Program = Program {
     )
 };
 
+pub(super) static VCL_LINT: Program = Program {
+    about: "Looks for faults in a VCL that compiles: responses that leak from one client to another, purges without an access check, rules \
+            that make hits rare, statements without effect. docs/reference/lint.md lists the rules. A comment '# copal: allow(S1) reason' \
+            suppresses a finding in its line, or in the next one if it is alone in its line; one without effect is a finding. - is the \
+            standard input.",
+    rest: "<file>...",
+    notes: "Exit status: 0 nothing of the level of --deny or above, 1 findings of it, or a text that does not compile, 2 wrong command line \
+            or unreadable file.",
+    ..own(
+        "vcl lint",
+        "faults that the compiler accepts",
+        &[OptionGroup {
+            title: "Options",
+            options: &[
+                word_option('D', "deny", "<note|warning|error>", "The lowest level that fails; error if not given."),
+                word_option('J', "json", "", "One JSON document (docs/reference/json.md)."),
+                word_option('S', "sarif", "", "SARIF 2.1.0, for code scanning."),
+                word_option('G', "github", "", "Annotations as GitHub Actions reads them."),
+                option(
+                    'p',
+                    "<parameter>=<value>",
+                    "A run-time parameter; with http_policy=rfc the rules S2 and S3 find nothing.",
+                ),
+                INCLUDES,
+                DIALECT,
+                BACKEND,
+                LABEL,
+                STORAGE,
+                HELP,
+            ],
+        }],
+    )
+};
+
+pub(super) static VCL_TEST: Program = Program {
+    about: "Runs test cases against a VCL: requests, responses of the origin, and what is expected of them. The engine is the real one, in \
+            this process; the clock is virtual, so that hours pass at once. Nothing is listened on and nothing is connected to. \
+            docs/guide/change-vcl-safely.md describes the files.",
+    rest: "<vcl> <tests.toml>...",
+    notes: "Without -p http_policy=varnish the policy is rfc, as for copal daemon. Exit status: 0 all cases passed, 1 some did not, 2 wrong \
+            command line, an unreadable or invalid file, or a VCL that does not compile.",
+    ..own(
+        "vcl test",
+        "test cases for a VCL, under a virtual clock",
+        &[OptionGroup {
+            title: "Options",
+            options: &[
+                word_option('f', "filter", "<text>", "Only cases whose name contains this."),
+                word_option('t', "tap", "", "The Test Anything Protocol on the standard output."),
+                word_option('x', "junit", "<file>", "Also writes a report in JUnit's XML."),
+                word_option(
+                    'c',
+                    "coverage",
+                    "<text|lcov>",
+                    "The lines of the VCL that the cases ran, after the results.",
+                ),
+                word_option('o', "coverage-file", "<file>", "Where the coverage goes instead."),
+                option('p', "<parameter>=<value>", "A run-time parameter of the daemon."),
+                INCLUDES,
+                BACKEND,
+                HELP,
+            ],
+        }],
+    )
+};
+
+pub(super) static VCL_TRACE: Program = Program {
+    about: "Runs one request through a VCL and shows each statement that ran, with the values that it read and wrote. The engine is the real \
+            one; the origin is a file, or a response 200 without headers. Nothing is connected to.",
+    rest: "<vcl>",
+    notes: "Exit status: 0 shown, 2 wrong command line, an unreadable file, or a VCL that does not compile.",
+    ..own(
+        "vcl trace",
+        "each statement that a request runs, with its values",
+        &[OptionGroup {
+            title: "Options",
+            options: &[
+                word_option('r', "request", "<file>", "The request, as HTTP/1; GET / of example.com if not given."),
+                word_option('u', "url", "<url>", "Another URL for it."),
+                either('H', "header", "<name: value>", "A further header of it; may be repeated."),
+                word_option('g', "origin", "<file>", "The response of the origin, as HTTP/1."),
+                word_option('a', "builtin", "", "The statements of the built-in VCL, too."),
+                option('p', "<parameter>=<value>", "A run-time parameter of the daemon."),
+                INCLUDES,
+                BACKEND,
+                HELP,
+            ],
+        }],
+    )
+};
+
 pub(super) static VCL_FMT: Program = Program {
-    about: "Writes each file anew in one style: spaces, line ends and indentation change, tokens and comments do not. VCL of every \
-            generation. - or no file is the standard input, which goes to the standard output. A text with an error is left alone.",
+    about: "Prints each file in one style: spaces, line ends and indentation change, tokens and comments do not. VCL of every generation. \
+            - or no file is the standard input. A text with an error is not printed, and its file is not changed.",
     rest: "[<file>...]",
     notes: "Exit status: 0 done, 1 an invalid text, or with --check one that would change, 2 wrong command line or unreadable file.",
     ..own(
@@ -278,6 +399,7 @@ pub(super) static VCL_FMT: Program = Program {
         &[OptionGroup {
             title: "Options",
             options: &[
+                word_option('w', "write", "", "Into the files themselves, instead of the standard output."),
                 word_option('c', "check", "", "Change nothing; name the files that would change."),
                 word_option('d', "diff", "", "Change nothing; show what would change."),
                 word_option('s', "stdin", "", "The standard input, as -."),
@@ -316,7 +438,7 @@ pub(super) static VCL_MIGRATE: Program = Program {
 };
 
 pub(super) static VCL_EXPLAIN: Program = Program {
-    about: "Says what a word means: the code of a message (V0301), a variable (beresp.ttl), a subroutine (vcl_recv), an action (deliver), \
+    about: "Says what a word means: the code of a message (V0301), a lint rule (S1), a variable (beresp.ttl), a subroutine (vcl_recv), an action (deliver), \
             a statement (hash_data), a VMOD or a function of one (std, std.healthy); also those of VCL before 4.0 (vcl_fetch, \
             obj.cacheable, hit_for_pass). Without words: all codes.",
     rest: "[<word>...]",
@@ -328,14 +450,88 @@ pub(super) static VCL_EXPLAIN: Program = Program {
     )
 };
 
+pub(super) static STATUS: Program = Program {
+    about: "Shows a server by its work directory: its processes, what it listens on, its VCL. Without a CLI (-T none) only its processes.",
+    notes: "Exit status: 0 it serves, 1 its manager runs without a worker, 2 no server runs there, or the command line is wrong.",
+    ..own("status", "what a server is doing", &[OptionGroup { title: "Options", options: &[DIRECTORY, HELP] }])
+};
+
+pub(super) static STOP: Program = Program {
+    about: "Stops a server by its work directory, and waits until it has ended. Requests in flight have the time of the parameter \
+            drain_timeout; a second stop cuts them. The command stop of the CLI is another thing: it stops the worker, the manager stays.",
+    notes: "Exit status: 0 it has ended, 1 it still runs, 2 no server runs there, or the command line is wrong.",
+    ..own(
+        "stop",
+        "stops a server",
+        &[OptionGroup {
+            title: "Options",
+            options: &[
+                DIRECTORY,
+                option('t', "<seconds|off>", "Time to wait for its end; default 60, off = no limit."),
+                HELP,
+            ],
+        }],
+    )
+};
+
 pub(super) static UPGRADE: Program = Program {
     about: "The running server starts the program that now has its name, with its own arguments, and hands over its sockets, the cache, the \
             bans, VCLs, parameters and certificates. No connection is refused.",
-    notes: "Exit status: 0 the new program serves, 1 the old one goes on, 2 no server.",
+    notes: "Exit status: 0 the new program serves, 1 the old one still serves, 2 no server.",
     usage_status: 1,
     ..own(
         "upgrade",
         "lets the program that is installed now take over from a running server",
         &[OptionGroup { title: "Options", options: &[DIRECTORY, HELP] }],
+    )
+};
+
+pub(super) static OBSERVE: Program = Program {
+    about: "Serves the counters of a running server to Prometheus: GET /metrics, as Prometheus text or OpenMetrics, whichever is asked for; \
+            ?scope=cache,backend selects. /healthz is 200 while this program runs, /readyz while a worker serves. The server need not run \
+            yet, and may restart.",
+    notes: "docs/operate/observe.md describes the metrics. There is no authentication: listen on an address that only the monitoring can \
+            reach. Exit status: 1 it cannot listen, 2 the command line is wrong.",
+    ..own(
+        "observe",
+        "serves the counters to Prometheus",
+        &[OptionGroup {
+            title: "Options",
+            options: &[
+                word_option(
+                    'm',
+                    "metrics",
+                    "<address>[:<port>]|unix:<path>",
+                    "Where to listen; may be repeated. Port 9131, unless given.",
+                ),
+                word_option(
+                    'l',
+                    "access-log",
+                    "<destination>[,<setting>...]",
+                    "Write an access log; may be repeated. Destination: the absolute path of a file, stdout, stderr, syslog[:<facility>] or \
+                     unix:<path>. Settings: side=c|b|both, rotate=<size>x<files>, query=<query>, format=combined|json|@<file>|<text>.",
+                ),
+                word_option(
+                    'o',
+                    "otlp",
+                    "http(s)://<host>[:<port>][/<path>]|env",
+                    "Send traces to this collector, with OTLP over HTTP; env: OTEL_EXPORTER_OTLP_ENDPOINT.",
+                ),
+                word_option(
+                    's',
+                    "otlp-sample",
+                    "<choice>[,<choice>...]",
+                    "The traces that are sent: <share>, errors, slow:<time>, why:<reason>, ignore-parent; default 0.01,errors. Traces that the caller has sampled are sent too.",
+                ),
+                word_option(
+                    'q',
+                    "otlp-query",
+                    "keep",
+                    "Send the values of query arguments; otherwise they are masked.",
+                ),
+                DIRECTORY,
+                HELP,
+            ],
+        }],
     )
 };

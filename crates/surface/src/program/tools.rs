@@ -1,23 +1,23 @@
-//! The options of the tools that stand in for stock programs.
+//! Options of the tools that replace stock programs.
 //!
-//! Options that the stock programs have are letters; those that only we have are words after two dashes.
+//! Options of the stock programs are letters; Copal's own are words after two dashes.
 
 use super::{DIRECTORY, HELP, OptionGroup, OptionRow, Program, option, word_option};
 
-// What several tools have.
-const WAIT: OptionRow = option('t', "<seconds|off>", "How long to wait for a server.");
+// Options that several tools have.
+const WAIT: OptionRow = option('t', "<seconds|off>", "Time to wait for a server.");
 const IGNORE_CASE: OptionRow = option('C', "", "Ignore case in regular expressions.");
 const INCOMPLETE: OptionRow = option('L', "<limit>", "Incomplete transactions to keep.");
 const QUERY_FILE: OptionRow = option('Q', "<file>", "File with a query.");
 const QUERY: OptionRow = option('q', "<query>", "Query that a group must satisfy.");
 const LOG_FILE: OptionRow = option('r', "<filename>", "Read a log file.");
-const TRANSACTION_WAIT: OptionRow = option('T', "<seconds>", "How long to wait for the end of a transaction.");
+const TRANSACTION_WAIT: OptionRow = option('T', "<seconds>", "Time to wait for the end of a transaction.");
 const APPEND: OptionRow = option('a', "", "Append to the output file.");
 const REPORT_ONCE: OptionRow = option('d', "", "Report the log as it is, then exit.");
 const DAEMON: OptionRow = option('D', "", "Run as a daemon.");
 const WITH_ESI: OptionRow = option('E', "", "Client transactions, ESI included.");
-const GROUP_ANY: OptionRow = option('g', "<session|request|vxid|raw>", "How to group (default: vxid).");
-const GROUP_REQUEST: OptionRow = option('g', "<request|vxid>", "How to group (default: vxid).");
+const GROUP_ANY: OptionRow = option('g', "<session|request|vxid|raw>", "Grouping (default: vxid).");
+const GROUP_REQUEST: OptionRow = option('g', "<request|vxid>", "Grouping (default: vxid).");
 const INCLUDE_TAGS: OptionRow = option('i', "<taglist>", "Include tags.");
 const INCLUDE: OptionRow = option('I', "<[taglist:]regex>", "Include by regular expression.");
 const EXCLUDE_TAGS: OptionRow = option('x', "<taglist>", "Exclude tags.");
@@ -27,7 +27,7 @@ const RATE: OptionRow = option('R', "<limit[/duration]>", "Limit the rate of gro
 const OUTPUT: OptionRow = option('w', "<filename>", "Output file.");
 const GROUPS_READ: OptionRow = option('k', "<num>", "Stop reading after this many groups.");
 
-/// What wrapper scripts ask for.
+/// Option string, requested by wrapper scripts.
 const OPTSTRING: OptionRow =
     word_option('O', "optstring", "", "Print the letters as getopt(3) takes them, for wrapper scripts.");
 const VERSION: OptionRow = option('V', "", "Print the version.");
@@ -249,7 +249,7 @@ const HIST_OPTIONS: &[OptionGroup] = &[OptionGroup {
         option('M', "<power>", "Upper edge, in powers of ten."),
         DIRECTORY,
         option('p', "<period>", "Seconds between two drawings (default: 1)."),
-        option('P', "<profile>", "What to draw: a name, see below, or [cb:]tag:[prefix]:field_num[:min:max]."),
+        option('P', "<profile>", "Profile to draw: a name, see below, or [cb:]tag:[prefix]:field_num[:min:max]."),
         QUERY_FILE,
         QUERY,
         LOG_FILE,
@@ -262,7 +262,7 @@ const HIST_OPTIONS: &[OptionGroup] = &[OptionGroup {
 
 pub(super) static TEST: Program = Program {
     rest: "<file>...",
-    notes: "The daemon is the varnishd beside this program, else the one in PATH, else this program itself. Exit status: 0 passed, 1 \
+    notes: "The daemon is the varnishd next to this program, else the one in PATH, else this program itself. Exit status: 0 passed, 1 \
             failed (with -k) or the command line is wrong, 2 failed, 77 skipped.",
     ..tool(
         "test",

@@ -1,20 +1,20 @@
 //! The page of the management CLI.
 
 use super::document::Document;
-use crate::cli::{BAN_FIELDS, COMMANDS, Process};
+use crate::cli::{BAN_FIELDS, COMMANDS, Executor};
 
 pub(super) fn page() -> Document {
     let mut page = Document::new("CLI", "commands of the management CLI");
     page.say(
-        "varnishadm COMMAND sends one command, varnishadm without one opens a session. A reply is a status (200: done) and a text. With -j, where \
+        "copal adm COMMAND sends one command, copal adm without one opens a session. A reply is a status (200: done) and a text. With -j, where \
          it is allowed, the text is JSON. Commands of the worker are unknown while there is none (status, start).",
     );
     for (title, hidden) in [("Commands", false), ("For tests and emergencies", true)] {
         page.section(title);
         for row in COMMANDS.iter().filter(|row| row.hidden == hidden) {
-            let process = match row.process {
-                Process::Manager => "manager",
-                Process::Worker => "worker",
+            let process = match row.executor {
+                Executor::Manager(_) => "manager",
+                Executor::Worker(_) => "worker",
             };
             page.item(row.syntax, process, row.help);
         }

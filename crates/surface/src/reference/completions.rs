@@ -1,7 +1,7 @@
-//! Completions for shells, of `copal` with its parts and of the stock programs' names.
+//! Shell completions of `copal` with its commands, and of the stock program names.
 //!
-//! What may stand for a value is read from its form in the rows: `<a|b>` is one of these words, `<file>` a file, `<dir>` a folder,
-//! `<taglist>` a tag of the log, `<parameter>=` a parameter.
+//! The candidates for a value are derived from its form in the rows: `<a|b>` is one of these words,
+//! `<file>` a file, `<dir>` a folder, `<taglist>` a log tag, `<parameter>=` a parameter.
 
 use crate::cli::COMMANDS;
 use crate::parameter::PARAMETERS;
@@ -9,12 +9,12 @@ use crate::program::{OptionRow, PROGRAMS, Program, parts};
 use crate::tag::TAGS;
 use std::fmt::Write;
 
-/// What may be typed for a value.
+/// Candidates for a value.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Value {
-    /// Nothing that can be foreseen.
+    /// Free text without candidates.
     Free,
-    /// One of these.
+    /// One of these words.
     Words(Vec<String>),
     File,
     Directory,
@@ -45,7 +45,7 @@ pub(super) fn value(argument: &str) -> Value {
     if words.is_empty() { Value::Free } else { Value::Words(words) }
 }
 
-/// The value of an option with all its forms.
+/// Candidates for the value of an option, over all its forms.
 fn values(program: &Program, letter: char) -> Value {
     let mut words = Vec::new();
     for row in program.options().filter(|row| row.letter == letter) {
@@ -65,13 +65,13 @@ fn options(program: &'static Program) -> Vec<&'static OptionRow> {
     rows
 }
 
-/// As typed: with one dash and with two.
+/// Spellings: with one dash and with two.
 fn spellings(row: &OptionRow) -> Vec<String> {
     let letter = row.is_letter.then(|| format!("-{}", row.letter));
     letter.into_iter().chain(row.word.map(|word| format!("--{word}"))).collect()
 }
 
-/// What may follow the options.
+/// Candidates for the operands after the options.
 fn operands(program: &Program) -> Value {
     if program.part == "adm" {
         return Value::Words(COMMANDS.iter().filter(|row| !row.hidden).map(|row| row.verb.to_owned()).collect());
@@ -83,7 +83,7 @@ fn operands(program: &Program) -> Value {
     if program.rest.contains("<file>") { Value::File } else { Value::Free }
 }
 
-/// The commands of a part, with what they are.
+/// Subcommands of a command, with their summaries.
 fn subcommands(program: &Program) -> impl Iterator<Item = (&'static str, &'static str)> {
     PROGRAMS.iter().filter_map(|other| {
         let (part, name) = other.part.split_once(' ')?;
@@ -93,7 +93,7 @@ fn subcommands(program: &Program) -> impl Iterator<Item = (&'static str, &'stati
 
 const HEAD: &str = "# Written from the tables of crates/surface: REFERENCE_UPDATE=1 cargo test -p surface\n";
 
-/// For bash.
+/// The script for bash.
 pub(super) fn bash() -> String {
     let mut out = HEAD.to_owned();
     out.push_str(
@@ -173,7 +173,7 @@ fn bash_value(value: &Value) -> String {
     }
 }
 
-/// For zsh.
+/// The script for zsh.
 pub(super) fn zsh() -> String {
     let stock: Vec<&str> = parts().filter_map(|program| program.stock).collect();
     let mut out = format!("#compdef copal {}\n{HEAD}\n", stock.join(" "));
@@ -244,12 +244,12 @@ fn zsh_value(value: &Value) -> String {
     }
 }
 
-/// Text between quotes and brackets.
+/// Escapes text for use between quotes and brackets.
 fn quoted(text: &str) -> String {
     text.trim_end_matches('.').replace('\\', "\\\\").replace('\'', "'\\''").replace(['[', ']'], "").replace(':', "\\:")
 }
 
-/// For fish.
+/// The script for fish.
 pub(super) fn fish() -> String {
     let mut out = HEAD.to_owned();
     out.push_str("\ncomplete -c copal -f\n");

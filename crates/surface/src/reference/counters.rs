@@ -2,12 +2,13 @@
 
 use super::document::Document;
 use crate::counter::{
-    CounterFormat, CounterKind, CounterLevel, CounterRow, DEBUG_VMOD, LCK, LockClass, MAIN, MEMPOOL, MGT, SMA, SMF,
-    SMU, SectionRow, VBE, XKEY,
+    CERT, CounterFormat, CounterKind, CounterLevel, CounterRow, DEBUG_VMOD, LCK, LOAD, LockClass, MAIN, MEMPOOL, MGT,
+    SMA, SMF, SMU, SectionRow, VBE, VCL, XKEY,
 };
+use crate::reason::WHY;
 
-/// Every section, and what its counters are called.
-pub(super) const SECTIONS: [(&SectionRow, &str); 10] = [
+/// Every section, with the names of its counters.
+pub(super) const SECTIONS: [(&SectionRow, &str); 14] = [
     (&MAIN, "MAIN."),
     (&MGT, "MGT."),
     (&SMA, "SMA.<storage>."),
@@ -17,20 +18,24 @@ pub(super) const SECTIONS: [(&SectionRow, &str); 10] = [
     (&XKEY, "XKEY."),
     (&DEBUG_VMOD, "DEBUG."),
     (&LCK, "LCK.<class>."),
+    (&WHY, "WHY."),
+    (&VCL, "VCL.<vcl>."),
+    (&CERT, "CERT.<certificate>."),
+    (&LOAD, "LOAD."),
     (&MEMPOOL, "MEMPOOL.<pool>."),
 ];
 
 pub(super) fn page() -> Document {
-    let mut page = Document::new("Counters", "counters of the server, as varnishstat shows them");
+    let mut page = Document::new("Counters", "counters of the server, as copal stat shows them");
     page.say(
         "Counters only grow until the process that counts begins anew; gauges go up and down; a bitmap is 64 flags, the newest in bit 0. \
-         varnishstat shows the level info, with its key v also diag and debug; -1, -j and -x print all.",
+         copal stat shows the level info, with its key v also diag and debug; -1, -j and -x print all.",
     );
     for (section, prefix) in SECTIONS {
         page.section(&format!("{prefix}*"));
         page.say(&format!("{}.", section.oneliner.trim_end_matches('.')));
         if section.name == LCK.name {
-            let classes: Vec<&str> = LockClass::ALL.iter().map(|class| class.name()).collect();
+            let classes: Vec<&str> = LockClass::ALL.iter().map(|class| class.word()).collect();
             page.say(&format!("The classes are {}.", classes.join(", ")));
         }
         for row in section.counters {

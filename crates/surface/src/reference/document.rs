@@ -1,6 +1,6 @@
-//! A page of a reference, and how it is written: as Markdown, and as roff for man(1).
+//! Pages of the reference, written as Markdown and as roff for man(1).
 //!
-//! Texts come from the tables; what either language would take for its own is escaped here.
+//! Texts come from the tables; characters with a meaning in either language are escaped here.
 
 use std::fmt::Write;
 
@@ -12,24 +12,26 @@ pub enum Block {
     Part(String),
     /// Prose.
     Paragraph(String),
-    /// A thing that has a name, and what is said about it.
+    /// A VCL text.
+    Code(String),
+    /// A named thing with its description.
     Item {
-        /// As typed or read.
+        /// Name, as typed or read.
         name: String,
-        /// A line about its nature, perhaps empty.
+        /// Its type or bounds in a line, perhaps empty.
         nature: String,
-        /// What it is.
+        /// Description.
         text: String,
     },
 }
 
 /// A page.
 pub struct Document {
-    /// Its title.
+    /// Title.
     pub title: String,
-    /// What it is about, in one line.
+    /// Summary in one line.
     pub line: String,
-    /// What it says.
+    /// Contents.
     pub blocks: Vec<Block>,
 }
 
@@ -50,13 +52,18 @@ impl Document {
         self.blocks.push(Block::Part(title.to_owned()));
     }
 
-    /// Adds prose, whose paragraphs are set apart by empty lines.
+    /// Adds prose; empty lines separate its paragraphs.
     pub fn say(&mut self, text: &str) {
         let paragraphs = text.split("\n\n").filter(|text| !text.is_empty());
         self.blocks.extend(paragraphs.map(|text| Block::Paragraph(text.to_owned())));
     }
 
-    /// Adds a thing that has a name.
+    /// Adds a VCL text.
+    pub fn code(&mut self, text: &str) {
+        self.blocks.push(Block::Code(text.to_owned()));
+    }
+
+    /// Adds a named thing.
     pub fn item(&mut self, name: &str, nature: &str, text: &str) {
         self.blocks.push(Block::Item { name: name.to_owned(), nature: nature.to_owned(), text: text.to_owned() });
     }
@@ -88,6 +95,7 @@ impl Document {
                 Block::Section(title) => writeln!(out, "## {}", markdown(title)),
                 Block::Part(title) => writeln!(out, "### {}", markdown(title)),
                 Block::Paragraph(text) => writeln!(out, "{}", markdown(text)),
+                Block::Code(text) => writeln!(out, "```vcl\n{}\n```", text.trim_end()),
                 Block::Item { name, nature, text } => {
                     let nature = if nature.is_empty() { String::new() } else { format!(" ({})", markdown(nature)) };
                     let colon = if text.is_empty() { "" } else { ": " };
@@ -98,7 +106,7 @@ impl Document {
         out
     }
 
-    /// The page as roff, for a section of the manual, under these names.
+    /// The page as roff, for a section of the manual, under `names`.
     #[must_use]
     pub fn roff(&self, names: &[&str], section: u8) -> String {
         let version = crate::version::COPAL_VERSION;
@@ -116,6 +124,10 @@ impl Document {
                 Block::Part(title) => writeln!(out, ".SS {}", quoted(title)),
                 Block::Paragraph(text) if was_title => writeln!(out, "{}", line(text)),
                 Block::Paragraph(text) => writeln!(out, ".PP\n{}", line(text)),
+                Block::Code(text) => {
+                    let lines: Vec<String> = text.lines().map(line).collect();
+                    writeln!(out, ".PP\n.nf\n{}\n.fi", lines.join("\n"))
+                }
                 Block::Item { name, nature, text } => {
                     let _ = writeln!(out, ".TP\n\\fB{}\\fR", roff(name));
                     let nature = if nature.is_empty() { String::new() } else { format!("({nature}) ") };
@@ -127,22 +139,22 @@ impl Document {
     }
 }
 
-/// From how many sections on a page begins with a list of them.
+/// Number of sections from which a page begins with a table of contents.
 const CONTENTS_FROM: usize = 4;
 
-/// With a capital letter at the beginning.
+/// Capitalizes the first letter.
 pub(super) fn capital(line: &str) -> String {
     let mut letters = line.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// What a link to a section has after its `#`.
+/// Fragment of a link to a section, after its `#`.
 fn anchor(title: &str) -> String {
     let kept = title.chars().filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
     kept.collect::<String>().to_lowercase().replace(' ', "-")
 }
 
-/// Text between the marks of Markdown: what could be an element or a mark is escaped.
+/// Escapes text between Markdown markup: characters that could begin an element or markup.
 fn markdown(text: &str) -> String {
     let mut out = String::new();
     let mut in_code = false;
@@ -163,7 +175,7 @@ fn markdown(text: &str) -> String {
     out
 }
 
-/// Text of roff; a hyphen that is typed stays one.
+/// Escapes text for roff; a typed hyphen stays a hyphen.
 fn roff(text: &str) -> String {
     let mut out = String::new();
     for letter in text.chars() {
@@ -181,13 +193,13 @@ fn roff(text: &str) -> String {
     out
 }
 
-/// A line of text: one that begins like a request is kept from being one.
+/// Escapes a line of text that begins like a roff request.
 fn line(text: &str) -> String {
     let text = roff(text);
     if text.starts_with('.') { format!("\\&{text}") } else { text }
 }
 
-/// An argument of a request.
+/// Quotes an argument of a roff request.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", roff(text).replace('"', "\\(dq"))
 }

@@ -10,7 +10,7 @@ use crate::parameter::{
 pub(super) fn page() -> Document {
     let mut page = Document::new("Parameters", "run-time parameters of the server");
     page.say(
-        "varnishadm param.set NAME VALUE changes a parameter of a running server, -p NAME=VALUE sets it at the start, param.show NAME explains \
+        "copal adm param.set NAME VALUE changes a parameter of a running server, -p NAME=VALUE sets it at the start, param.show NAME explains \
          it with its value. The defaults are those of varnishd; copal daemon has http_policy rfc, eviction_policy s3fifo and feature +http2.",
     );
     page.section("Parameters");

@@ -1,7 +1,7 @@
-//! The pages of the programs: one of all for readers, a manual page for each.
+//! Pages of the programs: one page of all for readers, and a manual page for each.
 
 use super::document::{Document, capital};
-use crate::program::{PROGRAMS, Program, parts};
+use crate::program::{Called, PROGRAMS, Program, parts};
 
 /// All programs on one page.
 pub(super) fn page() -> Document {
@@ -16,16 +16,16 @@ pub(super) fn page() -> Document {
     page
 }
 
-/// The manual pages, section 1, with their names: ours, and that of the stock program.
+/// The manual pages, section 1, with their names: Copal's own, and the stock program's.
 pub(super) fn manuals() -> Vec<(Vec<String>, Document)> {
     let mut manuals = vec![(vec!["copal".to_owned()], overview())];
     for program in parts() {
         let name = format!("copal-{}", program.part);
         let mut page = Document::new(&name, program.line);
         page.section("Synopsis");
-        page.item(&program.synopsis(), "", "");
+        page.item(&program.synopsis(Called::Copal), "", "");
         if program.stock.is_some() {
-            page.item(&format!("copal {} ...", program.part), "", "");
+            page.item(&format!("{} ...", program.name(Called::Stock)), "", "");
         }
         page.section("Description");
         say(program, &mut page);
@@ -41,16 +41,16 @@ pub(super) fn manuals() -> Vec<(Vec<String>, Document)> {
     manuals
 }
 
-const SEE_ALSO: &str = "copal(1), copal-parameters(7), copal-counters(7), copal-log-tags(7), copal-vcl(7), copal-vmods(7), copal-cli(7), and the documents in \
+const SEE_ALSO: &str = "copal(1), copal-parameters(7), copal-counters(7), copal-log-tags(7), copal-vcl(7), copal-vmods(7), copal-lint(7), copal-cli(7), and the documents in \
                         /usr/share/doc/copal.";
 
 fn overview() -> Document {
-    let mut page = Document::new("copal", "HTTP accelerator that stands in for Varnish");
+    let mut page = Document::new("copal", "HTTP accelerator, a drop-in for Varnish");
     page.section("Synopsis");
     page.item("copal <part> [arguments]", "", "");
     page.section("Description");
     page.say(
-        "Copal stands in front of a web server, remembers its responses and answers from memory. It is one program: the first argument says which \
+        "Copal runs in front of a web server, stores its responses and answers from memory. It is one program: the first argument says which \
          part of it is wanted, or the name by which it is called, if that is the name in parentheses.",
     );
     page.section("Parts");
@@ -66,7 +66,7 @@ fn overview() -> Document {
     page.item("-h, --help", "", "The list of the parts.");
     page.item("-V, --version", "", "The version.");
     page.section("Files");
-    page.item("/etc/copal/default.vcl", "", "What the service serves with.");
+    page.item("/etc/copal/default.vcl", "", "VCL of the service.");
     page.item("/etc/default/copal", "", "The options of the service.");
     page.item("/var/lib/varnish", "", "Work directories of running servers.");
     page.section("See also");
@@ -74,7 +74,7 @@ fn overview() -> Document {
     page
 }
 
-/// The commands of a part that has some.
+/// Commands of a program, if it has any.
 fn commands(program: &'static Program) -> impl Iterator<Item = &'static &'static Program> {
     PROGRAMS.iter().filter(|command| command.part.split_once(' ').is_some_and(|(part, _)| part == program.part))
 }

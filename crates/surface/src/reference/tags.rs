@@ -1,4 +1,4 @@
-//! The page of the log: its tags, and the reasons that `copal why` tells.
+//! The page of the log: its tags, and the reasons that `copal why` reports.
 
 use super::document::Document;
 use crate::reason::REASONS;
@@ -7,7 +7,7 @@ use crate::tag::TAGS;
 pub(super) fn page() -> Document {
     let mut page = Document::new("Log tags", "records of the shared-memory log");
     page.say(
-        "varnishlog prints records with a tag and a payload; -i and -x choose by tag, -q by what they contain. A tag that is masked by default is \
+        "copal log prints records with a tag and a payload; -i and -x choose by tag, -q by what they contain. A tag that is masked by default is \
          written only after param.set vsl_mask +TAG.",
     );
     page.section("Tags");

@@ -25,7 +25,7 @@ pub(super) fn page() -> Document {
     }
     page.section("Variables");
     page.say(
-        "client stands for the subroutines from vcl_recv to vcl_synth, backend for those whose name begins with vcl_backend.",
+        "client means the subroutines from vcl_recv to vcl_synth, backend those whose name begins with vcl_backend.",
     );
     for row in VARIABLES {
         page.item(row.name, &nature(row), row.text);

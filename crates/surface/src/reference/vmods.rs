@@ -65,7 +65,7 @@ fn arguments(rows: &[ArgumentRow]) -> String {
     rows.iter().map(shown).collect::<Vec<_>>().join(", ")
 }
 
-/// Where a function may be called; `None` = everywhere.
+/// Methods in which a function may be called, in words; `None` = all.
 fn place(methods: u16) -> Option<String> {
     Some(match methods {
         at::ALL => return None,
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_function_may_be_called_is_said_when_it_is_not_everywhere() {
+    fn restricted_functions_document_their_methods() {
         assert_eq!(place(at::ALL), None);
         assert_eq!(place(at::CLIENT).as_deref(), Some("On the client side only."));
         assert_eq!(place(at::HIT | at::MISS).as_deref(), Some("Only in vcl_miss, vcl_hit."));

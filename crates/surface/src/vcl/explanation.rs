@@ -1,9 +1,9 @@
-//! What methods, actions and statements do, in a line or two, for `copal vcl explain`.
+//! Descriptions of methods, actions and statements, in a line or two, for `copal vcl explain`.
 
 use super::{Action, Method};
 
 impl Method {
-    /// When it runs and what it decides.
+    /// Time at which the method runs, and its decision.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
@@ -13,9 +13,9 @@ impl Method {
             Method::Pipe => {
                 "The connection is about to become a pipe between client and origin; bereq is what the origin gets first."
             }
-            Method::Pass => "The request goes to the origin and its answer to the client, past the cache.",
+            Method::Pass => "The request is sent to the origin and its response to the client, bypassing the cache.",
             Method::Hash => "Puts together the key under which the cache is searched, with hash_data().",
-            Method::Purge => "What was under the key has been purged.",
+            Method::Purge => "The objects under the key have been purged.",
             Method::Miss => "The cache has nothing that fits; the origin is about to be asked.",
             Method::Hit => "The cache has an answer: obj.",
             Method::Deliver => "The answer is about to be sent to the client: resp.",
@@ -33,32 +33,35 @@ impl Method {
 }
 
 impl Action {
-    /// What happens when a subroutine returns it.
+    /// Effect when a subroutine returns the action.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
             Action::Fail => "Gives up: a request ends in 503, a fetch fails, the load of a VCL is refused.",
-            Action::Synth => "Goes on in vcl_synth with a status and a reason: return (synth(404, \"Not here\"));",
+            Action::Synth => "Continues in vcl_synth with a status and a reason: return (synth(404, \"Not here\"));",
             Action::Restart => "Begins anew in vcl_recv with the request as it is now, at most max_restarts times.",
             Action::Pass => {
                 "Past the cache, to the origin. In vcl_backend_response the key is remembered as one to pass: return (pass(2m));"
             }
             Action::Pipe => "Joins the connections of client and origin and looks at nothing more.",
             Action::Hash => "Looks in the cache: on to vcl_hash, then vcl_hit or vcl_miss.",
-            Action::Purge => "Drops everything that is cached under the key, then goes on in vcl_purge.",
-            Action::Vcl => "Goes on in the vcl_recv of another VCL, by its label: return (vcl(label));",
+            Action::Purge => "Drops everything that is cached under the key, then continues in vcl_purge.",
+            Action::Vcl => "Continues in vcl_recv of another VCL, by its label: return (vcl(label));",
             Action::Fetch => "Asks the origin.",
             Action::Lookup => "Looks in the cache under the key.",
             Action::Deliver => {
-                "Goes on with what there is: to the client, or, in vcl_backend_response, into the cache."
+                "Continues with the response: to the client, or, in vcl_backend_response, into the cache."
             }
             Action::Abandon => "Gives the fetch up; its client gets 503, or the stale object if there was one.",
-            Action::Error => "Goes on in vcl_backend_error with a status (503 unless said) and a reason.",
+            Action::Error => "Continues in vcl_backend_error with a status (503 unless said) and a reason.",
             Action::Retry => "Asks the origin again, from vcl_backend_fetch on, at most max_retries times.",
             Action::Ok => "All is well.",
             Action::Merge => "Keeps the stale object, with the headers of the 304 put over its own.",
             Action::ObjStale => "Keeps the stale object with its headers as they were.",
             Action::Beresp => "Keeps the body of the stale object under the headers of beresp as they are now.",
+            Action::Miss => {
+                "Replaces the object; in vcl_hit of the first releases of VCL 4, as is fetch. Now written: set req.hash_always_miss = true; return (restart);"
+            }
         }
     }
 }
@@ -70,7 +73,7 @@ pub struct KeywordRow {
     pub name: &'static str,
     /// Its syntax.
     pub form: &'static str,
-    /// What it does.
+    /// Description.
     pub text: &'static str,
 }
 
@@ -108,7 +111,7 @@ pub static KEYWORDS: &[KeywordRow] = &[
     keyword(
         "probe",
         "probe name { .url = \"/\"; .interval = 5s; ... }",
-        "How a backend is asked whether it is well. The one named default is that of all backends without another.",
+        "Health check of a backend. The one named default is used by all backends without a probe of their own.",
     ),
     keyword(
         "regsub",

@@ -1,83 +1,23 @@
-//! The words of VCL before 4.0, one file per generation: methods with what they may return, and variables with where they
-//! are available.
+//! Words of VCL before 4.0, one file per generation: methods with their permitted actions, and
+//! variables with the places where they are available.
 //!
-//! Every row gives the meaning of a word in terms of VCL 4, which are also those of programs: `vcl_fetch` is the method
-//! [`Method::BackendResponse`], `return (lookup)` the action [`Action::Hash`], `req.request` the variable
-//! [`Var::ReqMethod`]. What an action then does depends on the generation of the program, not on these rows. Source: the
-//! compilers of Varnish 1.1.2, 2.0.6, 2.1.5 and 3.0.7 (`vcc_gen_obj.tcl`, `vcc_gen_fixed_token.tcl`, `generate.py`),
+//! Every row gives the meaning of a word in terms of VCL 4, which are also those of programs:
+//! `vcl_fetch` is the method [`Method::BackendResponse`], `return (lookup)` the action
+//! [`Action::Hash`], `req.request` the variable [`Var::ReqMethod`]. The effect of an action then
+//! depends on the generation of the program, not on these rows. Source: the compilers of Varnish
+//! 1.1.2, 2.0.6, 2.1.5 and 3.0.7 (`vcc_gen_obj.tcl`, `vcc_gen_fixed_token.tcl`, `generate.py`),
 //! read as lists of facts.
 
+mod rows;
 mod v1;
 mod v20;
 mod v21;
 mod v3;
 
-use super::{Action, Generation, Method, Type, Var};
+pub use rows::{Language, LegacyMethodRow, LegacyVariableRow, Means, ReturnRow};
+pub(crate) use rows::{both, ends, method, read, row, special, within};
 
-/// A generation before 4.0.
-#[derive(Debug)]
-pub struct Language {
-    /// Which one.
-    pub generation: Generation,
-    /// Its subroutines.
-    pub methods: &'static [LegacyMethodRow],
-    /// Subroutines that could be defined but have no counterpart: accepted, and never run.
-    pub ignored_methods: &'static [&'static str],
-    /// Its variables. A name has several rows when it means different things in different subroutines.
-    pub variables: &'static [LegacyVariableRow],
-}
-
-/// A subroutine of an old dialect.
-#[derive(Debug)]
-pub struct LegacyMethodRow {
-    /// Name in VCL, e.g. `vcl_fetch`.
-    pub name: &'static str,
-    /// Its meaning.
-    pub method: Method,
-    /// What it may return.
-    pub returns: &'static [ReturnRow],
-}
-
-/// One word that ends a subroutine.
-#[derive(Debug)]
-pub struct ReturnRow {
-    /// The word, e.g. `hit_for_pass`.
-    pub word: &'static str,
-    /// Its meaning.
-    pub action: Action,
-}
-
-/// A variable of an old dialect.
-#[derive(Debug)]
-pub struct LegacyVariableRow {
-    /// Name in VCL; `.*` at the end stands for any header.
-    pub name: &'static str,
-    /// Type.
-    pub kind: Type,
-    /// Methods in which it can be read ([`super::at`]).
-    pub read: u16,
-    /// Methods in which it can be set and, if it is a header, unset.
-    pub write: u16,
-    /// Its meaning.
-    pub means: Means,
-}
-
-/// The meaning of a variable of an old dialect.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Means {
-    /// A variable of programs.
-    Variable(Var),
-    /// The port of an address.
-    Port(Var),
-    /// Whether a backend is healthy.
-    Healthy(Var),
-    /// Whatever is appended to it goes into the hash.
-    Hash,
-    /// No longer exists: it reads as 0, false or unset, and assignments are ignored.
-    Nothing,
-    /// Always holds: it reads as true, and assignments are ignored.
-    True,
-}
+use super::{Generation, Method};
 
 impl Language {
     /// The tables of a generation; `None` for VCL 4.
@@ -92,55 +32,11 @@ impl Language {
         }
     }
 
-    /// The row of a method; `None` when this generation does not have it.
+    /// Row of a method; `None` if this generation lacks it.
     #[must_use]
     pub fn method(&self, method: Method) -> Option<&'static LegacyMethodRow> {
         self.methods.iter().find(|row| row.method == method)
     }
-}
-
-/// A word that ends a method.
-const fn ends(word: &'static str, action: Action) -> ReturnRow {
-    ReturnRow { word, action }
-}
-
-const fn method(name: &'static str, method: Method, returns: &'static [ReturnRow]) -> LegacyMethodRow {
-    LegacyMethodRow { name, method, returns }
-}
-
-/// A variable that can be read in some methods and set in others.
-const fn row(name: &'static str, kind: Type, read: u16, write: u16, var: Var) -> LegacyVariableRow {
-    LegacyVariableRow { name, kind, read, write, means: Means::Variable(var) }
-}
-
-/// A variable that can be read and set in the same methods.
-const fn both(name: &'static str, kind: Type, at: u16, var: Var) -> LegacyVariableRow {
-    row(name, kind, at, at, var)
-}
-
-/// A variable that can only be read.
-const fn read(name: &'static str, kind: Type, at: u16, var: Var) -> LegacyVariableRow {
-    row(name, kind, at, 0, var)
-}
-
-/// A name without a corresponding variable in programs.
-const fn special(name: &'static str, kind: Type, read: u16, write: u16, means: Means) -> LegacyVariableRow {
-    LegacyVariableRow { name, kind, read, write, means }
-}
-
-/// The sets of methods used in the tables.
-mod within {
-    use super::super::at;
-
-    pub(super) use super::super::at::{DELIVER, HASH, HIT, MISS, PASS, PIPE, RECV};
-    /// `vcl_fetch`.
-    pub(super) const FETCH: u16 = at::BACKEND_RESPONSE;
-    /// `vcl_error`.
-    pub(super) const ERROR: u16 = at::SYNTH;
-    /// From the request to the response of the backend.
-    pub(super) const UPTO_FETCH: u16 = RECV | PIPE | PASS | HASH | MISS | HIT | FETCH;
-    /// Every method that handles a request.
-    pub(super) const REQUEST: u16 = UPTO_FETCH | DELIVER | ERROR;
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The objects of the language: the part of a variable's name before the first dot.
 //!
-//! A variable's object is derived from its row at compile time: a variable without a row, or whose name begins
-//! differently, does not compile.
+//! A variable's object is derived from its row at compile time: a variable without a row, or whose
+//! name begins differently, does not compile.
 
 use super::legacy::{Language, Means};
 use super::variables::COUNT;
@@ -28,7 +28,7 @@ pub enum VclObject {
     Param,
 }
 
-/// The beginnings of their variables' names.
+/// The prefixes of their variables' names.
 const NAMES: &[(&str, VclObject)] = &[
     ("client", VclObject::Client),
     ("server", VclObject::Server),
@@ -51,8 +51,8 @@ const NAMES: &[(&str, VclObject)] = &[
 static OBJECTS: [VclObject; COUNT] = objects();
 
 impl Var {
-    /// The object that it belongs to. Variables that only the old dialects have belong to the object of the oldest of
-    /// them.
+    /// Object of the variable. Variables that only the old dialects have belong to the object of
+    /// the oldest of them.
     #[inline]
     #[must_use]
     pub fn object(self) -> VclObject {
@@ -103,7 +103,7 @@ const fn named(name: &str) -> VclObject {
     panic!("a variable of no object")
 }
 
-/// Whether a name is that word, or continues after it with a dot.
+/// True if a name is that word, or continues after it with a dot.
 const fn begins(name: &[u8], word: &[u8]) -> bool {
     if name.len() < word.len() || (name.len() > word.len() && name[word.len()] != b'.') {
         return false;

@@ -1,8 +1,10 @@
-//! Every variable of VCL, a row each. The enum [`Var`] and the table [`VARIABLES`] are made of the rows.
+//! Variables of VCL, one row each. The enum [`Var`] and the table [`VARIABLES`] are generated from
+//! the rows.
 //!
-//! A row says what VCL calls the variable, its type, in which methods it can be read, set and unset ([`at`]; 0 = in none), which
-//! versions of the language have it (40 or 41; up to 41 means "and later"), and what it is. A variable whose access differs between
-//! 4.0 and 4.1 has two. What it does stands in one file of the engine's `world`, that of the object it belongs to.
+//! A row has the VCL name of the variable, its type, the methods in which it can be read, set and
+//! unset ([`at`]; 0 = none), the versions of the language that have it (40 or 41; up to 41 means
+//! "and later"), and a description. A variable whose access differs between 4.0 and 4.1 has two
+//! rows. Its implementation is in the engine's `world`, in the file of its object.
 
 use super::{Type, at};
 use serde::{Deserialize, Serialize};
@@ -12,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub struct VariableRow {
     /// The variable.
     pub var: Var,
-    /// Name in VCL; `.*` at the end stands for any header, `storage.*.` for any storage.
+    /// Name in VCL; `.*` at the end represents any header, `storage.*.` for any storage.
     pub name: &'static str,
     /// Type.
     pub kind: Type,
@@ -26,7 +28,7 @@ pub struct VariableRow {
     pub syntax_min: u8,
     /// Last language version that has the row (40 or 41, read as "and later").
     pub syntax_max: u8,
-    /// What it is.
+    /// Description.
     pub text: &'static str,
 }
 
@@ -40,7 +42,7 @@ macro_rules! variables {
             $($(#[$doc:meta])* $old:ident: $old_kind:ident;)*
         }
     ) => {
-        /// A variable. The `*Http` members stand for the header families (`req.http.*`).
+        /// A variable. The `*Http` members represent the header families (`req.http.*`).
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
         #[repr(u8)]
         #[allow(missing_docs)]
@@ -49,7 +51,7 @@ macro_rules! variables {
             $($(#[$doc])* $old,)*
         }
 
-        /// How many variables there are.
+        /// Number of variables.
         pub(super) const COUNT: usize = [$(Var::$var,)* $(Var::$old,)*].len();
 
         /// Every variable.
@@ -67,7 +69,8 @@ macro_rules! variables {
             },)+)*
         ];
 
-        /// Variables that the old dialects have alone, with their types. What they are called is in [`super::legacy`].
+        /// Variables that only the old dialects have, with their types. Their names are in
+        /// [`super::legacy`].
         pub static LEGACY_VARIABLES: &[(Var, Type)] = &[$((Var::$old, Type::$old_kind),)*];
     };
 }
@@ -75,7 +78,7 @@ macro_rules! variables {
 variables! {
     variable ClientIdentity {
         "client.identity": String, read at::CLIENT | at::BACKEND, write at::CLIENT, unset 0, syntax 40..=41,
-            "What the client director picks a backend by; the text of client.ip unless it was set";
+            "Identity by which the client director picks a backend; default client.ip";
     }
     variable ClientIp {
         "client.ip": Ip, read at::CLIENT | at::BACKEND, write 0, unset 0, syntax 40..=41,
@@ -87,7 +90,7 @@ variables! {
     }
     variable ServerIdentity {
         "server.identity": String, read at::ALL, write 0, unset 0, syntax 40..=41,
-            "What -i says, or else the host's name";
+            "The identity of -i, or else the host name";
     }
     variable ServerIp {
         "server.ip": Ip, read at::CLIENT | at::BACKEND, write 0, unset 0, syntax 40..=41,
@@ -115,19 +118,19 @@ variables! {
     }
     variable ReqBackendHint {
         "req.backend_hint": Backend, read at::CLIENT, write at::CLIENT, unset 0, syntax 40..=41,
-            "The backend or director that a fetch for this request goes to; reading a director shows the backend that it would choose";
+            "The backend or director of a fetch for this request; reading a director shows the backend that it would choose";
     }
     variable ReqCanGzip {
         "req.can_gzip": Bool, read at::CLIENT, write 0, unset 0, syntax 40..=41,
-            "Whether the client's Accept-Encoding takes gzip";
+            "True if the client's Accept-Encoding takes gzip";
     }
     variable ReqEsi {
         "req.esi": Bool, read at::CLIENT, write at::CLIENT, unset 0, syntax 40..=40,
-            "Whether ESI is processed in the response; true unless it was set";
+            "True if ESI is processed in the response; true unless it was set";
     }
     variable ReqEsiLevel {
         "req.esi_level": Int, read at::CLIENT, write 0, unset 0, syntax 40..=41,
-            "How deep in ESI includes this request is; 0 is the page itself";
+            "Depth of this request in ESI includes; 0 is the page itself";
     }
     variable ReqFilters {
         "req.filters": String, read at::RECV, write at::RECV, unset 0, syntax 40..=41,
@@ -143,15 +146,15 @@ variables! {
     }
     variable ReqHashAlwaysMiss {
         "req.hash_always_miss": Bool, read at::CLIENT, write at::CLIENT, unset 0, syntax 40..=41,
-            "Whether a fresh object is fetched whatever the cache has; it replaces the old one once it has come";
+            "True if a fresh object is fetched whatever the cache has; it replaces the old one once it has come";
     }
     variable ReqHashIgnoreBusy {
         "req.hash_ignore_busy": Bool, read at::CLIENT, write at::CLIENT, unset 0, syntax 40..=41,
-            "Whether the request does not wait for what another one is fetching; two caches that ask each other need it";
+            "True if the request does not wait for what another one is fetching; two caches that ask each other need it";
     }
     variable ReqHashIgnoreVary {
         "req.hash_ignore_vary": Bool, read at::CLIENT, write at::CLIENT, unset 0, syntax 40..=41,
-            "Whether the first object under the key is taken, whatever its Vary says";
+            "True if the first object under the key is taken, whatever its Vary says";
     }
     variable ReqHttp {
         "req.http.*": Header, read at::CLIENT, write at::CLIENT, unset at::CLIENT, syntax 40..=41,
@@ -159,11 +162,11 @@ variables! {
     }
     variable ReqIsHitmiss {
         "req.is_hitmiss": Bool, read at::CLIENT, write 0, unset 0, syntax 40..=41,
-            "Whether the lookup found a marker of hit-for-miss";
+            "True if the lookup found a marker of hit-for-miss";
     }
     variable ReqIsHitpass {
         "req.is_hitpass": Bool, read at::CLIENT, write 0, unset 0, syntax 40..=41,
-            "Whether the lookup found a marker of hit-for-pass";
+            "True if the lookup found a marker of hit-for-pass";
     }
     variable ReqMethod {
         "req.method": String, read at::CLIENT, write at::CLIENT, unset 0, syntax 40..=41,
@@ -177,7 +180,7 @@ variables! {
     }
     variable ReqRestarts {
         "req.restarts": Int, read at::CLIENT, write 0, unset 0, syntax 40..=41,
-            "How often the request was restarted";
+            "Number of times the request was restarted";
     }
     variable ReqSliceBytes {
         "req.slice_bytes": Bytes, read at::CLIENT, write at::CLIENT, unset 0, syntax 40..=41,
@@ -193,11 +196,11 @@ variables! {
     }
     variable ReqTrace {
         "req.trace": Bool, read at::CLIENT, write at::CLIENT, unset 0, syntax 40..=41,
-            "Whether VCL_trace records are written (since 7.4)";
+            "True if VCL_trace records are written (since 7.4)";
     }
     variable ReqTransport {
         "req.transport": String, read at::CLIENT, write 0, unset 0, syntax 40..=41,
-            "What the client speaks: HTTP/1, H2 …";
+            "Protocol of the client: HTTP/1, H2 …";
     }
     variable ReqTtl {
         "req.ttl": Duration, read at::CLIENT, write at::CLIENT, unset at::CLIENT, syntax 40..=41,
@@ -237,11 +240,11 @@ variables! {
     }
     variable BereqBackend {
         "bereq.backend": Backend, read at::PIPE | at::BACKEND, write at::PIPE | at::BACKEND, unset 0, syntax 40..=41,
-            "The backend or director that the fetch goes to";
+            "The backend or director of the fetch";
     }
     variable BereqBetweenBytesTimeout {
         "bereq.between_bytes_timeout": Duration, read at::BACKEND, write at::BACKEND, unset at::BACKEND, syntax 40..=41,
-            "How long each further piece of the response may take; the backend's or the parameter's unless it was set";
+            "Time limit between two pieces of the response; the backend's or the parameter's unless it was set";
     }
     variable BereqBody {
         "bereq.body": Body, read 0, write 0, unset at::BACKEND_FETCH, syntax 40..=41,
@@ -249,7 +252,7 @@ variables! {
     }
     variable BereqConnectTimeout {
         "bereq.connect_timeout": Duration, read at::PIPE | at::BACKEND, write at::PIPE | at::BACKEND, unset at::PIPE | at::BACKEND, syntax 40..=41,
-            "How long the connection to the origin may take; the backend's or the parameter's unless it was set";
+            "Time limit of the connection to the origin; the backend's or the parameter's unless it was set";
     }
     variable BereqFilters {
         "bereq.filters": String, read at::BACKEND_FETCH, write at::BACKEND_FETCH, unset 0, syntax 40..=41,
@@ -257,7 +260,7 @@ variables! {
     }
     variable BereqFirstByteTimeout {
         "bereq.first_byte_timeout": Duration, read at::BACKEND, write at::BACKEND, unset at::BACKEND, syntax 40..=41,
-            "How long the origin may take to begin its response; the backend's or the parameter's unless it was set";
+            "Time limit for the first byte of the response; the backend's or the parameter's unless it was set";
     }
     variable BereqHash {
         "bereq.hash": Blob, read at::PIPE | at::BACKEND, write 0, unset 0, syntax 40..=41,
@@ -269,19 +272,19 @@ variables! {
     }
     variable BereqIsBgfetch {
         "bereq.is_bgfetch": Bool, read at::BACKEND, write 0, unset 0, syntax 40..=41,
-            "Whether this fetch renews an object in the background, while its stale copy is served";
+            "True if this fetch renews an object in the background, while its stale copy is served";
     }
     variable BereqIsHitmiss {
         "bereq.is_hitmiss": Bool, read at::BACKEND, write 0, unset 0, syntax 40..=41,
-            "Whether this fetch is due to a marker of hit-for-miss";
+            "True if this fetch is due to a marker of hit-for-miss";
     }
     variable BereqIsHitpass {
         "bereq.is_hitpass": Bool, read at::BACKEND, write 0, unset 0, syntax 40..=41,
-            "Whether this fetch is due to a marker of hit-for-pass";
+            "True if this fetch is due to a marker of hit-for-pass";
     }
     variable BereqLastByteTimeout {
         "bereq.last_byte_timeout": Duration, read at::BACKEND, write at::BACKEND, unset at::BACKEND, syntax 40..=41,
-            "How long the fetch may take to the last byte of its response; 0: as the backend or the parameter says (Copal's own)";
+            "Time limit for the last byte of the response; 0: as the backend or the parameter says (Copal's own)";
     }
     variable BereqMethod {
         "bereq.method": String, read at::PIPE | at::BACKEND, write at::PIPE | at::BACKEND, unset 0, syntax 40..=41,
@@ -295,11 +298,11 @@ variables! {
     }
     variable BereqRetries {
         "bereq.retries": Int, read at::BACKEND, write 0, unset 0, syntax 40..=41,
-            "How often this fetch was repeated by return (retry)";
+            "Number of times this fetch was repeated by return (retry)";
     }
     variable BereqTaskDeadline {
         "bereq.task_deadline": Duration, read at::PIPE, write at::PIPE, unset at::PIPE, syntax 40..=41,
-            "How long a pipe may last in all (since 7.5)";
+            "Time limit of a pipe (since 7.5)";
     }
     variable BereqTime {
         "bereq.time": Time, read at::PIPE | at::BACKEND, write 0, unset 0, syntax 40..=41,
@@ -307,11 +310,11 @@ variables! {
     }
     variable BereqTrace {
         "bereq.trace": Bool, read at::BACKEND, write at::BACKEND, unset 0, syntax 40..=41,
-            "Whether VCL_trace records are written (since 7.4)";
+            "True if VCL_trace records are written (since 7.4)";
     }
     variable BereqUncacheable {
         "bereq.uncacheable": Bool, read at::BACKEND, write 0, unset 0, syntax 40..=41,
-            "Whether the response will not be cached: a pass, or a marker of one was found";
+            "True if the response will not be cached: a pass, or a marker of one was found";
     }
     variable BereqUrl {
         "bereq.url": String, read at::PIPE | at::BACKEND, write at::PIPE | at::BACKEND, unset 0, syntax 40..=41,
@@ -327,7 +330,7 @@ variables! {
     }
     variable BerespAge {
         "beresp.age": Duration, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write 0, unset 0, syntax 40..=41,
-            "How old the response was when it came: its Age header, or 0";
+            "Age of the response on arrival: its Age header, or 0";
     }
     variable BerespBackend {
         "beresp.backend": Backend, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write 0, unset 0, syntax 40..=41,
@@ -347,27 +350,27 @@ variables! {
     }
     variable BerespDoEsi {
         "beresp.do_esi": Bool, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, unset 0, syntax 40..=41,
-            "Whether the body is processed as ESI; not to be set once beresp.filters was";
+            "True if the body is processed as ESI; not to be set once beresp.filters was";
     }
     variable BerespDoGunzip {
         "beresp.do_gunzip": Bool, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, unset 0, syntax 40..=41,
-            "Whether the body is unpacked before it is stored; not to be set once beresp.filters was";
+            "True if the body is unpacked before it is stored; not to be set once beresp.filters was";
     }
     variable BerespDoGzip {
         "beresp.do_gzip": Bool, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, unset 0, syntax 40..=41,
-            "Whether the body is packed before it is stored; not to be set once beresp.filters was";
+            "True if the body is packed before it is stored; not to be set once beresp.filters was";
     }
     variable BerespDoStream {
         "beresp.do_stream": Bool, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, unset 0, syntax 40..=41,
-            "Whether clients get the body while it is still coming in; true unless it was set";
+            "True if clients get the body while it is still coming in; true unless it was set";
     }
     variable BerespFilters {
         "beresp.filters": String, read at::BACKEND_RESPONSE, write at::BACKEND_RESPONSE, unset 0, syntax 40..=41,
-            "The filters that the body goes through before it is stored, separated by blanks; made of the do_… switches unless it was set";
+            "The filters applied to the body before it is stored, separated by blanks; made of the do_… switches unless it was set";
     }
     variable BerespGrace {
         "beresp.grace": Duration, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, unset 0, syntax 40..=41,
-            "How long past its TTL the object may be served while a fresh one is fetched";
+            "Time past its TTL during which the object may be served while a fresh one is fetched";
     }
     variable BerespHttp {
         "beresp.http.*": Header, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, unset at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, syntax 40..=41,
@@ -375,7 +378,7 @@ variables! {
     }
     variable BerespKeep {
         "beresp.keep": Duration, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, unset 0, syntax 40..=41,
-            "How long past TTL and grace the object is kept, to ask the origin whether it has changed (If-None-Match, If-Modified-Since)";
+            "Time past TTL and grace for which the object is kept, to ask the origin whether it has changed (If-None-Match, If-Modified-Since)";
     }
     variable BerespProto {
         "beresp.proto": String, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, unset 0, syntax 40..=40,
@@ -393,11 +396,11 @@ variables! {
     }
     variable BerespStorage {
         "beresp.storage": Stevedore, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, unset 0, syntax 40..=41,
-            "The storage that the object goes to, as storage.NAME";
+            "The storage of the object, as storage.NAME";
     }
     variable BerespStorageHint {
         "beresp.storage_hint": String, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, unset 0, syntax 40..=40,
-            "The storage that the object goes to, by its name; one that does not exist changes nothing";
+            "The storage of the object, by its name; one that does not exist changes nothing";
     }
     variable BerespTime {
         "beresp.time": Time, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write 0, unset 0, syntax 40..=41,
@@ -405,35 +408,35 @@ variables! {
     }
     variable BerespTransitBuffer {
         "beresp.transit_buffer": Bytes, read at::BACKEND_RESPONSE, write at::BACKEND_RESPONSE, unset 0, syntax 40..=41,
-            "How far the fetch of an uncacheable response may run ahead of its client; 0 = as far as it likes (since 7.3)";
+            "Bytes that the fetch of an uncacheable response may run ahead of its client; 0 = no limit (since 7.3)";
     }
     variable BerespTtl {
         "beresp.ttl": Duration, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, unset 0, syntax 40..=41,
-            "How long the object is fresh, from now on: from the response's headers, or the parameter default_ttl";
+            "Remaining time of freshness: from the response's headers, or the parameter default_ttl";
     }
     variable BerespUncacheable {
         "beresp.uncacheable": Bool, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, unset 0, syntax 40..=41,
-            "Whether the response is not cached; once true it stays so, and a marker is kept for beresp.ttl";
+            "True if the response is not cached; once true it stays so, and a marker is kept for beresp.ttl";
     }
     variable BerespWas304 {
         "beresp.was_304": Bool, read at::BACKEND_REFRESH | at::BACKEND_RESPONSE | at::BACKEND_ERROR, write 0, unset 0, syntax 40..=41,
-            "Whether the origin answered 304: the body is that of the stale object";
+            "True if the origin answered 304: the body is that of the stale object";
     }
     variable ObjAge {
         "obj.age": Duration, read at::HIT | at::DELIVER, write 0, unset 0, syntax 40..=41,
-            "How old the object is, in seconds since the origin made it";
+            "Age of the object, in seconds since the origin made it";
     }
     variable ObjCanEsi {
         "obj.can_esi": Bool, read at::HIT | at::DELIVER, write 0, unset 0, syntax 40..=41,
-            "Whether the object has been prepared for ESI";
+            "True if the object has been prepared for ESI";
     }
     variable ObjGrace {
         "obj.grace": Duration, read at::HIT | at::DELIVER, write 0, unset 0, syntax 40..=41,
-            "How long past its TTL the object may be served";
+            "Time past its TTL during which the object may be served";
     }
     variable ObjHits {
         "obj.hits": Int, read at::HIT | at::DELIVER, write 0, unset 0, syntax 40..=41,
-            "How often the object was served from the cache; 0 in vcl_deliver means a miss";
+            "Number of times the object was served from the cache; 0 in vcl_deliver means a miss";
     }
     variable ObjHttp {
         "obj.http.*": Header, read at::HIT, write 0, unset 0, syntax 40..=41,
@@ -441,7 +444,7 @@ variables! {
     }
     variable ObjKeep {
         "obj.keep": Duration, read at::HIT | at::DELIVER, write 0, unset 0, syntax 40..=41,
-            "How long past TTL and grace the object is kept for conditional requests";
+            "Time past TTL and grace for which the object is kept for conditional requests";
     }
     variable ObjProto {
         "obj.proto": String, read at::HIT, write 0, unset 0, syntax 40..=41,
@@ -457,7 +460,7 @@ variables! {
     }
     variable ObjStorage {
         "obj.storage": Stevedore, read at::HIT | at::DELIVER, write 0, unset 0, syntax 40..=41,
-            "The storage that the object lies in";
+            "The storage of the object";
     }
     variable ObjTime {
         "obj.time": Time, read at::HIT | at::DELIVER, write 0, unset 0, syntax 40..=41,
@@ -465,11 +468,11 @@ variables! {
     }
     variable ObjTtl {
         "obj.ttl": Duration, read at::HIT | at::DELIVER, write 0, unset 0, syntax 40..=41,
-            "How long the object is still fresh; negative once it is stale";
+            "Remaining time of freshness; negative once the object is stale";
     }
     variable ObjUncacheable {
         "obj.uncacheable": Bool, read at::DELIVER, write 0, unset 0, syntax 40..=41,
-            "Whether this is a marker of hit-for-miss or hit-for-pass";
+            "True if this is a marker of hit-for-miss or hit-for-pass";
     }
     variable ObjStaleAge {
         "obj_stale.age": Duration, read at::BACKEND_REFRESH, write 0, unset 0, syntax 40..=41,
@@ -537,11 +540,11 @@ variables! {
     }
     variable RespDoEsi {
         "resp.do_esi": Bool, read at::DELIVER | at::SYNTH, write at::DELIVER | at::SYNTH, unset 0, syntax 41..=41,
-            "Whether ESI is processed for this client; obj.can_esi unless it was set, and not to be set once resp.filters was";
+            "True if ESI is processed for this client; obj.can_esi unless it was set, and not to be set once resp.filters was";
     }
     variable RespFilters {
         "resp.filters": String, read at::DELIVER | at::SYNTH, write at::DELIVER | at::SYNTH, unset 0, syntax 40..=41,
-            "The filters that the body goes through on its way to the client, separated by blanks";
+            "The filters applied to the body on its way to the client, separated by blanks";
     }
     variable RespHttp {
         "resp.http.*": Header, read at::DELIVER | at::SYNTH, write at::DELIVER | at::SYNTH, unset at::DELIVER | at::SYNTH, syntax 40..=41,
@@ -549,7 +552,7 @@ variables! {
     }
     variable RespIsStreaming {
         "resp.is_streaming": Bool, read at::DELIVER | at::SYNTH, write 0, unset 0, syntax 40..=41,
-            "Whether the object is still being fetched while it is sent";
+            "True if the object is still being fetched while it is sent";
     }
     variable RespProto {
         "resp.proto": String, read at::DELIVER | at::SYNTH, write at::DELIVER | at::SYNTH, unset 0, syntax 40..=40,
@@ -571,19 +574,19 @@ variables! {
     }
     variable Now {
         "now": Time, read at::ALL, write 0, unset 0, syntax 40..=41,
-            "The time; it stands still while a subroutine of the language runs";
+            "The time; constant while a subroutine runs";
     }
     variable SessIdleSendTimeout {
         "sess.idle_send_timeout": Duration, read at::CLIENT, write at::CLIENT, unset at::CLIENT, syntax 40..=41,
-            "How long a single write to this client may take; the parameter's unless it was set";
+            "Time limit of a single write to this client; the parameter's unless it was set";
     }
     variable SessSendTimeout {
         "sess.send_timeout": Duration, read at::CLIENT, write at::CLIENT, unset at::CLIENT, syntax 40..=41,
-            "How long all of a response may take to be sent to this client; the parameter's unless it was set";
+            "Time limit for sending a whole response to this client; the parameter's unless it was set";
     }
     variable SessTimeoutIdle {
         "sess.timeout_idle": Duration, read at::CLIENT, write at::CLIENT, unset at::CLIENT, syntax 40..=41,
-            "How long this client may be idle between requests; the parameter's unless it was set";
+            "Time this client may be idle between requests; the parameter's unless it was set";
     }
     variable SessTimeoutLinger {
         "sess.timeout_linger": Duration, read at::CLIENT, write at::CLIENT, unset at::CLIENT, syntax 40..=41,
@@ -595,27 +598,27 @@ variables! {
     }
     variable StorageFreeSpace {
         "storage.*.free_space": Bytes, read at::ALL, write 0, unset 0, syntax 40..=41,
-            "How many bytes the storage has left";
+            "Free bytes of the storage";
     }
     variable StorageHappy {
         "storage.*.happy": Bool, read at::ALL, write 0, unset 0, syntax 40..=41,
-            "Whether the storage works";
+            "True if the storage works";
     }
     variable StorageUsedSpace {
         "storage.*.used_space": Bytes, read at::ALL, write 0, unset 0, syntax 40..=41,
-            "How many bytes of the storage are used";
+            "Used bytes of the storage";
     }
     variable ParamBackendIdleTimeout {
         "param.backend_idle_timeout": Duration, read at::ALL, write 0, unset 0, syntax 40..=41,
-            "How long idle connections to origins are kept: the parameter of that name, as Varnish has it since 8.0";
+            "Time for which idle connections to origins are kept: the parameter of that name, as Varnish has it since 8.0";
     }
     variable ParamBackendWaitLimit {
         "param.backend_wait_limit": Int, read at::ALL, write 0, unset 0, syntax 40..=41,
-            "How many fetches may wait for a connection to a backend: the parameter of that name, as Varnish has it since 8.0";
+            "Number of fetches that may wait for a connection to a backend: the parameter of that name, as Varnish has it since 8.0";
     }
     variable ParamBackendWaitTimeout {
         "param.backend_wait_timeout": Duration, read at::ALL, write 0, unset 0, syntax 40..=41,
-            "How long a fetch may wait for a connection to a backend: the parameter of that name, as Varnish has it since 8.0";
+            "Time a fetch may wait for a connection to a backend: the parameter of that name, as Varnish has it since 8.0";
     }
     variable ParamBetweenBytesTimeout {
         "param.between_bytes_timeout": Duration, read at::ALL, write 0, unset 0, syntax 40..=41,
@@ -623,7 +626,7 @@ variables! {
     }
     variable ParamConnectTimeout {
         "param.connect_timeout": Duration, read at::ALL, write 0, unset 0, syntax 40..=41,
-            "How long connecting to an origin may take: the parameter of that name, as Varnish has it since 8.0";
+            "Time limit of connecting to an origin: the parameter of that name, as Varnish has it since 8.0";
     }
     variable ParamDefaultGrace {
         "param.default_grace": Duration, read at::ALL, write 0, unset 0, syntax 40..=41,
@@ -639,35 +642,35 @@ variables! {
     }
     variable ParamFirstByteTimeout {
         "param.first_byte_timeout": Duration, read at::ALL, write 0, unset 0, syntax 40..=41,
-            "How long an origin may take to begin its answer: the parameter of that name, as Varnish has it since 8.0";
+            "Time limit for the first byte of a response: the parameter of that name, as Varnish has it since 8.0";
     }
     variable ParamIdleSendTimeout {
         "param.idle_send_timeout": Duration, read at::ALL, write 0, unset 0, syntax 40..=41,
-            "How long a write to a client may take: the parameter of that name, as Varnish has it since 8.0";
+            "Time limit of a write to a client: the parameter of that name, as Varnish has it since 8.0";
     }
     variable ParamMaxEsiDepth {
         "param.max_esi_depth": Int, read at::ALL, write 0, unset 0, syntax 40..=41,
-            "How deep ESI includes may nest: the parameter of that name, as Varnish has it since 8.0";
+            "Maximum depth of ESI includes: the parameter of that name, as Varnish has it since 8.0";
     }
     variable ParamMaxRestarts {
         "param.max_restarts": Int, read at::ALL, write 0, unset 0, syntax 40..=41,
-            "How often a request may restart: the parameter of that name, as Varnish has it since 8.0";
+            "Maximum number of restarts of a request: the parameter of that name, as Varnish has it since 8.0";
     }
     variable ParamMaxRetries {
         "param.max_retries": Int, read at::ALL, write 0, unset 0, syntax 40..=41,
-            "How often a fetch may be tried again: the parameter of that name, as Varnish has it since 8.0";
+            "Maximum number of retries of a fetch: the parameter of that name, as Varnish has it since 8.0";
     }
     variable ParamPipeTaskDeadline {
         "param.pipe_task_deadline": Duration, read at::ALL, write 0, unset 0, syntax 40..=41,
-            "How long a pipe may last in all: the parameter of that name, as Varnish has it since 8.0";
+            "Time limit of a pipe: the parameter of that name, as Varnish has it since 8.0";
     }
     variable ParamPipeTimeout {
         "param.pipe_timeout": Duration, read at::ALL, write 0, unset 0, syntax 40..=41,
-            "How long a pipe may be idle: the parameter of that name, as Varnish has it since 8.0";
+            "Idle time limit of a pipe: the parameter of that name, as Varnish has it since 8.0";
     }
     variable ParamSendTimeout {
         "param.send_timeout": Duration, read at::ALL, write 0, unset 0, syntax 40..=41,
-            "How long sending an answer may take: the parameter of that name, as Varnish has it since 8.0";
+            "Time limit for sending a response: the parameter of that name, as Varnish has it since 8.0";
     }
     variable ParamShortlived {
         "param.shortlived": Duration, read at::ALL, write 0, unset 0, syntax 40..=41,
@@ -675,31 +678,32 @@ variables! {
     }
     variable ParamTimeoutIdle {
         "param.timeout_idle": Duration, read at::ALL, write 0, unset 0, syntax 40..=41,
-            "How long a client may be idle: the parameter of that name, as Varnish has it since 8.0";
+            "Idle time limit of a client: the parameter of that name, as Varnish has it since 8.0";
     }
     variable ParamTransitBuffer {
         "param.transit_buffer": Bytes, read at::ALL, write 0, unset 0, syntax 40..=41,
-            "How far the fetch of an uncacheable response may run ahead of its client: the parameter of that name, as Varnish has it since 8.0";
+            "Bytes that the fetch of an uncacheable response may run ahead of its client: the parameter of that name, as Varnish has it since 8.0";
     }
     variable ParamUncacheableTtl {
         "param.uncacheable_ttl": Duration, read at::ALL, write 0, unset 0, syntax 40..=41,
-            "How long the built-in VCL remembers that a response is not to be cached: the parameter of that name, as Varnish has it since 8.0";
+            "Lifetime of the built-in VCL's hit-for-miss markers: the parameter of that name, as Varnish has it since 8.0";
     }
     of_old {
-        /// Whether the response may be kept.
+        /// True if the response may be stored.
         Cacheable: Bool;
-        /// For how long its backend counts as sick for what was asked.
+        /// Time for which its backend counts as sick for the request.
         Saintmode: Duration;
-        /// How long ago the object was last delivered.
+        /// Time since the last delivery of the object.
         ObjLastuse: Duration;
-        /// The digest the object is filed under, in hexadecimal.
+        /// The digest under which the object is stored, in hexadecimal.
         ObjHash: String;
     }
 }
 
 impl Var {
-    /// Whether the host is told where a program sets it: what is set decides what becomes of a response, and somebody
-    /// will ask why; or it decides what is told of the program's run.
+    /// True if the host is notified when a program sets the variable: its value determines the
+    /// handling of a response and is explained to operators, or it controls what the program's run
+    /// reports.
     #[must_use]
     pub fn is_noted(self) -> bool {
         matches!(

@@ -1,7 +1,7 @@
-//! VMODs that exist elsewhere but not here: their purpose, and which native one, if any, replaces them.
+//! VMODs that exist elsewhere but not here: their purpose, and the native replacement, if any.
 //!
-//! The compiler mentions this when an `import` finds nothing, so that anyone who moves a VCL here knows what to change.
-//! Source: the names and purposes under which they are published.
+//! The compiler adds this text to the message about an unknown `import`, to help with the migration
+//! of a VCL. Source: the names and purposes under which they are published.
 
 /// A VMOD that exists elsewhere.
 #[derive(Debug)]
@@ -10,7 +10,7 @@ pub struct ForeignRow {
     pub name: &'static str,
     /// Its purpose.
     pub purpose: &'static str,
-    /// What replaces it here; empty for nothing.
+    /// Replacement here; empty for none.
     pub instead: &'static str,
 }
 
@@ -20,7 +20,7 @@ const fn foreign(name: &'static str, purpose: &'static str, instead: &'static st
 
 /// VMODs that exist elsewhere, ordered by name.
 pub static FOREIGN: &[ForeignRow] = &[
-    foreign("accounting", "counting requests by key", "std.log() and varnishncsa"),
+    foreign("accounting", "counting requests by key", "std.log() and copal ncsa"),
     foreign("aclplus", "acls written as strings", "std.ip() and an acl"),
     foreign("activedns", "backends by name", "dynamic"),
     foreign("akamai", "edge authentication tokens", ""),
@@ -30,11 +30,11 @@ pub static FOREIGN: &[ForeignRow] = &[
         "passwords of HTTP basic authentication",
         "req.http.Authorization, with digest.base64() of the password",
     ),
-    foreign("binlog", "log files of one's own", "std.log() and varnishlog -w"),
+    foreign("binlog", "log files of one's own", "std.log() and copal log -w"),
     foreign("blobdigest", "hashes of blobs", "digest, of strings"),
     foreign("blobsynth", "bodies made of blobs", "set resp.body = a BLOB"),
     foreign("boltsort", "sorting of query strings", "querystring"),
-    foreign("brotli", "compression with brotli", ""),
+    foreign("brotli", "compression with brotli", "the built-in filter brotli of beresp.filters, and http_encodings"),
     foreign("cachefilter", "what is stored", "return (pass), and beresp.uncacheable"),
     foreign("cfg", "configuration from files", "std.fileread()"),
     foreign("constant", "values fixed when the VCL is loaded", ""),
@@ -97,7 +97,7 @@ pub static FOREIGN: &[ForeignRow] = &[
     foreign("resolver", "backends by name", "dynamic"),
     foreign("rewrite", "rules for URLs and headers", "regsub()"),
     foreign("rfc6052", "IPv4 addresses within IPv6 ones", ""),
-    foreign("rtstatus", "counters as a page", "varnishstat -j"),
+    foreign("rtstatus", "counters as a page", "copal stat -j"),
     foreign("s3", "signing requests to object stores", ""),
     foreign("secdownload", "links that expire", "digest and std.time()"),
     foreign("selector", "tables of strings", "if and elseif with == or ~"),
@@ -109,15 +109,15 @@ pub static FOREIGN: &[ForeignRow] = &[
     foreign("sql", "values of a database", ""),
     foreign("sqlite3", "values of a database", ""),
     foreign("stale", "reviving objects past their time", "beresp.grace and purge.soft()"),
-    foreign("stat", "counters", "varnishstat"),
-    foreign("statsd", "counters sent elsewhere", "varnishstat -j"),
+    foreign("stat", "counters", "copal stat"),
+    foreign("statsd", "counters sent elsewhere", "copal stat -j"),
     foreign("strftime", "dates as text", "std.strftime()"),
     foreign("synthbackend", "answers without an origin", "return (synth(200))"),
     foreign("tag", "purging by tag", "xkey"),
     foreign("task_var", "variables of a request", "var"),
     foreign("tbf", "limits on how often something may happen", "vsthrottle"),
     foreign("throttle", "limits on how often something may happen", "vsthrottle"),
-    foreign("timers", "time spent", "std.timestamp(), which varnishlog and varnishncsa show"),
+    foreign("timers", "time spent", "std.timestamp(), which copal log and copal ncsa show"),
     foreign("timeutils", "dates as text", "std.strftime() and std.time()"),
     foreign("udo", "sets of backends", "directors"),
     foreign("unidirectors", "sets of backends", "directors"),
@@ -138,9 +138,31 @@ pub static FOREIGN: &[ForeignRow] = &[
     foreign("ykey", "purging by tag", "xkey"),
 ];
 
+/// The hashes of the VMOD digest.
+const DIGEST_HASHES: &str = "hash_sha256, hash_sha512, hash_sha384, hash_sha224, hash_sha1, hash_md5, hash_crc32, \
+     hash_crc32b and hash_adler32";
+
 /// Functions and classes that our VMODs had in older versions, with their replacements.
 pub static FORMER: &[(&str, &str)] = &[
     ("cookie.filter_except", "cookie.keep"),
+    ("digest.hash_gost", DIGEST_HASHES),
+    ("digest.hash_haval128", DIGEST_HASHES),
+    ("digest.hash_haval160", DIGEST_HASHES),
+    ("digest.hash_haval192", DIGEST_HASHES),
+    ("digest.hash_haval224", DIGEST_HASHES),
+    ("digest.hash_haval256", DIGEST_HASHES),
+    ("digest.hash_md2", DIGEST_HASHES),
+    ("digest.hash_md4", DIGEST_HASHES),
+    ("digest.hash_ripemd128", DIGEST_HASHES),
+    ("digest.hash_ripemd160", DIGEST_HASHES),
+    ("digest.hash_ripemd256", DIGEST_HASHES),
+    ("digest.hash_ripemd320", DIGEST_HASHES),
+    ("digest.hash_snefru128", DIGEST_HASHES),
+    ("digest.hash_snefru256", DIGEST_HASHES),
+    ("digest.hash_tiger", DIGEST_HASHES),
+    ("digest.hash_tiger128", DIGEST_HASHES),
+    ("digest.hash_tiger160", DIGEST_HASHES),
+    ("digest.hash_whirlpool", DIGEST_HASHES),
     ("directors.client", "directors.hash, asked with client.identity"),
     ("directors.dns", "the VMOD dynamic"),
     ("re.match", "match() of an object that re.regex makes in vcl_init, and re.match_dyn"),
@@ -153,7 +175,8 @@ pub fn present_name(written: &str) -> Option<&'static str> {
     FORMER.iter().find(|(old, _)| old.eq_ignore_ascii_case(written)).map(|&(_, new)| new)
 }
 
-/// Purposes of inline C, each recognised by a word in it, with the replacement here. The first matching row is used.
+/// Purposes of inline C, each recognised by a word in it, with the replacement here. The first
+/// matching row is used.
 pub static INLINE_C: &[(&str, &str)] = &[
     ("VRT_SetHdr", "set writes headers: set req.http.x = ...;"),
     ("VRT_GetHdr", "headers are read by name: req.http.x"),
@@ -165,7 +188,7 @@ pub static INLINE_C: &[(&str, &str)] = &[
     ("MD5", "the VMOD digest makes hashes"),
     ("SHA", "the VMOD digest makes hashes"),
     ("sha", "the VMOD digest makes hashes"),
-    ("GeoIP", "an acl for each region tells addresses apart"),
+    ("GeoIP", "an acl for each region distinguishes addresses"),
     ("uuid", "the VMOD uuid makes unique identifiers"),
     ("regexec", "the operator ~, regsub() and the VMOD re match regular expressions"),
     ("inet_", "std.ip() and acls compare addresses"),
@@ -184,7 +207,7 @@ pub fn instead_of_c(code: &[u8]) -> Option<&'static str> {
     INLINE_C.iter().find(|(word, _)| code.contains(word)).map(|&(_, instead)| instead)
 }
 
-/// What is known about a VMOD that does not exist here.
+/// Description of a VMOD that does not exist here.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static ForeignRow> {
     FOREIGN.iter().find(|row| row.name.eq_ignore_ascii_case(name))
@@ -214,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_here_is_not_foreign() {
+    fn native_vmods_are_not_listed_as_foreign() {
         for row in FOREIGN {
             assert!(VMODS.iter().all(|known| known.name != row.name), "{} is native: remove its row", row.name);
         }

@@ -1,4 +1,7 @@
-//! Those who may vouch for an origin: [`Authorities`], of the system or given by an operator.
+//! Trust anchors for origins: [`Authorities`], of the system or given by an operator.
+//!
+//! *Invariant:* the system's authorities are the only files that a worker reads. Files that VCL
+//! names for TLS are read by the manager's compiler.
 
 use aws_lc_rs::digest;
 use rustls::RootCertStore;
@@ -14,21 +17,22 @@ use surface::limits::AUTHORITIES_RETRY_SECONDS;
 #[derive(Debug)]
 pub(super) struct Authorities {
     anchors: RootCertStore,
-    /// SHA-256 of each: a certificate that was given as an authority is trusted also when an origin shows it as its own.
+    /// SHA-256 of each: a certificate that was given as an authority is also accepted as an
+    /// origin's own.
     digests: HashSet<[u8; 32]>,
-    /// Why there is none.
+    /// The reason why there is none.
     complaint: Option<String>,
-    /// Some could not be read, and may be the next time.
+    /// Some could not be read; a later read may succeed.
     is_partial: bool,
 }
 
 impl Authorities {
-    /// Nobody, for backends whose chain is not verified.
+    /// No trust anchors, for backends whose chain is not verified.
     pub(super) fn none() -> Authorities {
         Authorities { anchors: RootCertStore::empty(), digests: HashSet::new(), complaint: None, is_partial: false }
     }
 
-    /// These; what is no certificate is left out.
+    /// These certificates; invalid ones are left out.
     pub(super) fn of(certificates: impl IntoIterator<Item = CertificateDer<'static>>) -> Authorities {
         let mut authorities = Authorities::none();
         for certificate in certificates {
@@ -43,7 +47,7 @@ impl Authorities {
         authorities
     }
 
-    /// Those that the system trusts. Reads files.
+    /// The system's trust anchors. Reads files.
     pub(super) fn of_the_system() -> Authorities {
         let found = rustls_native_certs::load_native_certs();
         let mut authorities = Authorities::of(found.certs);
@@ -54,28 +58,29 @@ impl Authorities {
         authorities
     }
 
-    /// As rustls takes them.
+    /// The trust anchors in rustls' form.
     pub(super) fn anchors(&self) -> &RootCertStore {
         &self.anchors
     }
 
-    /// Whether this very certificate is one of them.
+    /// True if this very certificate is one of them.
     pub(super) fn include(&self, certificate: &CertificateDer<'_>) -> bool {
         self.digests.contains(&sha256(certificate))
     }
 
-    /// Whether there may be more the next time they are read.
+    /// True if the next read may find more.
     pub(super) fn is_partial(&self) -> bool {
         self.is_partial
     }
 
-    /// Why there is none; `None` if there are some.
+    /// The reason why there is none; `None` if there are some.
     pub(super) fn complaint(&self) -> Option<&str> {
         self.complaint.as_deref()
     }
 }
 
-/// Whether what failed may work the next time without anybody having done something: that descriptors or memory are short passes.
+/// True if the failed read may succeed the next time without a change: a shortage of descriptors or
+/// memory is temporary.
 fn is_passing(kind: &ErrorKind) -> bool {
     use io::ErrorKind as Kind;
     let ErrorKind::Io { inner, .. } = kind else { return false };
@@ -83,8 +88,9 @@ fn is_passing(kind: &ErrorKind) -> bool {
     !lasting.contains(&inner.kind())
 }
 
-/// The authorities of the system, read when they are needed. They are good as long as the process lives if there are some and nothing was
-/// left out; else they are read again, [`AUTHORITIES_RETRY_SECONDS`] later at the earliest.
+/// The system's trust anchors, read when they are needed. They are kept as long as the process
+/// lives if there are some and none was left out; else they are read again,
+/// [`AUTHORITIES_RETRY_SECONDS`] later at the earliest.
 #[derive(Default)]
 pub(super) struct OfSystem {
     found: Mutex<Option<Found>>,
@@ -94,25 +100,25 @@ pub(super) struct OfSystem {
 
 struct Found {
     authorities: Arc<Authorities>,
-    /// Until when they are good; `None` = for ever.
+    /// Time until which they are valid; `None` = for ever.
     until: Option<Instant>,
 }
 
 impl OfSystem {
-    /// Those that were read, if that need not be done again.
+    /// The trust anchors that were read, if they are still valid.
     pub(super) fn known(&self, now: Instant) -> Option<Arc<Authorities>> {
         let found = locked(&self.found);
         let found = found.as_ref().filter(|found| found.until.is_none_or(|until| now < until));
         found.map(|found| Arc::clone(&found.authorities))
     }
 
-    /// Those that were read, or else are read now by `read`.
+    /// The trust anchors that were read, or are read now by `read`.
     pub(super) fn read(&self, now: Instant, read: impl FnOnce() -> Authorities) -> Arc<Authorities> {
         if let Some(known) = self.known(now) {
             return known;
         }
         let _reading = locked(&self.reading);
-        // Somebody else may have read them meanwhile.
+        // Another thread may have read them meanwhile.
         self.known(now).unwrap_or_else(|| {
             let authorities = Arc::new(read());
             let is_good = authorities.complaint.is_none() && !authorities.is_partial;
@@ -123,7 +129,7 @@ impl OfSystem {
     }
 }
 
-/// Each change is complete before anything can panic.
+/// Each change is complete before a panic is possible.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -162,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_is_told_from_what_is_there_to_stay() {
+    fn transient_errors_are_distinguished_from_permanent_ones() {
         let of = |inner: io::Error| is_passing(&ErrorKind::Io { inner, path: "/etc/ssl".into() });
         // EMFILE, EIO.
         assert!(of(io::Error::from_raw_os_error(24)) && of(io::Error::from_raw_os_error(5)));

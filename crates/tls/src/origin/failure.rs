@@ -1,4 +1,5 @@
-//! Why a handshake with an origin failed, in words that say which check it was and what to do: [`failure_text`].
+//! Texts for failed handshakes with an origin, which name the failed check and the remedy:
+//! [`failure_text`].
 
 use super::verifier::Distrust;
 use base64::Engine as _;
@@ -10,7 +11,8 @@ use std::io;
 use surface::limits::TLS_FAILURE_NAMES_MAX;
 use x509_parser::time::ASN1Time;
 
-/// What is said of an error of a handshake, or of the connection after it. What the origin says of itself is legible.
+/// Text for an error of a handshake, or of the connection after it. Control characters of the
+/// origin's part are escaped.
 #[must_use]
 pub fn failure_text(error: &io::Error) -> String {
     let own = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
@@ -69,7 +71,7 @@ fn of_certificate(error: &CertificateError) -> String {
     }
 }
 
-/// The names that a certificate has, at most [`TLS_FAILURE_NAMES_MAX`]. The library writes them as
+/// The names of a certificate, at most [`TLS_FAILURE_NAMES_MAX`]. The library writes them as
 /// `DnsName("www.example.org")`.
 fn listed(names: &[String]) -> String {
     let plain = |name: &str| match name.split_once('"').and_then(|(_, rest)| rest.rsplit_once('"')) {

@@ -1,4 +1,4 @@
-//! Handshakes in memory: a client as origins see it, and servers with certificates made on the spot.
+//! Handshakes in memory: a client of origins, and servers with certificates made on the spot.
 
 use super::*;
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, date_time_ymd};
@@ -66,7 +66,7 @@ impl Shown {
     }
 }
 
-fn terms(host: &str, authorities: &[&Authority]) -> TlsDefinition {
+fn settings(host: &str, authorities: &[&Authority]) -> TlsDefinition {
     TlsDefinition {
         server_name: Some(host.to_owned()),
         host: host.to_owned(),
@@ -79,7 +79,7 @@ fn terms(host: &str, authorities: &[&Authority]) -> TlsDefinition {
     }
 }
 
-/// Carries what each side has to say to the other until both are done, or one fails.
+/// Exchanges the output of both sides until both are done, or one fails.
 fn shake(client: &mut ClientConnection, server: &mut ServerConnection) -> Result<(), io::Error> {
     let wrong = |error| io::Error::new(io::ErrorKind::InvalidData, error);
     let mut refused = None;
@@ -91,7 +91,7 @@ fn shake(client: &mut ClientConnection, server: &mut ServerConnection) -> Result
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
             server.read_tls(&mut rest)?;
-            // What the server has against us reaches us as an alert.
+            // The server's objection reaches us as an alert.
             refused = server.process_new_packets().err().or(refused);
         }
         let mut bytes = Vec::new();
@@ -108,46 +108,46 @@ fn shake(client: &mut ClientConnection, server: &mut ServerConnection) -> Result
     Ok(())
 }
 
-/// The facts of a handshake under these terms, or why there was none.
-fn met(origin: &OriginTls, terms: &TlsDefinition, server: &Arc<ServerConfig>) -> Result<TlsFacts, String> {
-    let identity = [u8::from(terms.only_tls13); 32];
-    let client = origin.client(terms, identity, &[b"http/1.1"])?;
+/// The facts of a handshake with these attributes, or the reason for its failure.
+fn met(origin: &OriginTls, settings: &TlsDefinition, server: &Arc<ServerConfig>) -> Result<TlsFacts, String> {
+    let identity = [u8::from(settings.only_tls13); 32];
+    let client = origin.client(settings, identity, &[b"http/1.1"])?;
     let mut connection = ClientConnection::new(client.config, client.name).map_err(|error| error.to_string())?;
     let mut server = ServerConnection::new(Arc::clone(server)).unwrap();
     shake(&mut connection, &mut server).map_err(|error| failure_text(&error))?;
-    assert_eq!(server.server_name(), terms.server_name.as_deref());
-    Ok(facts(&connection, terms))
+    assert_eq!(server.server_name(), settings.server_name.as_deref());
+    Ok(facts(&connection, settings))
 }
 
-fn once(terms: &TlsDefinition, server: ServerConfig) -> Result<TlsFacts, String> {
-    met(&OriginTls::new(), terms, &Arc::new(server))
+fn once(settings: &TlsDefinition, server: ServerConfig) -> Result<TlsFacts, String> {
+    met(&OriginTls::new(), settings, &Arc::new(server))
 }
 
-fn refused(terms: &TlsDefinition, server: ServerConfig) -> String {
-    once(terms, server).unwrap_err()
+fn refused(settings: &TlsDefinition, server: ServerConfig) -> String {
+    once(settings, server).unwrap_err()
 }
 
 #[test]
-fn an_origin_that_is_whom_it_should_be_is_believed_and_its_facts_are_known() {
+fn verified_origin_is_accepted_and_its_tls_facts_are_available() {
     let authority = Authority::new("Authority");
     let origin = authority.issue(|_| {});
     let mut server = origin.server();
     server.alpn_protocols = vec![b"http/1.1".to_vec()];
-    let facts = once(&terms("a.example", &[&authority]), server).unwrap();
+    let facts = once(&settings("a.example", &[&authority]), server).unwrap();
     assert_eq!((facts.version, facts.is_resumed), ("TLSv1.3", false));
     assert!(facts.cipher.starts_with("TLS_"), "{}", facts.cipher);
     assert_eq!(facts.alpn.as_deref(), Some("http/1.1"));
     assert_eq!(facts.server_name.as_deref(), Some("a.example"));
     assert_eq!(facts.certificate_key.as_deref(), Some("EC256"));
     assert_eq!(facts.certificate_signature.as_deref(), Some("ecdsa-with-SHA256"));
-    let older = once(&terms("x.b.example", &[&authority]), origin.server_of(&[&rustls::version::TLS12])).unwrap();
+    let older = once(&settings("x.b.example", &[&authority]), origin.server_of(&[&rustls::version::TLS12])).unwrap();
     assert_eq!((older.version, older.cipher), ("TLSv1.2", "ECDHE-ECDSA-AES256-GCM-SHA384"));
 }
 
 #[test]
-fn each_check_that_fails_says_so_in_words_of_its_own() {
+fn each_failed_check_has_its_own_message() {
     let (authority, stranger) = (Authority::new("Authority"), Authority::new("Stranger"));
-    let wanted = terms("a.example", &[&authority]);
+    let wanted = settings("a.example", &[&authority]);
     let expired = authority.issue(|params| params.not_after = date_time_ymd(2020, 2, 1));
     let said = refused(&wanted, expired.server());
     assert!(said.starts_with("Server verification failed: certificate has expired (it was valid until"), "{said}");
@@ -159,7 +159,7 @@ fn each_check_that_fails_says_so_in_words_of_its_own() {
     assert!(said.contains("unknown issuer (CN=Stranger"), "{said}");
     let said = refused(&wanted, Shown::self_signed(|_| {}).server());
     assert_eq!(said, "Server verification failed: self-signed certificate");
-    let said = refused(&terms("c.example", &[&authority]), authority.issue(|_| {}).server());
+    let said = refused(&settings("c.example", &[&authority]), authority.issue(|_| {}).server());
     assert_eq!(said, "Server verification failed: certificate is not for c.example, but for a.example, *.b.example");
     let client_only = authority.issue(|params| params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth]);
     let said = refused(&wanted, client_only.server());
@@ -170,14 +170,14 @@ fn each_check_that_fails_says_so_in_words_of_its_own() {
 }
 
 #[test]
-fn only_what_the_terms_demand_is_verified() {
+fn only_the_configured_checks_are_made() {
     let (authority, stranger) = (Authority::new("Authority"), Authority::new("Stranger"));
-    let other_name = TlsDefinition { verify_host: false, ..terms("c.example", &[&authority]) };
+    let other_name = TlsDefinition { verify_host: false, ..settings("c.example", &[&authority]) };
     assert!(once(&other_name, authority.issue(|_| {}).server()).is_ok());
     assert!(refused(&other_name, stranger.issue(|_| {}).server()).contains("unknown issuer"));
-    let name_only = TlsDefinition { verify_peer: false, ..terms("a.example", &[]) };
+    let name_only = TlsDefinition { verify_peer: false, ..settings("a.example", &[]) };
     assert!(once(&name_only, stranger.issue(|_| {}).server()).is_ok());
-    let anybody = TlsDefinition { verify_peer: false, verify_host: false, ..terms("c.example", &[]) };
+    let anybody = TlsDefinition { verify_peer: false, verify_host: false, ..settings("c.example", &[]) };
     assert!(once(&anybody, Shown::self_signed(|params| params.not_after = date_time_ymd(2020, 1, 1)).server()).is_ok());
     let unnamed = TlsDefinition { server_name: None, host: "192.0.2.1".into(), ..anybody };
     assert!(once(&unnamed, stranger.issue(|_| {}).server()).is_ok());
@@ -192,19 +192,19 @@ fn a_certificate_given_as_an_authority_is_trusted_itself_while_it_is_valid() {
             }
         };
         let own = Shown::self_signed(change);
-        let wanted = TlsDefinition { authorities: own.chain.clone(), ..terms("a.example", &[]) };
+        let wanted = TlsDefinition { authorities: own.chain.clone(), ..settings("a.example", &[]) };
         assert!(once(&wanted, own.server()).is_ok(), "{is_authority}");
     }
     let expired = Shown::self_signed(|params| params.not_after = date_time_ymd(2020, 1, 1));
-    let wanted = TlsDefinition { authorities: expired.chain.clone(), ..terms("a.example", &[]) };
+    let wanted = TlsDefinition { authorities: expired.chain.clone(), ..settings("a.example", &[]) };
     assert!(refused(&wanted, expired.server()).contains("certificate has expired"));
 }
 
 #[test]
-fn an_origin_without_the_pinned_key_is_refused_and_the_key_it_has_is_told() {
+fn origin_without_the_pinned_key_is_refused_and_its_key_is_logged() {
     let authority = Authority::new("Authority");
     let origin = authority.issue(|_| {});
-    let wanted = TlsDefinition { pin: Some([7; 32]), ..terms("a.example", &[&authority]) };
+    let wanted = TlsDefinition { pin: Some([7; 32]), ..settings("a.example", &[&authority]) };
     let said = refused(&wanted, origin.server());
     let has = said.split("it has sha256/").nth(1).and_then(|rest| rest.strip_suffix(')')).unwrap().to_owned();
     let pin = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, has).unwrap();
@@ -214,12 +214,12 @@ fn an_origin_without_the_pinned_key_is_refused_and_the_key_it_has_is_told() {
 }
 
 #[test]
-fn a_session_is_resumed_under_the_same_terms_only() {
+fn session_is_resumed_only_under_equal_settings() {
     let authority = Authority::new("Authority");
     let origin = OriginTls::new();
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let server = Arc::new(authority.issue(|_| {}).server_of(&[version]));
-        let wanted = terms("a.example", &[&authority]);
+        let wanted = settings("a.example", &[&authority]);
         assert!(!met(&origin, &wanted, &server).unwrap().is_resumed);
         let again = met(&origin, &wanted, &server).unwrap();
         assert!(again.is_resumed && again.certificate_key.is_some());
@@ -231,7 +231,7 @@ fn a_session_is_resumed_under_the_same_terms_only() {
 }
 
 #[test]
-fn an_origin_that_wants_a_certificate_of_ours_gets_the_one_in_the_terms() {
+fn origin_that_requests_a_client_certificate_gets_the_configured_one() {
     let authority = Authority::new("Authority");
     let mut trusted = RootCertStore::empty();
     trusted.add(authority.der.clone().into()).unwrap();
@@ -241,7 +241,7 @@ fn an_origin_that_wants_a_certificate_of_ours_gets_the_one_in_the_terms() {
         let builder = ServerConfig::builder().with_client_cert_verifier(verifier);
         builder.with_single_cert(origin.chain(), origin.key()).unwrap()
     };
-    let wanted = terms("a.example", &[&authority]);
+    let wanted = settings("a.example", &[&authority]);
     let said = refused(&wanted, server());
     assert_eq!(said, "the origin refused: it wants a client certificate (.ssl_cert)");
     let ours = authority.issue(|_| {});
@@ -256,26 +256,26 @@ fn an_origin_that_wants_a_certificate_of_ours_gets_the_one_in_the_terms() {
 #[test]
 fn the_configurations_that_are_kept_are_bounded_and_the_oldest_goes() {
     let origin = OriginTls::new();
-    let terms = TlsDefinition { verify_peer: false, verify_host: false, ..terms("a.example", &[]) };
+    let settings = TlsDefinition { verify_peer: false, verify_host: false, ..settings("a.example", &[]) };
     let get = |number: usize| {
         let mut identity = [0; 32];
         identity[..8].copy_from_slice(&number.to_le_bytes());
-        origin.client(&terms, identity, &[]).unwrap().config
+        origin.client(&settings, identity, &[]).unwrap().config
     };
     let (first, second) = (get(0), get(1));
-    for number in 2..ORIGIN_TLS_TERMS_MAX {
+    for number in 2..ORIGIN_TLS_SETTINGS_MAX {
         get(number);
     }
     assert!(Arc::ptr_eq(&first, &get(0)));
-    get(ORIGIN_TLS_TERMS_MAX);
+    get(ORIGIN_TLS_SETTINGS_MAX);
     assert!(Arc::ptr_eq(&first, &get(0)) && !Arc::ptr_eq(&second, &get(1)));
-    assert_eq!(origin.kept.lock().unwrap().clients.len(), ORIGIN_TLS_TERMS_MAX);
+    assert_eq!(origin.kept.lock().unwrap().clients.len(), ORIGIN_TLS_SETTINGS_MAX);
 }
 
 #[test]
-fn what_is_no_tls_is_called_so() {
+fn plain_answer_is_reported_as_not_tls() {
     let client = OriginTls::new()
-        .client(&TlsDefinition { verify_peer: false, ..terms("a.example", &[]) }, [0; 32], &[b"http/1.1"])
+        .client(&TlsDefinition { verify_peer: false, ..settings("a.example", &[]) }, [0; 32], &[b"http/1.1"])
         .unwrap();
     let mut connection = ClientConnection::new(client.config, client.name).unwrap();
     connection.read_tls(&mut &b"HTTP/1.1 400 Bad Request\r\n\r\n"[..]).unwrap();

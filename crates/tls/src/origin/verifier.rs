@@ -1,8 +1,9 @@
-//! Whether an origin is whom it should be: [`OriginVerifier`].
+//! Verification of an origin's identity: [`OriginVerifier`].
 //!
-//! Chain, name and pin are verified apart from one another, as the terms say: `.ssl_verify_peer` alone verifies the chain
-//! without the name, which no verifier of the library does. What the origin signs in the handshake is always verified: it
-//! has the key of the certificate that it shows, whoever it is.
+//! Chain, name and pin are verified independently, as the attributes say: `.ssl_verify_peer` alone
+//! verifies the chain without the name, which no verifier of the library does. The origin's
+//! signature in the handshake is always verified: the origin has the key of the certificate that it
+//! presents.
 
 use super::authorities::{Authorities, sha256};
 use crate::certificate::CertificateFacts;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use vcl_run::program::TlsDefinition;
 
-/// Verifies origins under one set of terms.
+/// Verifies origins under one set of attributes.
 #[derive(Debug)]
 pub(super) struct OriginVerifier {
     /// `None` = the chain is not verified.
@@ -29,14 +30,14 @@ pub(super) struct OriginVerifier {
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-/// A check that failed for which the library has no error of its own.
+/// A failed check for which the library has no error of its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Distrust {
-    /// The certificate vouches for itself.
+    /// The certificate is self-signed.
     SelfSigned,
-    /// The chain leads to nobody whom we trust; the issuer that was not found.
+    /// The chain leads to no trust anchor; the issuer that was not found.
     UnknownIssuer(String),
-    /// The public key is another one; SHA-256 of the one that it has.
+    /// The public key is another one; SHA-256 of it.
     Pin([u8; 32]),
 }
 
@@ -59,21 +60,26 @@ impl From<Distrust> for Error {
 }
 
 impl OriginVerifier {
-    /// A verifier under these terms.
+    /// A verifier for these attributes.
     ///
     /// # Errors
-    /// When the name is to be verified and is none.
+    /// The name is to be verified and is invalid.
     pub(super) fn new(
-        terms: &TlsDefinition,
+        settings: &TlsDefinition,
         authorities: Arc<Authorities>,
         provider: &CryptoProvider,
     ) -> Result<OriginVerifier, String> {
-        let name = match terms.verify_host {
-            true => Some(host_name(&terms.host)?),
+        let name = match settings.verify_host {
+            true => Some(host_name(&settings.host)?),
             false => None,
         };
-        let authorities = terms.verify_peer.then_some(authorities);
-        Ok(OriginVerifier { authorities, name, pin: terms.pin, algorithms: provider.signature_verification_algorithms })
+        let authorities = settings.verify_peer.then_some(authorities);
+        Ok(OriginVerifier {
+            authorities,
+            name,
+            pin: settings.pin,
+            algorithms: provider.signature_verification_algorithms,
+        })
     }
 
     fn verify_chain(
@@ -95,7 +101,7 @@ impl OriginVerifier {
     }
 }
 
-/// An error of the library, in more detail where it has none.
+/// An error of the library, in more detail if it has none.
 fn explained(error: Error, certificate: &CertificateDer<'_>, chain: &[CertificateDer<'_>]) -> Error {
     let Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::Other(_)) = &error else {
         return error;
@@ -111,12 +117,12 @@ fn explained(error: Error, certificate: &CertificateDer<'_>, chain: &[Certificat
     }
 }
 
-/// A host's name or address, as the library takes it.
+/// A host name or address, in the library's form.
 pub(super) fn host_name(host: &str) -> Result<ServerName<'static>, String> {
     ServerName::try_from(host).map(|name| name.to_owned()).map_err(|_| format!("'{host}' is no host name"))
 }
 
-/// Whether a certificate is valid now, in time.
+/// True if a certificate is within its validity period.
 fn in_time(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), Error> {
     let facts = CertificateFacts::read(certificate).map_err(|_| CertificateError::BadEncoding)?;
     let moment = |seconds: i64| UnixTime::since_unix_epoch(Duration::from_secs(seconds.max(0).cast_unsigned()));

@@ -1,7 +1,9 @@
-//! What can be completed at the cursor: commands and their arguments, according to their syntax lines in `surface::cli`.
+//! Completion at the cursor: commands and their arguments, according to their syntax lines in
+//! `surface::cli`.
 //!
-//! `<param>` is a parameter, `<configname>` a VCL on the server, `<backend_pattern>` one of its backends, `<filename>` a
-//! local file; a word without brackets stands for itself. Nothing else can be completed.
+//! `<param>` is a parameter, `<configname>` a VCL on the server, `<backend_pattern>` one of its
+//! backends, `<filename>` a local file; a word without brackets represents itself. Nothing else can
+//! be completed.
 
 use std::path::Path;
 
@@ -15,7 +17,7 @@ use surface::tag::TAGS;
 /// Most candidates shown.
 const CANDIDATES_MAX: usize = 500;
 
-/// Names that only the server knows.
+/// Kinds of names that only the server can list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// VCLs and labels.
@@ -27,7 +29,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The command line that asks for them.
+    /// The command line that requests them.
     pub fn question(self) -> &'static str {
         match self {
             Kind::Vcl | Kind::Label => "vcl.list -j\n",
@@ -50,8 +52,8 @@ impl Kind {
     }
 }
 
-/// The words that may stand at the end of what was typed, each as displayed and as inserted, and where that word starts.
-/// `ask` gets names from the server.
+/// The candidates for the last typed word, each as displayed and as inserted, and the start of that
+/// word. `ask` gets names from the server.
 pub(super) fn candidates(typed: &str, ask: impl Fn(Kind) -> Vec<String>) -> (usize, Vec<(String, String)>) {
     // Lines of a here-document are not completed.
     if typed.contains('\n') {
@@ -121,8 +123,8 @@ fn placeholders(row: &CommandRow) -> Vec<Vec<&'static str>> {
         .collect()
 }
 
-/// Whether a name is one word as it stands; others are not offered. A newline would end the command, and what commands a
-/// terminal would do so when it is shown.
+/// True if a name is one plain word; others are not offered. A newline would end the command, and a
+/// terminal would interpret control characters when the name is shown.
 fn is_plain(name: &str) -> bool {
     let is_special =
         |letter: char| letter.is_whitespace() || matches!(letter, '"' | '\\') || legible::is_commanding(letter);

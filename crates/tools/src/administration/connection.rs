@@ -1,5 +1,5 @@
-//! The connection of `varnishadm` to a server's CLI: finds the server, proves knowledge of the secret, and gets one reply
-//! per command.
+//! The connection of `varnishadm` to a server's CLI: finds the server, proves knowledge of the
+//! secret, and gets one reply per command.
 //!
 //! Address and secret are looked up in the server's shared memory unless `-T` (and `-S`) are given.
 
@@ -13,9 +13,10 @@ use std::time::Duration;
 use cli_proto::client::{ClientEvent, ClientSession, answer_line};
 use cli_proto::response::Response;
 use shm::read::vsm::Vsm;
+use surface::program::Called;
 
 use super::{Failure, UNREACHABLE};
-use crate::attach_timeout::AttachTimeout;
+use crate::attach_timeout::{AttachTimeout, not_running};
 use crate::follow::reason;
 
 /// Longest reply in bytes.
@@ -25,7 +26,7 @@ const REPLY_BYTES_MAX: usize = cli_proto::response::BODY_BYTES_MAX;
 pub(super) struct CliConnection {
     stream: Stream,
     session: ClientSession,
-    /// Replies that are still to come, also those that are no longer waited for.
+    /// Replies that are still expected, including those whose timeout has passed.
     owed: usize,
     /// The server's greeting.
     pub banner: String,
@@ -60,14 +61,16 @@ impl Stream {
 }
 
 impl CliConnection {
-    /// Connects to the server with that name; its CLI addresses and secret are found in its shared memory.
+    /// Connects to the server with that name; its CLI addresses and secret are found in its shared
+    /// memory.
     pub fn by_name(
         name: Option<&OsStr>,
         secret: Option<&OsStr>,
         timeout: AttachTimeout,
+        called: Called,
     ) -> Result<CliConnection, Failure> {
         let Some(mut vsm) = timeout.attach(name) else {
-            return Err((UNREACHABLE, "Could not get hold of varnishd, is it running?".to_owned()));
+            return Err((UNREACHABLE, not_running(name, called)));
         };
         let mut addresses = Vec::new();
         timeout.wait_for(|| {
@@ -105,7 +108,7 @@ impl CliConnection {
         Ok(connection)
     }
 
-    /// Limits the time for a reply; one that takes longer is dropped when it comes.
+    /// Sets the timeout for a reply; one that takes longer is dropped on arrival.
     pub fn limit_replies(&mut self, limit: Option<Duration>) {
         self.stream.set_timeout(limit);
     }
@@ -143,8 +146,8 @@ impl CliConnection {
         }
     }
 
-    /// Checks whether the server answers at all. Compat: the stock program does so before every command, and also
-    /// without one.
+    /// Checks that the server answers. Compat: the stock program does so before every command, and
+    /// also without one.
     fn ping(&mut self) -> Result<(), Failure> {
         self.send(b"ping\n")?;
         let pong = self.reply()?;
@@ -161,7 +164,7 @@ impl CliConnection {
             .map_err(|error| (UNREACHABLE, format!("Write error CLI socket: {}", reason(&error))))
     }
 
-    /// Waits for the next reply, behind those that were waited for in vain.
+    /// Waits for the next reply, after those that have timed out.
     pub fn reply(&mut self) -> Result<Response, Failure> {
         self.owed += 1;
         loop {
@@ -244,7 +247,7 @@ mod tests {
     use std::io::{BufRead, BufReader};
     use std::net::TcpListener;
 
-    /// A server whose answers come late: `server` gets the lines of the client after its ping.
+    /// A server with late answers: `server` gets the lines of the client after its ping.
     fn connected(server: impl FnOnce(&mut TcpStream, &mut dyn FnMut() -> String) + Send + 'static) -> CliConnection {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();

@@ -1,7 +1,8 @@
-//! The dialogue at a terminal: a line editor with history, completion, colours, and here-documents over several lines.
+//! The dialogue at a terminal: a line editor with history, completion, colours, and here-documents
+//! over several lines.
 //!
-//! The output for a command is that of the stock program: the status, then the reply. The history is a file in the
-//! user's home, of limited length; it does not matter if the home is not writable.
+//! The output for a command is that of the stock program: the status, then the reply. The history
+//! is a file in the user's home, of limited length; it does not matter if the home is not writable.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -35,7 +36,7 @@ pub(super) fn converse(connection: CliConnection, output: &mut dyn Write) -> Res
     let colours = Colours::of_terminal();
     let banner = connection.banner.clone();
     let connection = Rc::new(RefCell::new(connection));
-    let mut editor = editor(Assistant { connection: Rc::clone(&connection), colours })
+    let mut editor = editor(LineHelper { connection: Rc::clone(&connection), colours })
         .map_err(|error| (REFUSED, format!("Cannot use the terminal: {error}")))?;
     let history =
         std::env::var_os("HOME").filter(|home| !home.is_empty()).map(|home| PathBuf::from(home).join(HISTORY_FILE));
@@ -71,7 +72,7 @@ pub(super) fn converse(connection: CliConnection, output: &mut dyn Write) -> Res
     }
 }
 
-/// Sends what was typed; returns how many commands it contains.
+/// Sends the typed text; returns the number of its commands.
 fn send(connection: &mut CliConnection, text: &str) -> Result<usize, Failure> {
     let mut commands = RequestReader::new(CLI_COMMAND_BYTES_MAX);
     let lines = format!("{text}\n");
@@ -95,7 +96,7 @@ fn show(response: &Response, colours: Colours, output: &mut dyn Write) -> std::i
     super::tell_if_cut(response, output)
 }
 
-fn editor(assistant: Assistant) -> rustyline::Result<Editor<Assistant, FileHistory>> {
+fn editor(assistant: LineHelper) -> rustyline::Result<Editor<LineHelper, FileHistory>> {
     let colours = if assistant.colours.on { ColorMode::Enabled } else { ColorMode::Disabled };
     let config = Config::builder()
         .max_history_size(CLI_HISTORY_LINES_MAX)?
@@ -109,7 +110,7 @@ fn editor(assistant: Assistant) -> rustyline::Result<Editor<Assistant, FileHisto
     Ok(editor)
 }
 
-/// Which colours to use, if any.
+/// Colours, if any.
 #[derive(Clone, Copy)]
 struct Colours {
     on: bool,
@@ -140,12 +141,12 @@ impl Colours {
 }
 
 /// Help while a line is typed.
-struct Assistant {
+struct LineHelper {
     connection: Rc<RefCell<CliConnection>>,
     colours: Colours,
 }
 
-impl Assistant {
+impl LineHelper {
     /// The server's names of one kind; empty if it does not answer.
     fn ask(&self, kind: Kind) -> Vec<String> {
         let Ok(mut connection) = self.connection.try_borrow_mut() else { return Vec::new() };
@@ -157,7 +158,7 @@ impl Assistant {
     }
 }
 
-impl Completer for Assistant {
+impl Completer for LineHelper {
     type Candidate = Pair;
 
     fn complete(&self, line: &str, position: usize, _: &Context) -> rustyline::Result<(usize, Vec<Pair>)> {
@@ -167,7 +168,7 @@ impl Completer for Assistant {
     }
 }
 
-impl Hinter for Assistant {
+impl Hinter for LineHelper {
     type Hint = String;
 
     fn hint(&self, line: &str, position: usize, _: &Context) -> Option<String> {
@@ -175,7 +176,7 @@ impl Hinter for Assistant {
     }
 }
 
-impl Highlighter for Assistant {
+impl Highlighter for LineHelper {
     fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
         let end = line.find(char::is_whitespace).unwrap_or(line.len());
         let (verb, rest) = line.split_at(end);
@@ -199,7 +200,7 @@ impl Highlighter for Assistant {
     }
 }
 
-impl Validator for Assistant {
+impl Validator for LineHelper {
     /// A here-document continues to its last line.
     fn validate(&self, context: &mut ValidationContext) -> rustyline::Result<ValidationResult> {
         let mut commands = RequestReader::new(CLI_COMMAND_BYTES_MAX);
@@ -210,4 +211,4 @@ impl Validator for Assistant {
     }
 }
 
-impl Helper for Assistant {}
+impl Helper for LineHelper {}

@@ -7,10 +7,12 @@ use load::choice::{Choice, Zipf};
 use load::plan::{CONNECTIONS_MAX, DURATION_MAX, Pace, Plan, Protocol, STREAMS_MAX, THREADS_MAX, Target, is_clean};
 use std::ffi::OsString;
 use std::time::Duration;
+use surface::nearest::did_you_mean;
+use surface::program::program;
 
-/// Methods that have no body and that a cache knows.
+/// Methods without a body that a cache handles.
 const METHODS: [&str; 4] = ["GET", "HEAD", "OPTIONS", "PURGE"];
-/// Most requests a second that can be asked for.
+/// Highest request rate that can be set.
 const RATE_MAX: f64 = 1e8;
 /// Most headers.
 const HEADERS_MAX: usize = 64;
@@ -41,7 +43,7 @@ fn seconds(parser: &mut lexopt::Parser, name: &str, least: f64) -> Result<Durati
     number(parser, name, least, DURATION_MAX.as_secs_f64()).map(Duration::from_secs_f64)
 }
 
-/// What chooses the paths.
+/// Source of the paths.
 enum Source {
     Url,
     List(String),
@@ -50,7 +52,7 @@ enum Source {
     Count(u64),
 }
 
-/// `None`: help is wanted.
+/// `None`: help was requested.
 pub(super) fn parse(args: &[OsString], streams: &mut Streams) -> Result<Option<Options>, String> {
     use lexopt::Arg::{Long, Short, Value};
     let mut parser = lexopt::Parser::from_args(args.iter().cloned());
@@ -106,7 +108,16 @@ pub(super) fn parse(args: &[OsString], streams: &mut Streams) -> Result<Option<O
             }
             Short('H') | Long("header") => plan.headers.push(header(&value(&mut parser)?)?),
             Value(word) if url.is_none() => url = Some(word.to_string_lossy().into_owned()),
-            other => return Err(other.unexpected().to_string()),
+            other => {
+                let meant = match &other {
+                    Long(word) => {
+                        let words = program("bench").options().filter_map(|row| row.word);
+                        did_you_mean(word, "--", words)
+                    }
+                    _ => String::new(),
+                };
+                return Err(other.unexpected().to_string() + &meant);
+            }
         }
     }
     if plan.headers.len() > HEADERS_MAX {
@@ -158,7 +169,7 @@ fn header(text: &str) -> Result<(String, String), String> {
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
     let value = value.trim();
     let is_value = value.bytes().all(|byte| byte == b'\t' || (b' '..0x7f).contains(&byte));
-    // What frames a request is ours.
+    // Headers that frame a request are set by the tool.
     let is_framing =
         ["connection", "transfer-encoding", "content-length"].iter().any(|word| name.eq_ignore_ascii_case(word));
     if is_framing {

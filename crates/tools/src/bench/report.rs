@@ -1,12 +1,12 @@
-//! The account of a load: for readers, and as JSON.
+//! The report on a load: for readers, and as JSON.
 
 use load::failure::KINDS;
 use load::plan::{Pace, Plan, Protocol};
-use load::tally::{Outcome, Times};
+use load::results::{Outcome, Times};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// Shares that are told, with their names.
+/// Percentiles that are reported, with their names.
 const SHARES: [(f64, &str); 6] =
     [(0.5, "50 %"), (0.75, "75 %"), (0.9, "90 %"), (0.99, "99 %"), (0.999, "99.9 %"), (0.9999, "99.99 %")];
 
@@ -18,7 +18,7 @@ fn protocol(plan: &Plan) -> &'static str {
     }
 }
 
-/// What was done, in one line.
+/// Description of the load, in one line.
 fn what(plan: &Plan) -> String {
     let scheme = if plan.target.tls { "https" } else { "http" };
     let pace = match plan.pace {
@@ -50,40 +50,44 @@ fn time(microseconds: f64) -> String {
 }
 
 pub(super) fn text(plan: &Plan, outcome: &Outcome) -> String {
-    let tally = &outcome.tally;
+    let results = &outcome.results;
     let mut text = format!("{}\n\n", what(plan));
     let mut row = |name: &str, said: String| {
         let _ = writeln!(text, "{name:<14}{said}");
     };
     let rate = outcome.per_second();
-    row("answers", format!("{} in {:.2} s, {rate:.1} a second", tally.answers, outcome.seconds));
-    let (hits, told) = tally.hits;
+    row("answers", format!("{} in {:.2} s, {rate:.1} a second", results.answers, outcome.seconds));
+    let (hits, told) = results.hits;
     if told > 0 {
         row("hits", format!("{:.1} % (by X-Varnish)", 100.0 * hits as f64 / told as f64));
     }
-    let megabytes = tally.body_bytes as f64 / 1e6;
+    let megabytes = results.body_bytes as f64 / 1e6;
     row("bodies", format!("{megabytes:.1} MB, {:.1} MB a second", megabytes / outcome.seconds.max(1e-9)));
-    let failures: Vec<_> = KINDS.iter().filter(|kind| tally.of(**kind).count > 0).collect();
+    let failures: Vec<_> = KINDS.iter().filter(|kind| results.of(**kind).count > 0).collect();
     if failures.is_empty() {
         row("failures", "none".to_owned());
     }
     for kind in failures {
-        let of = tally.of(*kind);
+        let of = results.of(*kind);
         row("failures", format!("{} {} (the first: {})", of.count, kind.name(), of.said));
     }
-    if tally.unsent > 0 {
-        row("not sent", format!("{} requests were due and found no free connection", tally.unsent));
+    if results.unsent > 0 {
+        row("not sent", format!("{} requests were due and found no free connection", results.unsent));
     }
-    if tally.unfinished > 0 {
-        row("broken off", format!("{} clients were at work", tally.unfinished));
+    if results.unfinished > 0 {
+        row("broken off", format!("{} clients were at work", results.unfinished));
     }
-    if tally.connections > 0 {
-        let resumed = if tally.resumed > 0 { format!(", {} resumed", tally.resumed) } else { String::new() };
-        let times = format!("50 % in {}, 99 % in {}", time(tally.connecting.at(0.5)), time(tally.connecting.at(0.99)));
-        row("connections", format!("{} opened{resumed}; {times}", tally.connections));
+    if results.connections > 0 {
+        let resumed = if results.resumed > 0 { format!(", {} resumed", results.resumed) } else { String::new() };
+        let times =
+            format!("50 % in {}, 99 % in {}", time(results.connecting.at(0.5)), time(results.connecting.at(0.99)));
+        row("connections", format!("{} opened{resumed}; {times}", results.connections));
     }
-    if tally.reopened > 0 {
-        row("", format!("{} kept ones were closed by the server before an answer began; asked again", tally.reopened));
+    if results.reopened > 0 {
+        row(
+            "",
+            format!("{} kept ones were closed by the server before an answer began; asked again", results.reopened),
+        );
     }
     let second = match plan.pace {
         Pace::Closed => "as measured",
@@ -104,11 +108,11 @@ pub(super) fn text(plan: &Plan, outcome: &Outcome) -> String {
     text
 }
 
-/// What stands beside the corrected times.
+/// Times that are shown next to the corrected times.
 fn beside<'a>(plan: &Plan, outcome: &'a Outcome) -> &'a Times {
     match plan.pace {
-        Pace::Closed => &outcome.tally.latency,
-        Pace::Open { .. } => &outcome.tally.service,
+        Pace::Closed => &outcome.results.latency,
+        Pace::Open { .. } => &outcome.results.service,
     }
 }
 
@@ -122,11 +126,13 @@ fn times(times: &Times) -> Value {
 }
 
 pub(super) fn json(plan: &Plan, outcome: &Outcome) -> Value {
-    let tally = &outcome.tally;
+    let results = &outcome.results;
     let failures: serde_json::Map<_, _> = KINDS
         .iter()
-        .filter(|kind| tally.of(**kind).count > 0)
-        .map(|kind| (kind.name().to_owned(), json!({ "count": tally.of(*kind).count, "first": tally.of(*kind).said })))
+        .filter(|kind| results.of(**kind).count > 0)
+        .map(|kind| {
+            (kind.name().to_owned(), json!({ "count": results.of(*kind).count, "first": results.of(*kind).said }))
+        })
         .collect();
     let (rate, burst) = match plan.pace {
         Pace::Closed => (Value::Null, Value::Null),
@@ -136,14 +142,14 @@ pub(super) fn json(plan: &Plan, outcome: &Outcome) -> Value {
         "protocol": protocol(plan), "tls": plan.target.tls, "connections": plan.connections,
         "streams": if plan.protocol == Protocol::Http1 { 1 } else { plan.streams },
         "per_connection": plan.per_connection, "rate": rate, "burst": burst, "threads": plan.threads,
-        "seconds": outcome.seconds, "answers": tally.answers, "answers_in_time": tally.answers_in_time,
+        "seconds": outcome.seconds, "answers": results.answers, "answers_in_time": results.answers_in_time,
         "per_second": outcome.per_second(),
-        "hits": tally.hits.0, "hits_told": tally.hits.1, "body_bytes": tally.body_bytes,
-        "failed": tally.failed(), "failures": failures,
-        "unsent": tally.unsent, "unfinished": tally.unfinished,
-        "opened": tally.connections, "resumed": tally.resumed, "reopened": tally.reopened,
+        "hits": results.hits.0, "hits_told": results.hits.1, "body_bytes": results.body_bytes,
+        "failed": results.failed(), "failures": failures,
+        "unsent": results.unsent, "unfinished": results.unfinished,
+        "opened": results.connections, "resumed": results.resumed, "reopened": results.reopened,
         "latency_us": times(&outcome.latency), "beside_us": times(beside(plan, outcome)),
-        "connecting_us": times(&tally.connecting), "late_us": times(&tally.late),
+        "connecting_us": times(&results.connecting), "late_us": times(&results.late),
         "own_busy": outcome.own.busy, "own_starved": outcome.own.starved, "notes": outcome.doubts(),
     })
 }

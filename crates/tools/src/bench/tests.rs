@@ -1,4 +1,4 @@
-//! Command lines, lists of URLs, and the account.
+//! Command lines, lists of URLs, and the report.
 
 use super::*;
 use load::choice::Choice;
@@ -8,14 +8,26 @@ use load::plan::{Pace, Plan, Protocol, Target};
 fn run_with(args: &[&str], input: &[u8]) -> (i32, String, String) {
     let args: Vec<OsString> = args.iter().map(OsString::from).collect();
     let (mut output, mut error) = (Vec::new(), Vec::new());
-    let mut streams = Streams { input: &mut &*input, output: &mut output, error: &mut error, program: false };
+    let mut streams = Streams {
+        input: &mut &*input,
+        output: &mut output,
+        error: &mut error,
+        program: false,
+        called: surface::program::Called::Copal,
+    };
     let status = run(&args, &mut streams);
     (status, String::from_utf8(output).unwrap(), String::from_utf8(error).unwrap())
 }
 
 fn plan_of(args: &[&str], input: &[u8]) -> Result<Plan, String> {
     let args: Vec<OsString> = args.iter().map(OsString::from).collect();
-    let mut streams = Streams { input: &mut &*input, output: &mut Vec::new(), error: &mut Vec::new(), program: false };
+    let mut streams = Streams {
+        input: &mut &*input,
+        output: &mut Vec::new(),
+        error: &mut Vec::new(),
+        program: false,
+        called: surface::program::Called::Copal,
+    };
     command::parse(&args, &mut streams).map(|options| options.unwrap().plan)
 }
 
@@ -41,7 +53,7 @@ fn options_make_a_plan() {
 }
 
 #[test]
-fn wrong_command_lines_say_what_is_wrong() {
+fn invalid_command_lines_are_reported_with_the_reason() {
     let url = "http://127.0.0.1/";
     for (args, said) in [
         (&[][..], "no URL"),
@@ -111,7 +123,7 @@ fn server(answer: &'static [u8]) -> u16 {
 }
 
 #[test]
-fn the_account_tells_counts_failures_and_times() {
+fn report_has_counts_failures_and_times() {
     let port = server(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nX-Varnish: 3 2\r\n\r\nabc");
     let url = format!("http://127.0.0.1:{port}/");
     let (status, output, error) = run_with(&["-n", "40", "-c", "2", &url], b"");
@@ -133,7 +145,7 @@ fn the_account_tells_counts_failures_and_times() {
 }
 
 #[test]
-fn what_a_server_says_of_itself_does_not_reach_the_terminal() {
+fn control_characters_of_a_server_do_not_reach_the_terminal() {
     let port = server(b"\x1b]0;evil\x07\r\n\r\n");
     let (status, output, error) = run_with(&["-n", "3", "-c", "1", &format!("http://127.0.0.1:{port}/")], b"");
     assert_eq!(status, 1);

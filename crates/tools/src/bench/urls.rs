@@ -19,7 +19,7 @@ const PATH_BYTES_MAX: usize = 16 << 10;
 struct Paths {
     paths: Vec<String>,
     bytes: usize,
-    /// Lines that could not be used, or were too many.
+    /// Lines that were invalid or exceeded the limit.
     left_out: u64,
 }
 
@@ -60,7 +60,7 @@ fn open<'a>(file: &str, input: &'a mut dyn Read) -> Result<Box<dyn BufRead + 'a>
     Ok(Box::new(BufReader::new(opened)))
 }
 
-/// One URL or path a line; empty lines and those that begin with `#` are passed over.
+/// One URL or path a line; empty lines and those that begin with `#` are skipped.
 pub(super) fn list(file: &str, target: &Target, streams: &mut Streams) -> Result<Arc<[String]>, String> {
     let mut paths = Paths::default();
     let mut input = open(file, &mut *streams.input)?;
@@ -94,7 +94,7 @@ fn path_of(text: &str, target: &Target) -> Option<String> {
     }
 }
 
-/// What an access log says was asked for.
+/// The paths requested in an access log.
 pub(super) fn log(file: &str, format: Format, target: &Target, streams: &mut Streams) -> Result<Arc<[String]>, String> {
     let mut paths = Paths::default();
     let mut input = open(file, &mut *streams.input)?;

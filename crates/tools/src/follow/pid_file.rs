@@ -1,4 +1,5 @@
-//! `-P`: a file with the process id, locked while the process lives, so that a second one is not started.
+//! `-P`: a file with the process id, locked while the process lives, so that a second one is not
+//! started.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;

@@ -1,4 +1,6 @@
-//! `-R limit/duration`: how many groups a tool reports in that time.
+//! `-R limit/duration`: limits the number of groups that a tool reports in that time.
+
+use surface::quantity::seconds_in;
 
 /// A token bucket: it fills as time passes, and every reported group takes one token.
 #[derive(Clone, PartialEq, Debug)]
@@ -28,16 +30,7 @@ impl Rate {
         let unit_at = duration.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
         let (number, unit) = duration.split_at(unit_at);
         let number: f64 = if number.is_empty() { 1.0 } else { number.parse().unwrap_or(0.0) };
-        let unit_seconds = match unit {
-            "ms" => 0.001,
-            "s" => 1.0,
-            "m" => 60.0,
-            "h" => 3600.0,
-            "d" => 86_400.0,
-            "w" => 604_800.0,
-            "y" => 31_536_000.0,
-            _ => return Err("Syntax error: Invalid duration"),
-        };
+        let unit_seconds = seconds_in(unit).ok_or("Syntax error: Invalid duration")?;
         let period_seconds = number * unit_seconds;
         if period_seconds <= 0.0 || !period_seconds.is_finite() {
             return Err("Syntax error: Invalid duration");

@@ -1,15 +1,16 @@
-//! Where the records come from: a running server's ring, across restarts of its worker, or a file.
+//! Source of the records: a running server's ring, across restarts of its worker, or a file.
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 
+use shm::layout::Layout;
 use shm::read::file::FileCursor;
 use shm::read::ring::{RingCursor, Start};
 use shm::read::vsm::Vsm;
 use shm::read::{Cursor, Next};
 
-/// Looks at the index, four a second, after which a damaged log is tried again.
+/// Number of checks of the index, four a second, after which a damaged log is tried again.
 const DAMAGED_LOOKS: u32 = 40;
 
 /// A source of records.
@@ -28,7 +29,7 @@ pub(super) struct Server {
     seen_one: bool,
     /// Something has been read since damage was last found.
     read_some: bool,
-    /// A damaged log, and after how many looks it is tried again.
+    /// A damaged log, and the number of checks after which it is tried again.
     damaged: Option<(u64, u32)>,
 }
 
@@ -58,6 +59,14 @@ impl<'a> Source<'a> {
         Source::Server(Box::new(server))
     }
 
+    /// The layout of its records; `None` while there is no log.
+    pub fn layout(&self) -> Option<Layout> {
+        match self {
+            Source::File(cursor) => Some(cursor.layout()),
+            Source::Server(server) => server.cursor.as_ref().map(|(_, cursor)| cursor.layout()),
+        }
+    }
+
     /// The next chunk.
     pub fn next(&mut self, words: &mut Vec<u32>) -> Next {
         match self {
@@ -73,7 +82,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The reader was overtaken: continues with what is written from now on, however often that happens.
+    /// The reader was overtaken: continues with records written from now on, each time that this
+    /// happens.
     pub fn lose_place(&mut self, error: &mut dyn Write) {
         let Source::Server(server) = self else { return };
         let Some((_, cursor)) = &mut server.cursor else { return };
@@ -81,8 +91,8 @@ impl<'a> Source<'a> {
         let _ = writeln!(error, "Log overrun\nLog reacquired");
     }
 
-    /// The log makes no sense here: continues with what is written from now on. If that makes no sense either the log is
-    /// given up for a while.
+    /// The log is invalid here: continues with records written from now on. If those are invalid
+    /// too, the log is given up for a while.
     pub fn find_damage(&mut self, error: &mut dyn Write) {
         let Source::Server(server) = self else { return };
         let Some((serial, cursor)) = &mut server.cursor else { return };
@@ -108,7 +118,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Checks whether the log has gone or come back; a log that appears during this is read from its start.
+    /// Checks if the log has gone or come back; a log that appears during this is read from
+    /// its start.
     pub fn look_again(&mut self, error: &mut dyn Write) -> Look {
         let Source::Server(server) = self else { return Look::Same };
         server.vsm.poll();
@@ -129,7 +140,7 @@ impl<'a> Source<'a> {
         look
     }
 
-    /// The server's identity; empty for a file, or when the server doesn't tell.
+    /// The server's identity; empty for a file, or if the server has none.
     pub fn identity(&self) -> String {
         match self {
             Source::File(_) => String::new(),
@@ -163,7 +174,7 @@ impl Server {
         }
         let start = if is_damaged { Start::Tail } else { start };
         let opened = self.vsm.map(entry).ok().and_then(|region| RingCursor::open(region, start));
-        // One that is still damaged is left alone without a word.
+        // One that is still damaged is ignored silently.
         let opened = opened.filter(|cursor| !is_damaged || cursor.makes_sense());
         if let Some(cursor) = opened {
             self.cursor = Some((serial, cursor));
@@ -188,7 +199,7 @@ mod tests {
     fn followed() -> (TempDir, LogRing, Source<'static>) {
         let directory = tempfile::tempdir().unwrap();
         let writer = VsmWriter::create(&directory.path().join(WORKER_DIRECTORY)).unwrap();
-        let ring = LogRing::publish(&writer, RING_BYTES).unwrap();
+        let ring = LogRing::publish(&writer, RING_BYTES, Layout::V73).unwrap();
         let mut vsm = Vsm::new(directory.path());
         vsm.poll();
         let mut source = Source::server(vsm, false);
@@ -206,7 +217,7 @@ mod tests {
     fn overtake(ring: &LogRing) {
         let record_bytes = 256;
         for _ in 0..RING_BYTES / 8 * 7 / record_bytes {
-            ring.write(Tag::CLI, LogId::NONE, &vec![b'x'; record_bytes - 8 - 1]);
+            ring.write(Tag::CLI, LogId::NONE, &vec![b'x'; record_bytes - 12 - 1]);
         }
     }
 
@@ -242,7 +253,7 @@ mod tests {
         }
         let said = "Log damaged\nLog reacquired\nLog damaged\nLog abandoned (damaged)\n";
         assert_eq!(std::str::from_utf8(&messages).unwrap(), said);
-        // The writer has overwritten what made no sense.
+        // The writer has overwritten the invalid part.
         overtake(&ring);
         for _ in 0..DAMAGED_LOOKS {
             source.look_again(&mut messages);

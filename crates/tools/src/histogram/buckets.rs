@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// How many transactions are remembered.
+/// Number of transactions that are remembered.
 pub(super) const VALUES_MAX: usize = 2000;
 /// Buckets between a number and ten times that number.
 const BUCKETS_PER_POWER: i32 = 100;
@@ -19,12 +19,13 @@ pub(super) struct Buckets {
     low: i32,
     high: i32,
     counts: Vec<Count>,
-    /// What is in the buckets, oldest first.
+    /// The contents of the buckets, oldest first.
     values: VecDeque<(u32, bool)>,
 }
 
 impl Buckets {
-    /// Empty buckets from ten to the power of `low` to ten to the power of `high`, which is greater.
+    /// Empty buckets from ten to the power of `low` to ten to the power of `high`, which is
+    /// greater.
     pub fn new(low: i32, high: i32) -> Buckets {
         let number = high.saturating_sub(low).saturating_mul(BUCKETS_PER_POWER).max(1);
         let counts = vec![Count::default(); usize::try_from(number).unwrap_or(1)];
@@ -36,8 +37,8 @@ impl Buckets {
         (self.low, self.high)
     }
 
-    /// Counts a value above 0; a value beyond the limits is counted at the limit. If necessary the oldest value is
-    /// dropped.
+    /// Counts a value above 0; a value beyond the limits is counted at the limit. If necessary the
+    /// oldest value is dropped.
     pub fn count(&mut self, value: f64, hit: bool) {
         let place = (f64::from(BUCKETS_PER_POWER) * (value.log10() - f64::from(self.low))).round();
         let last = self.counts.len() - 1;
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beyond_the_edges_is_counted_at_the_edge() {
+    fn out_of_range_values_count_in_the_edge_buckets() {
         let mut buckets = Buckets::new(1, 3);
         for value in [1e-300, 0.0, f64::NAN, 9.0] {
             buckets.count(value, false);

@@ -1,4 +1,5 @@
-//! What `varnishhist` draws: which side's records, which tag, prefix and field, and between which powers of ten.
+//! Values that `varnishhist` displays: the side of the records, the tag, prefix and field, and the
+//! range in powers of ten.
 
 use shm::read::query::nth_field;
 use shm::read::record::Record;
@@ -9,18 +10,25 @@ use crate::transactions::print::is_unsafe;
 
 /// Lowest and highest power of ten if a definition gives none.
 const POWERS_DEFAULT: (i32, i32) = (-6, 3);
-/// No number lies beyond these powers of ten.
+/// No number is beyond these powers of ten.
 const POWERS_MAX: i32 = 308;
 /// Highest number of a field.
 const FIELD_MAX: usize = 1000;
 
-/// Which transactions.
+/// Side of the transactions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Side {
     Client,
     Backend,
     /// Client, including requests of ESI.
     Esi,
+}
+
+/// Unit of a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Unit {
+    Seconds,
+    Bytes,
 }
 
 /// A value to draw.
@@ -35,6 +43,9 @@ pub(super) struct Profile {
     /// The histogram's limits, in powers of ten.
     pub low: i32,
     pub high: i32,
+    /// In words; empty for a value that the user defined.
+    pub text: &'static str,
+    pub unit: Option<Unit>,
 }
 
 /// A predefined profile.
@@ -46,7 +57,7 @@ pub(super) struct ProfileRow {
     field: usize,
     low: i32,
     high: i32,
-    /// A description of what it draws.
+    /// Description of the displayed value.
     pub text: &'static str,
 }
 
@@ -91,6 +102,8 @@ impl ProfileRow {
             field: self.field,
             low: self.low,
             high: self.high,
+            text: self.text,
+            unit: Some(if self.text.starts_with("bytes") { Unit::Bytes } else { Unit::Seconds }),
         }
     }
 }
@@ -101,7 +114,8 @@ impl Profile {
         PROFILES[0].profile()
     }
 
-    /// A predefined profile's name, or `[side:]tag:[prefix]:field[:low:high]`. The error is a message.
+    /// A predefined profile's name, or `[side:]tag:[prefix]:field[:low:high]`. The error is a
+    /// message.
     pub fn parse(text: &str) -> Result<Profile, String> {
         if !text.contains(':') {
             let row = PROFILES.iter().find(|row| row.name == text);
@@ -127,7 +141,17 @@ impl Profile {
             [low, high] => (low.parse().map_err(|_| wrong())?, high.parse().map_err(|_| wrong())?),
             _ => return Err(wrong()),
         };
-        let profile = Profile { name: "custom".to_owned(), side, tag, prefix: (*prefix).to_owned(), field, low, high };
+        let profile = Profile {
+            name: "custom".to_owned(),
+            side,
+            tag,
+            prefix: (*prefix).to_owned(),
+            field,
+            low,
+            high,
+            text: "",
+            unit: None,
+        };
         profile.check().map_err(|()| wrong())
     }
 
@@ -200,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_profile_gets_one_line_that_says_why() {
+    fn invalid_profiles_get_one_line_with_the_reason() {
         for (text, wanted) in [
             ("foo", "-P: No such profile 'foo'"),
             ("foo:bar", "-P: 'foo:bar' is not a valid tag name"),

@@ -1,6 +1,7 @@
 //! The facts needed for a line, collected from a transaction's records.
 //!
-//! If the log states a fact more than once, the first or the last statement counts, as in the stock 7.1 tool.
+//! If the log states a fact more than once, the first or the last statement counts, as in the stock
+//! 7.1 tool.
 
 use shm::read::record::Record;
 use shm::read::transaction::{Kind, Transaction};
@@ -9,17 +10,17 @@ use surface::tag::Tag;
 use super::format::Format;
 use super::safety::{Safety, is_unsafe};
 
-/// The facts, borrowed from the transaction. `None` means that the log doesn't say.
+/// The facts, borrowed from the transaction. `None` means that the log doesn't contain the fact.
 #[derive(Debug, Default)]
 pub(super) struct Facts<'a> {
     pub is_backend: bool,
-    pub vxid: u32,
+    pub vxid: u64,
     pub host: Option<&'a [u8]>,
     pub method: Option<&'a [u8]>,
     pub url: Option<&'a [u8]>,
     pub query: Option<&'a [u8]>,
     pub protocol: Option<&'a [u8]>,
-    /// The fourth field of `ReqStart`; `None` in logs of daemons that speak no TLS.
+    /// The fourth field of `ReqStart`; `None` in logs of daemons without TLS.
     pub scheme: Option<&'a [u8]>,
     pub status: Option<&'a [u8]>,
     pub start: Option<f64>,
@@ -39,7 +40,8 @@ pub(super) struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    /// Reads a transaction; `None` when it gets no line: it was restarted, and its successor gets one.
+    /// Reads a transaction; `None` if it gets no line: it was restarted, and its successor gets
+    /// one.
     pub fn gather(transaction: &'a Transaction, format: &Format, safety: Safety) -> Option<Facts<'a>> {
         let mut facts = Facts {
             is_backend: transaction.kind == Kind::BackendRequest,

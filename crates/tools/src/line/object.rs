@@ -1,7 +1,8 @@
 //! `--json`: a request as one JSON object on one line, UTF-8 whatever the log holds.
 //!
-//! All members are always present; what the log doesn't say is `null`. A byte that is not UTF-8 is shown as U+FFFD. With
-//! a format (`-F`, `-f`) the line is that template instead, which must yield JSON.
+//! All members are always present; facts missing in the log are `null`. A byte that is not UTF-8 is
+//! shown as U+FFFD. With a format (`-F`, `-f`) the line is that template instead, which must yield
+//! JSON.
 
 use serde_json::Value;
 use surface::legible;
@@ -55,12 +56,12 @@ pub(super) fn line(facts: &Facts, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// Reports what is wrong with a format whose lines would not be JSON. A value that may be text or missing must be in
-/// quotes.
+/// Reports the error in a format whose lines would not be JSON. A value that may be text or missing
+/// must be in quotes.
 pub(super) fn check_template(format: &Format) -> Result<(), String> {
     let (text, number) = (Some(&b"x"[..]), Some(&b"1"[..]));
     let sample = Facts {
-        // In JSON 14 is a number and 04 is none.
+        // In JSON 14 is a number and 04 is not.
         start: Some(clock::with_zeros().unwrap_or(0.0)),
         first_byte: number,
         status: number,

@@ -1,4 +1,4 @@
-//! From facts to the line.
+//! Output of the line from the facts.
 
 use std::io::Write;
 
@@ -11,26 +11,26 @@ use super::format::{Format, Part, Unit};
 use super::safety::Safety;
 use super::strftime;
 
-/// How text from peers is made harmless.
+/// Escaping of text from peers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Escapes {
-    /// As C escapes.
+    /// C escapes.
     Text,
-    /// `-j`: as JSON escapes; bytes that are not UTF-8 stay.
+    /// `-j`: JSON escapes; bytes that are not UTF-8 stay.
     Json,
-    /// `--json`: as JSON escapes; the line is UTF-8 whatever the bytes.
+    /// `--json`: JSON escapes; the line is UTF-8 whatever the bytes.
     StrictJson,
 }
 
 impl Escapes {
-    /// Which records may appear in the line.
+    /// Records that may appear in the line.
     pub fn safety(self) -> Safety {
         if self == Escapes::Text { Safety::Text } else { Safety::Json }
     }
 }
 
-/// Appends the line, without its newline. If the format needs a time and the log has none, appends nothing and returns
-/// false.
+/// Appends the line, without its newline. If the format needs a time and the log has none, appends
+/// nothing and returns false.
 pub(super) fn line(format: &Format, facts: &Facts, escapes: Escapes, out: &mut Vec<u8>) -> bool {
     let timed = format.parts.iter().any(|part| matches!(part, Part::Duration(_) | Part::Time | Part::TimeFormat(_)));
     if timed && facts.start.is_none() {
@@ -84,7 +84,7 @@ impl Printer<'_, '_> {
         }
     }
 
-    /// What replaces a missing text.
+    /// Replacement for a missing text.
     fn nothing(&self) -> &'static str {
         if self.json { "" } else { "-" }
     }
@@ -100,7 +100,7 @@ impl Printer<'_, '_> {
     fn number(&mut self, value: Option<&[u8]>, missing: &str) {
         match value {
             None if self.json => self.out.push(b'0'),
-            // If a damaged log has something else in place of a number, this must not break the line.
+            // If a damaged log has another text instead of a number, the line must stay valid JSON.
             Some(value) if self.strict && serde_json::from_slice::<serde_json::Number>(value).is_err() => {
                 self.out.push(b'0');
             }
@@ -108,7 +108,7 @@ impl Printer<'_, '_> {
         }
     }
 
-    /// A text with what could break the line escaped.
+    /// A text with escapes for bytes that could break the line.
     fn text(&mut self, value: Option<&[u8]>, missing: &str) {
         let Some(value) = value else { return self.out.extend_from_slice(missing.as_bytes()) };
         if !self.json {
@@ -152,7 +152,8 @@ impl Printer<'_, '_> {
         }
     }
 
-    /// `-j`: a byte that is not UTF-8 stays, unless a terminal with single-byte characters would interpret it.
+    /// `-j`: a byte that is not UTF-8 stays, unless a terminal with single-byte characters would
+    /// interpret it.
     fn stray(&mut self, byte: u8) {
         match byte {
             0x80..=0x9f => self.letter(char::from(byte)),
@@ -217,7 +218,8 @@ impl Printer<'_, '_> {
     }
 }
 
-/// Longest name and password, with their colon, in bytes. Compat: the stock program has no room for more.
+/// Longest name and password, with their colon, in bytes. Compat: the stock program has no room for
+/// more.
 const CREDENTIALS_BYTES_MAX: usize = 127;
 
 /// The user in basic credentials.
@@ -229,7 +231,7 @@ fn user_of(credentials: &[u8]) -> &[u8] {
     credentials.split(|byte| matches!(byte, b':' | 0)).next().unwrap_or_default()
 }
 
-/// Decodes base64 with optional padding; `None` when it is invalid.
+/// Decodes base64 with optional padding; `None` if it is invalid.
 fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
     let mut letters = text.split(|byte| *byte == b'=').next().unwrap_or_default().to_vec();
     let count = letters.len() * 3 / 4;

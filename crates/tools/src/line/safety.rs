@@ -1,8 +1,8 @@
-//! Which bytes a line may contain.
+//! Bytes that a line may contain.
 
 use surface::tag::Tag;
 
-/// What a line may contain.
+/// Permitted content of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Safety {
     /// Records with arbitrary bytes are skipped.
@@ -11,7 +11,7 @@ pub(super) enum Safety {
     Json,
 }
 
-/// Tags whose payload is whatever a peer has sent.
+/// True for tags whose payload comes unchecked from a peer.
 pub(super) fn is_unsafe(tag: Tag) -> bool {
     tag.row().binary || matches!(tag, Tag::Debug | Tag::HttpGarbage | Tag::Hash)
 }

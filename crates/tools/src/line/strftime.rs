@@ -1,15 +1,16 @@
 //! Times in the formats of strftime(3), in C's default locale.
 //!
-//! What C does not know stays unchanged, flags and widths too; the modifiers for other locales have no effect.
+//! Conversions unknown to C stay unchanged, flags and widths too; the modifiers for other locales
+//! have no effect.
 
 use crate::clock;
 
-/// Conversions that there are.
+/// Supported conversions.
 const CONVERSIONS: &str = "aAbBcCdDeFgGhHIjklmMnpPrRsStTuUVwWxXyYzZ";
 
-/// The local time of `seconds` since 1970; `None` when it is out of the calendar's range.
+/// The local time of `seconds` since 1970; `None` if it is out of the calendar's range.
 pub(super) fn format(seconds: f64, format: &str) -> Option<String> {
-    // The same format without what C does not know.
+    // The same format without conversions unknown to C.
     let mut known = String::with_capacity(format.len());
     let mut rest = format;
     while let Some(at) = rest.find('%') {
@@ -40,7 +41,7 @@ fn literal(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn what_c_does_not_know_stays() {
+    fn unknown_conversions_are_copied() {
         let shown = |format| super::format(1_700_000_000.9, format).unwrap();
         for text in ["%", "a%", "%E", "%Q", "%f|%.3f|%+|%v", "%é", "100"] {
             assert_eq!(shown(text), text);

@@ -1,46 +1,47 @@
 //! A model of a cache for each policy and size, all fed with the same requests.
 //!
-//! *Sizes that nobody named* come as they are needed: the largest model is copied to one of twice its size just before it
-//! would evict for the first time; until then both are the same. *Memory is bounded*: when more keys were seen than may
-//! be kept track of, those in the upper half of all hashes are forgotten and ignored from then on, in caches of half the
-//! size. Source: Waldspurger et al., "Efficient MRC Construction with SHARDS", 2015.
+//! *Automatic sizes* are added as needed: the largest model is copied to one of twice its size just
+//! before it would evict for the first time; until then both are the same. *Memory is bounded*:
+//! when the number of keys exceeds the limit, those in the upper half of all hashes are dropped and
+//! ignored from then on, in caches of half the size. Source: Waldspurger et al., "Efficient MRC
+//! Construction with SHARDS", 2015.
 
 use eviction::EvictionPolicy;
-use eviction::replay::{Request, Simulation, Tally};
+use eviction::replay::{ReplayCounts, Request, Simulation};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use surface::eviction::POLICIES;
 
-/// What an object takes beyond its body: its head, its record and its place in the index.
+/// Memory of an object besides its body: its head, its record and its place in the index.
 const OVERHEAD_BYTES: u64 = 600;
-/// The smallest size that nobody named.
+/// The smallest automatic size.
 const SMALLEST_BYTES: u64 = 16 << 20;
-/// How many sizes that nobody named there may be: each model may hold every key.
+/// Most automatic sizes: each model may hold every key.
 const SIZES_MAX: usize = 16;
-/// A model that holds fewer objects, in a sample, says little.
+/// Fewest objects of a model, in a sample, for a reliable result.
 const RELIABLE_OBJECTS: usize = 1000;
 
 /// Hits as shares of requests and of bytes.
 pub(super) type Ratios = (f64, f64);
 
-/// What came of one size.
+/// Result for one size.
 pub(super) struct Row {
     pub(super) capacity_bytes: u64,
     /// The sample is too small.
     pub(super) is_vague: bool,
-    /// In the order of [`POLICIES`].
+    /// Hit ratios in the order of [`POLICIES`].
     pub(super) ratios: Vec<Ratios>,
 }
 
-/// What was asked for.
+/// Statistics of the requests.
 pub(super) struct Seen {
     pub(super) urls: u64,
-    /// The share of URLs that were asked for once.
+    /// The share of URLs that were requested once.
     pub(super) once_share: f64,
     pub(super) bytes: u64,
 }
 
-/// A tally over times of different samples.
+/// Counts over times of different samples.
 #[derive(Clone, Copy, Default)]
 struct Sum {
     requests: f64,
@@ -50,12 +51,12 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(self, tally: Tally, weight: f64) -> Sum {
+    fn add(self, counts: ReplayCounts, weight: f64) -> Sum {
         Sum {
-            requests: self.requests + tally.requests as f64 * weight,
-            hits: self.hits + tally.hits as f64 * weight,
-            bytes: self.bytes + tally.bytes as f64 * weight,
-            hit_bytes: self.hit_bytes + tally.hit_bytes as f64 * weight,
+            requests: self.requests + counts.requests as f64 * weight,
+            hits: self.hits + counts.hits as f64 * weight,
+            bytes: self.bytes + counts.bytes as f64 * weight,
+            hit_bytes: self.hit_bytes + counts.hit_bytes as f64 * weight,
         }
     }
 }
@@ -63,15 +64,15 @@ impl Sum {
 #[derive(Clone)]
 struct Model {
     simulation: Simulation,
-    /// What was counted before the sample was halved last.
+    /// Counts from before the last halving of the sample.
     before: Sum,
-    counted: Tally,
+    counted: ReplayCounts,
 }
 
 /// The models of a size.
 #[derive(Clone)]
 struct Size {
-    /// Without sampling.
+    /// Capacity without sampling.
     capacity_bytes: u64,
     models: Vec<Model>,
 }
@@ -81,13 +82,13 @@ impl Size {
         let model = |policy: EvictionPolicy| Model {
             simulation: Simulation::new(policy, capacity_bytes).with_overhead(OVERHEAD_BYTES),
             before: Sum::default(),
-            counted: Tally::default(),
+            counted: ReplayCounts::default(),
         };
         Size { capacity_bytes, models: POLICIES.iter().map(|row| model(row.policy)).collect() }
     }
 }
 
-/// What is remembered of a key.
+/// Record of a key.
 #[derive(Clone, Copy)]
 struct Key {
     bytes: u64,
@@ -97,18 +98,18 @@ struct Key {
 /// See the module header.
 pub(super) struct Panel {
     sizes: Vec<Size>,
-    /// More sizes are made as they are needed.
+    /// Larger sizes are added as needed.
     grows: bool,
     keys: HashMap<u64, Key>,
     keys_max: usize,
     /// Bytes of all keys, with the overhead.
     bytes: u64,
-    /// How often the sample was halved.
+    /// Number of times that the sample was halved.
     halvings: u32,
 }
 
 impl Panel {
-    /// Models of those sizes, or of as many as will be needed.
+    /// Models of those sizes, or automatic ones.
     pub(super) fn new(sizes: &[u64], keys_max: usize) -> Panel {
         let grows = sizes.is_empty();
         let sizes = if grows { &[SMALLEST_BYTES][..] } else { sizes };
@@ -176,16 +177,16 @@ impl Panel {
         self.bytes = self.keys.values().fold(0, |sum, key| sum.saturating_add(key.bytes));
         for size in &mut self.sizes {
             for model in &mut size.models {
-                let tally = model.simulation.tally();
-                model.before = model.before.add(tally.since(&model.counted), weight);
-                model.counted = tally;
+                let counts = model.simulation.counts();
+                model.before = model.before.add(counts.since(&model.counted), weight);
+                model.counted = counts;
                 model.simulation.retain(|key| key <= limit);
                 model.simulation.resize(size.capacity_bytes >> self.halvings);
             }
         }
     }
 
-    /// One URL in this many is replayed.
+    /// Divisor of the sample: one URL in this many is replayed.
     pub(super) fn one_in(&self) -> u64 {
         1 << self.halvings
     }
@@ -213,7 +214,7 @@ impl Panel {
                 .models
                 .iter()
                 .map(|model| {
-                    let sum = model.before.add(model.simulation.tally().since(&model.counted), weight);
+                    let sum = model.before.add(model.simulation.counts().since(&model.counted), weight);
                     (sum.hits / sum.requests.max(1.0), sum.hit_bytes / sum.bytes.max(1.0))
                 })
                 .collect(),

@@ -1,4 +1,4 @@
-//! Logs as servers write them, hostile lines, and what is said of them.
+//! Server logs, hostile lines, and the resulting reports.
 
 use super::*;
 use std::fmt::Write as _;
@@ -7,7 +7,13 @@ use std::fmt::Write as _;
 fn run_with(args: &[&str], input: &[u8]) -> (i32, String, String) {
     let args: Vec<OsString> = args.iter().map(OsString::from).collect();
     let (mut output, mut error) = (Vec::new(), Vec::new());
-    let mut streams = Streams { input: &mut &*input, output: &mut output, error: &mut error, program: false };
+    let mut streams = Streams {
+        input: &mut &*input,
+        output: &mut output,
+        error: &mut error,
+        program: false,
+        called: surface::program::Called::Copal,
+    };
     let status = run(&args, &mut streams);
     (status, String::from_utf8(output).unwrap(), String::from_utf8(error).unwrap())
 }
@@ -181,7 +187,7 @@ fn wrong_command_lines_get_one_line_and_status_2() {
 
 #[test]
 fn no_log_makes_it_panic_or_grow_without_bounds() {
-    // Responses of a petabyte, of nothing, and of everything between; and lines of which a part is missing.
+    // Responses of a petabyte, of nothing, and of everything between; and lines with missing parts.
     let mut log = Vec::new();
     let mut number = 5u64;
     for step in 0..20_000u64 {

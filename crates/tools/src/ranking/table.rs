@@ -1,11 +1,12 @@
 //! The entries of `varnishtop` with their decaying counts.
 //!
-//! If the period has N seconds, every count loses 1/N each second, so an entry that occurs at a steady rate has a count
-//! near the number of times that it occurs in a period. Entries that have decayed away are dropped. Compat: entries with
-//! the same count are in the order of the stock 7.1 tool: by the sum of their bytes, tag, length and text.
+//! If the period has N seconds, every count loses 1/N each second, so an entry that occurs at a
+//! steady rate has a count near the number of times that it occurs in a period. Entries that have
+//! decayed away are dropped. Compat: entries with the same count are in the order of the stock 7.1
+//! tool: by the sum of their bytes, tag, length and text.
 //!
-//! *Invariant:* never more than [`ENTRIES_MAX`] entries and [`TEXT_BYTES_MAX`] bytes of text: beyond that the rarer half
-//! is dropped.
+//! *Invariant:* never more than [`ENTRIES_MAX`] entries and [`TEXT_BYTES_MAX`] bytes of text:
+//! beyond that the rarer half is dropped.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -19,13 +20,13 @@ pub(crate) const TEXT_BYTES_MAX: usize = 128 << 20;
 /// An entry with a smaller count is dropped.
 const COUNT_MIN: f64 = 0.05;
 
-/// What is counted: a tag and a text.
+/// The key of a count: a tag and a text.
 type Name = (Tag, Box<[u8]>);
 
 /// One line of the ranking.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Entry<'a> {
-    /// How often it was seen, after decay.
+    /// Number of occurrences, after decay.
     pub count: f64,
     /// The record's tag.
     pub tag: Tag,
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_rate_stands_at_the_number_of_times_in_a_period() {
+    fn steady_rate_converges_to_the_count_per_period() {
         let mut table = Table::new(60.0);
         for _ in 0..1000 {
             for _ in 0..5 {
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_no_more_fades_and_is_forgotten() {
+    fn entries_without_new_counts_fade_and_are_dropped() {
         let mut table = Table::new(10.0);
         for _ in 0..100 {
             table.count(Tag::ReqURL, b"/once");

@@ -1,11 +1,12 @@
-//! The cells of a window: texts are drawn on it and cut at its edges. Untrusted texts are harmless here.
+//! The cells of a window: texts are drawn on it and cut at its edges. Untrusted texts are made
+//! harmless here.
 
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Modifier, Style};
 use surface::legible;
 
-/// Characters that must not reach a terminal; a cell can't hold a tab either.
+/// True for characters that must not reach a terminal; a cell can't hold a tab either.
 fn is_commanding(letter: char) -> bool {
     letter == '\t' || legible::is_commanding(letter)
 }
@@ -17,7 +18,7 @@ pub(crate) const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 /// A bar across the window.
 pub(crate) const REVERSED: Style = Style::new().add_modifier(Modifier::REVERSED);
 
-/// What a screen is drawn on. Columns and lines count from 0.
+/// Drawing surface of a screen. Columns and lines count from 0.
 pub(crate) struct Canvas<'a> {
     cells: &'a mut Buffer,
 }
@@ -38,7 +39,8 @@ impl<'a> Canvas<'a> {
         usize::from(self.cells.area.height)
     }
 
-    /// Draws `text` at a position; what lies outside the window is not drawn. Control characters are shown as dots.
+    /// Draws `text` at a position; parts outside the window are not drawn. Control characters are
+    /// shown as dots.
     pub fn put(&mut self, column: usize, line: usize, text: &str, style: Style) {
         if column >= self.width() || line >= self.height() {
             return;
@@ -73,7 +75,7 @@ impl<'a> Canvas<'a> {
 pub(crate) mod tests {
     use super::*;
 
-    /// What `draw` draws in a window of this size, line by line, without trailing blanks.
+    /// The output of `draw` in a window of this size, line by line, without trailing blanks.
     pub(crate) fn drawn(width: u16, height: u16, draw: impl FnOnce(&mut Canvas)) -> Vec<String> {
         let mut cells = Buffer::empty(Rect::new(0, 0, width, height));
         draw(&mut Canvas::new(&mut cells));
@@ -82,7 +84,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_cut_and_what_would_command_the_terminal_is_shown_as_dots() {
+    fn overlong_text_is_cut_and_control_characters_become_dots() {
         let lines = drawn(6, 2, |canvas| {
             canvas.put(4, 0, "abc", PLAIN);
             canvas.put(9, 0, "x", PLAIN);

@@ -3,13 +3,13 @@
 use super::canvas::{BOLD, PLAIN};
 use super::{Canvas, Key};
 
-/// A row of a tool's key table: keys, and what they do.
+/// A row of a tool's key table: keys, and their action.
 pub(crate) struct KeyRow<Action: 'static> {
     /// The keys.
     pub keys: &'static [Key],
-    /// What they are called.
+    /// Names of the keys.
     pub names: &'static str,
-    /// What they do.
+    /// The action of the keys.
     pub action: Action,
     /// The help text, line by line.
     pub text: &'static [&'static str],
@@ -56,7 +56,7 @@ impl Help {
         *self = Help { shown: !self.shown, top: 0 };
     }
 
-    /// Scrolls by lines; `visible` of `total` can be seen at once.
+    /// Scrolls by lines; `visible` of `total` fit into the window.
     pub fn scroll(&mut self, by: isize, visible: usize, total: usize) {
         self.top = self.top.saturating_add_signed(by).min(total.saturating_sub(visible));
     }

@@ -1,7 +1,8 @@
-//! From the bytes of a keyboard to keys.
+//! Decoder from the bytes of a keyboard to keys.
 //!
-//! This recognises the keys that the tools use, in the forms of xterm and its many descendants: `ESC [` or `ESC O` and a
-//! letter, or `ESC [ number ~`, optionally with modifiers. Any other sequence is a single unknown key.
+//! This recognises the keys that the tools use, in the forms of xterm and its many descendants:
+//! `ESC [` or `ESC O` and a letter, or `ESC [ number ~`, optionally with modifiers. Any other
+//! sequence is a single unknown key.
 
 use std::collections::VecDeque;
 
@@ -25,7 +26,7 @@ pub(crate) enum Key {
     Char(char),
     /// A letter with Ctrl, in lower case.
     Control(char),
-    /// One of the many others.
+    /// Any other key.
     Unknown,
 }
 
@@ -48,7 +49,7 @@ impl Decoder {
         }
     }
 
-    /// Nothing came for a while: what looked like the start of a sequence is complete.
+    /// No byte arrived for a while: an apparent start of a sequence is complete.
     pub fn pause(&mut self) {
         match self.bytes.as_slice() {
             [] => return,
@@ -63,13 +64,13 @@ impl Decoder {
         self.keys.pop_front()
     }
 
-    /// True when there is a next key.
+    /// True if there is a next key.
     pub fn has_keys(&self) -> bool {
         !self.keys.is_empty()
     }
 }
 
-/// The first key and its length in bytes; `None` when its end is still to come.
+/// The first key and its length in bytes; `None` if its end is still to come.
 fn decode(bytes: &[u8]) -> Option<(Key, usize)> {
     let key = match *bytes.first()? {
         ESCAPE => return decode_sequence(bytes),
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_keys_are_unknown_and_end() {
+    fn bytes_that_are_not_keys_are_unknown() {
         assert_eq!(keys(&[b"\x1b[200~"]), [Key::Unknown]);
         assert_eq!(keys(&[b"\xff\xc3("]), [Key::Unknown, Key::Unknown, Key::Char('(')]);
         assert_eq!(keys(&[b"\x1b[", &[b'0'; 100], b"q"]), [Key::Unknown, Key::Char('q')]);

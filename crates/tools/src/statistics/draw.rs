@@ -1,6 +1,8 @@
-//! The display of `varnishstat`: status, a bar with the names of columns, the counters, a bar that tells what is shown,
-//! and the meaning of the selected counter. Compat: columns and numbers are where the stock 7.1 program has them.
+//! The display of `varnishstat`: status, a bar with the names of columns, the counters, a bar that
+//! shows the selection, and the meaning of the selected counter. Compat: `varnishstat` has columns
+//! and numbers at the positions of the stock 7.1 program.
 
+use super::overview;
 use super::samples::{MovingAverage, Point, Samples};
 use super::view::{KEYS, LEVELS, Order, View};
 use crate::screen::{BOLD, Canvas, PLAIN, REVERSED, help_lines};
@@ -11,7 +13,7 @@ const COLUMN_WIDTH: usize = 14;
 const COLUMNS: [&str; 6] = ["CURRENT", "CHANGE", "AVERAGE", "AVG_10", "AVG_100", "AVG_1000"];
 /// Narrowest column of names.
 const NAME_WIDTH_MIN: usize = 24;
-/// Space at the start of the bars for marks that show that there is more.
+/// Space at the start of the bars for marks that indicate further lines.
 const MARK_WIDTH: usize = 4;
 const STATUS_LINES: usize = 3;
 const BAR_LINES: usize = 1;
@@ -33,7 +35,7 @@ pub(super) fn visible_lines(height: usize) -> usize {
     }
 }
 
-/// Draws the whole; `now` is a monotonic time in seconds.
+/// Draws the whole screen; `now` is a monotonic time in seconds.
 pub(super) fn screen(samples: &Samples, view: &View, raw: bool, now: f64, canvas: &mut Canvas) {
     status(samples, view, now, canvas);
     let visible = visible_lines(canvas.height());
@@ -42,7 +44,11 @@ pub(super) fn screen(samples: &Samples, view: &View, raw: bool, now: f64, canvas
         view.help.draw(&help_lines(KEYS), canvas, first, visible);
         return;
     }
-    let name_width = canvas.width().saturating_sub(COLUMNS.len() * COLUMN_WIDTH).max(NAME_WIDTH_MIN);
+    if view.overview.is_shown {
+        overview::draw(&view.overview.lines, view.overview.top, view.interval_seconds, STATUS_LINES, canvas);
+        return;
+    }
+    let name_width = name_width(samples, view, canvas.width());
     bar_above(view, name_width, canvas);
     for (line, row) in view.rows.iter().enumerate().skip(view.top).take(visible) {
         let Some(point) = samples.points.get(*row) else { continue };
@@ -50,6 +56,17 @@ pub(super) fn screen(samples: &Samples, view: &View, raw: bool, now: f64, canvas
     }
     bar_below(samples, view, raw, visible, canvas);
     explanation(samples, view, first + visible + BAR_LINES, canvas);
+}
+
+/// Width of the column of names.
+fn name_width(samples: &Samples, view: &View, width: usize) -> usize {
+    let room = width.saturating_sub(COLUMNS.len() * COLUMN_WIDTH).max(NAME_WIDTH_MIN);
+    if !view.keeps_together {
+        return room;
+    }
+    let names = view.rows.iter().filter_map(|row| samples.points.get(*row));
+    let longest = names.map(|point| point.name.chars().count()).max().unwrap_or(0);
+    longest.clamp(NAME_WIDTH_MIN, room)
 }
 
 fn status(samples: &Samples, view: &View, now: f64, canvas: &mut Canvas) {
@@ -65,14 +82,23 @@ fn status(samples: &Samples, view: &View, now: f64, canvas: &mut Canvas) {
     if let Some(typed) = &view.typed {
         canvas.put(0, 2, &format!("Search: {typed}_"), BOLD);
     } else {
-        canvas.put(0, 2, view.message(now).unwrap_or("Press <h> to toggle help screen"), PLAIN);
+        canvas.put(0, 2, view.message(now).unwrap_or(invitation(view)), PLAIN);
     }
-    if canvas.width() > HIT_RATE_WINDOW_MIN {
+    if canvas.width() > HIT_RATE_WINDOW_MIN && !view.overview.is_shown {
         let column = canvas.width() - HIT_RATE_WIDTH;
         let [a, b, c] = samples.hit_rate.moving;
         let counts = format!("Hitrate n: {:8} {:8} {:8}", a.samples, b.samples, c.samples);
         canvas.put(column, 0, &counts, PLAIN);
         canvas.put(column, 1, &format!("   avg(n): {:8.4} {:8.4} {:8.4}", a.value, b.value, c.value), PLAIN);
+    }
+}
+
+/// The keys to begin with.
+fn invitation(view: &View) -> &'static str {
+    match (view.overview.is_shown, view.keeps_together) {
+        (true, _) => "Press <o> for all counters, <h> for help, <q> to quit",
+        (false, true) => "Press <o> for the overview, <h> for help, <q> to quit",
+        (false, false) => "Press <h> to toggle help screen",
     }
 }
 
@@ -226,6 +252,7 @@ mod tests {
     use super::super::view::Action;
     use super::*;
     use crate::screen::drawn;
+    use surface::program::Called;
 
     fn samples() -> Samples {
         let mut samples = Samples::new();
@@ -244,7 +271,7 @@ mod tests {
     }
 
     fn picture(width: u16, height: u16, change: impl FnOnce(&mut View, &Samples)) -> Vec<String> {
-        let (samples, mut view) = (samples(), View::new());
+        let (samples, mut view) = (samples(), View::new(Called::Stock));
         let visible = visible_lines(usize::from(height));
         view.arrange(&samples, visible);
         change(&mut view, &samples);
@@ -276,7 +303,16 @@ What MAIN.uptime is:
     }
 
     #[test]
-    fn what_the_user_chose_is_said_in_the_bar() {
+    fn numbers_stay_next_to_the_names_in_a_wide_window() {
+        let lines = picture(200, 16, |view, _| view.keeps_together = true);
+        assert!(lines[3].ends_with("AVG_1000") && lines[3].chars().count() < 130, "{}", lines[3]);
+        assert!(lines[2].starts_with("Press <o> for the overview"), "{}", lines[2]);
+        let narrow = picture(80, 16, |view, _| view.keeps_together = true);
+        assert!(narrow[3].ends_with("AVG_10"), "{}", narrow[3]);
+    }
+
+    #[test]
+    fn bar_shows_the_chosen_settings() {
         let lines = picture(80, 14, |view, samples| {
             for action in [Action::Verbose, Action::Unseen, Action::Bottom, Action::Pause, Action::Order] {
                 view.act(action, samples, 3, 40, 0.0);

@@ -1,5 +1,5 @@
-//! The loop of `varnishstat`'s screen: samples at intervals, keys in between. It outlives the server: while there is
-//! none the status says so, and a new one is picked up automatically.
+//! The loop of `varnishstat`'s screen: samples at intervals, keys in between. It outlives the
+//! server: while there is none the status shows that, and a new one is picked up automatically.
 
 use std::io;
 use std::sync::Arc;
@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use super::samples::Samples;
 use super::view::{Action, KEYS, View};
-use super::{Report, draw};
-use crate::screen::{Happening, Key, KeyRow, Screen, help_lines};
+use super::{Report, draw, overview};
+use crate::screen::{Key, KeyRow, Screen, ScreenEvent, help_lines};
 use crate::signals::Signals;
+use surface::program::Called;
 
 /// Longest wait before the screen is redrawn, so that messages disappear.
 const REDRAW: Duration = Duration::from_millis(500);
@@ -17,12 +18,13 @@ const REDRAW: Duration = Duration::from_millis(500);
 /// Shows the counters until the user quits.
 ///
 /// # Errors
-/// What the terminal reports.
-pub(super) fn run(report: &mut Report, signals: &Arc<Signals>) -> io::Result<()> {
+/// The terminal's error.
+pub(super) fn run(report: &mut Report, called: Called, signals: &Arc<Signals>) -> io::Result<()> {
     let mut screen = Screen::enter(signals)?;
     let started = Instant::now();
     let mut samples = Samples::new();
-    let mut view = View::new();
+    let mut view = View::new(called);
+    view.overview.is_shown &= report.is_whole;
     let mut sampled_at = None;
     let mut level_is_due = report.includes;
     loop {
@@ -35,6 +37,7 @@ pub(super) fn run(report: &mut Report, signals: &Arc<Signals>) -> io::Result<()>
                 view.show_all_levels_of(&samples.points);
                 level_is_due = false;
             }
+            view.overview.lines = overview::lines(&samples);
             sampled_at = Some(now);
         }
         view.arrange(&samples, visible);
@@ -42,9 +45,9 @@ pub(super) fn run(report: &mut Report, signals: &Arc<Signals>) -> io::Result<()>
         let left = sampled_at.map_or(0.0, |at| at + view.interval_seconds - now);
         let left = Duration::try_from_secs_f64(left).unwrap_or(Duration::ZERO);
         match screen.wait(if view.paused { REDRAW } else { left.min(REDRAW) }) {
-            Happening::Stop => return Ok(()),
-            Happening::Resized | Happening::Nothing => {}
-            Happening::Key(key) => {
+            ScreenEvent::Stop => return Ok(()),
+            ScreenEvent::Resized | ScreenEvent::Nothing => {}
+            ScreenEvent::Key(key) => {
                 let now = started.elapsed().as_secs_f64();
                 if is_interrupt(key) || !view.type_key(key, &samples, visible, now) {
                     match KeyRow::find(KEYS, key) {

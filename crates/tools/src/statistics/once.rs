@@ -1,4 +1,5 @@
-//! `varnishstat` without a screen: the counters once, as a table, as JSON or as XML, or only their names.
+//! `varnishstat` without a screen: the counters once, as a table, as JSON or as XML, or only their
+//! names.
 
 use std::io::{self, Write};
 use std::time::SystemTime;

@@ -1,12 +1,14 @@
-//! The counters over time: changes, averages since the start of the worker, moving averages, and the hit rate.
+//! The counters over time: changes, averages since the start of the worker, moving averages, and
+//! the hit rate.
 //!
-//! *Invariant:* a counter's history is dropped when its section disappears; if the same name comes back after a restart
-//! it starts anew.
+//! *Invariant:* a counter's history is dropped when its section disappears; if the same name comes
+//! back after a restart it starts anew.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use shm::read::counters::{CounterText, CounterValue};
+use surface::quantity::hit_percent;
 
 use super::{CacheCounts, Look};
 
@@ -15,7 +17,8 @@ const SPANS: [u32; 3] = [10, 100, 1000];
 /// Shortest time between samples from which a rate is computed, in seconds.
 const SECONDS_MIN: f64 = 0.001;
 
-/// An average of samples: at first of all of them, later each new one has a weight of 1/`samples_max`.
+/// An average of samples: at first of all of them, later each new one has a weight of
+/// 1/`samples_max`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct MovingAverage {
     /// Number of samples, at most `samples_max`.
@@ -26,7 +29,7 @@ pub(super) struct MovingAverage {
 }
 
 impl MovingAverage {
-    /// One for each span.
+    /// An empty average for each span.
     fn spans() -> [MovingAverage; 3] {
         SPANS.map(|samples_max| MovingAverage { samples: 0, samples_max, value: 0.0 })
     }
@@ -73,6 +76,10 @@ impl Point {
 
     fn sample(&mut self, value: u64, now: f64, uptime: u64) {
         if value == 0 && !self.seen {
+            // The first change, and its averages, count from here.
+            if self.sampled_at.replace(now).is_some() {
+                self.add(0.0);
+            }
             return;
         }
         self.seen = true;
@@ -103,25 +110,31 @@ impl Point {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct HitRate {
     before: Option<CacheCounts>,
+    /// Percentage of hits since the previous sample; `None` without lookups.
+    pub now: Option<f64>,
     /// Moving averages of that share, 0 to 1.
     pub moving: [MovingAverage; 3],
 }
 
 impl HitRate {
     fn new() -> HitRate {
-        HitRate { before: None, moving: MovingAverage::spans() }
+        HitRate { before: None, now: None, moving: MovingAverage::spans() }
+    }
+
+    /// Hits and misses since the start of the worker.
+    pub fn counts(&self) -> Option<CacheCounts> {
+        self.before
     }
 
     fn sample(&mut self, counts: Option<CacheCounts>) {
+        self.now = None;
         let Some(now) = counts else { return };
         match self.before.replace(now) {
             Some(before) if before.section == now.section => {
-                let hits = now.hits.saturating_sub(before.hits) as f64;
-                let misses = now.misses.saturating_sub(before.misses) as f64;
-                if hits + misses > 0.0 {
-                    for average in &mut self.moving {
-                        average.add(hits / (hits + misses));
-                    }
+                let hits = now.hits.saturating_sub(before.hits);
+                self.now = hit_percent(hits, now.misses.saturating_sub(before.misses));
+                if let Some(percent) = self.now {
+                    self.moving.iter_mut().for_each(|average| average.add(percent / 100.0));
                 }
             }
             Some(_) => *self = HitRate { before: counts, ..HitRate::new() },
@@ -130,20 +143,20 @@ impl HitRate {
     }
 }
 
-/// What is known from the samples so far.
+/// Data derived from the samples so far.
 pub(super) struct Samples {
     /// The counters in the order of the server's index.
     pub points: Vec<Point>,
     /// The cache's hit rate.
     pub hit_rate: HitRate,
-    /// Age of the manager in seconds; `None` when it does not run.
+    /// Age of the manager in seconds; `None` if it does not run.
     pub manager_uptime: Option<u64>,
-    /// Age of the worker in seconds; `None` when it does not run.
+    /// Age of the worker in seconds; `None` if it does not run.
     pub worker_uptime: Option<u64>,
 }
 
 impl Samples {
-    /// Nothing so far.
+    /// The state before the first sample.
     pub fn new() -> Samples {
         Samples { points: Vec::new(), hit_rate: HitRate::new(), manager_uptime: None, worker_uptime: None }
     }
@@ -170,7 +183,8 @@ pub(super) mod tests {
     use shm::read::counters::parse_document;
     use shm::read::vsm::Status;
 
-    /// Counters by name, kind, level, format and value, as a server in its `section` might publish them.
+    /// Counters by name, kind, level, format and value, as a server in its `section` might publish
+    /// them.
     pub(in crate::statistics) fn look(section: u64, rows: &[(&str, &str, &str, &str, u64)]) -> Look {
         let values = rows.iter().map(|(name, kind, level, format, value)| {
             let document = format!(
@@ -224,7 +238,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_was_never_more_than_zero_is_unseen() {
+    fn counters_that_stayed_zero_are_unseen() {
         let mut samples = Samples::new();
         samples.take(one("counter", 0), 0.0);
         assert!(!samples.points[0].seen);

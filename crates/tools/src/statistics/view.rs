@@ -1,18 +1,20 @@
-//! What the user of `varnishstat`'s screen has chosen to see, and the keys for it.
+//! The user's selections on `varnishstat`'s screen, and the keys for them.
 //!
-//! *Invariant:* after [`View::arrange`] every row is one of the samples' points, and the selected row, if there are any,
-//! is one of them and visible.
+//! *Invariant:* after [`View::arrange`] every row is one of the samples' points, and the selected
+//! row, if there are any, is one of them and visible.
 
+use super::overview::Line;
 use super::samples::{Point, Samples};
 use crate::screen::{Help, Key, KeyRow, key_row};
+use surface::program::Called;
 
-/// The levels of counters, from those that everybody needs to those only for developers.
+/// The levels of counters, from those of general use to those only for developers.
 pub(super) const LEVELS: &[&str] = &["info", "diag", "debug"];
 /// Step by which the interval is changed, in seconds; also its minimum.
 const INTERVAL_STEP_SECONDS: f64 = 0.1;
 /// The longest interval in seconds.
 const INTERVAL_SECONDS_MAX: f64 = 3600.0;
-/// How long a message stays, in seconds.
+/// Time for which a message stays, in seconds.
 const MESSAGE_SECONDS: f64 = 1.25;
 /// Longest search text, in characters.
 const SEARCH_CHARACTERS_MAX: usize = 200;
@@ -20,7 +22,7 @@ const SEARCH_CHARACTERS_MAX: usize = 200;
 /// The order of the counters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Order {
-    /// As the server publishes them.
+    /// In the order of the server.
     Section,
     /// By name.
     Name,
@@ -28,10 +30,11 @@ pub(super) enum Order {
     Change,
 }
 
-/// What a key does.
+/// Action of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Action {
     Help,
+    Overview,
     Up,
     Down,
     PageUp,
@@ -59,6 +62,7 @@ pub(super) enum Action {
 /// The keys, in the order of the help.
 pub(super) static KEYS: &[KeyRow<Action>] = &[
     key_row(&[Key::Char('h'), Key::Char('?')], "<h> or <?>", Action::Help, &["Toggle this help screen."]),
+    key_row(&[Key::Char('o')], "<o>", Action::Overview, &["Switch between the overview and the list of counters."]),
     key_row(&[Key::Up, Key::Char('k')], "<UP> or <k>", Action::Up, &["Navigate the counter list one line up."]),
     key_row(&[Key::Down, Key::Char('j')], "<DOWN> or <j>", Action::Down, &["Navigate the counter list one line down."]),
     key_row(
@@ -108,18 +112,21 @@ pub(super) static KEYS: &[KeyRow<Action>] = &[
     key_row(&[Key::Char('-')], "<->", Action::Faster, &["Decrease refresh interval."]),
 ];
 
-/// What the user sees.
+/// The visible part and the user's settings.
 pub(super) struct View {
+    pub overview: Overview,
+    /// True if the numbers stay next to the names in a wide window.
+    pub keeps_together: bool,
     /// The rows, as indices of points.
     pub rows: Vec<usize>,
     /// The selected row.
     pub selected: usize,
     /// The first visible row.
     pub top: usize,
-    /// Which levels are shown: an index into [`LEVELS`].
+    /// Highest shown level: an index into [`LEVELS`].
     pub level: usize,
     pub hides_unseen: bool,
-    /// Whether bytes and durations are shown with units.
+    /// True if bytes and durations are shown with units.
     pub scales: bool,
     pub order: Order,
     pub paused: bool,
@@ -134,10 +141,22 @@ pub(super) struct View {
     name: String,
 }
 
+/// The overview.
+#[derive(Default)]
+pub(super) struct Overview {
+    /// True if it is shown instead of the list.
+    pub is_shown: bool,
+    pub lines: Vec<Line>,
+    /// The first visible line.
+    pub top: usize,
+}
+
 impl View {
-    /// The initial view.
-    pub fn new() -> View {
+    /// The initial view: `varnishstat` opens on the list, with the columns of the stock program.
+    pub fn new(called: Called) -> View {
         View {
+            overview: Overview { is_shown: called == Called::Copal, ..Overview::default() },
+            keeps_together: called == Called::Copal,
             rows: Vec::new(),
             selected: 0,
             top: 0,
@@ -161,7 +180,7 @@ impl View {
         self.level = points.iter().map(level).max().unwrap_or(0);
     }
 
-    /// Arranges the rows; the selected counter stays selected and in its place on the screen.
+    /// Arranges the rows; the selected counter stays selected and at its place on the screen.
     pub fn arrange(&mut self, samples: &Samples, visible: usize) {
         let line = self.selected.saturating_sub(self.top);
         let points = &samples.points;
@@ -178,7 +197,7 @@ impl View {
                 self.rows.sort_by(|one, other| change(other).total_cmp(&change(one)));
             }
         }
-        // A user who looks at the top stays there when rows are inserted before the first.
+        // If the first row is visible, the view stays at the top when rows are inserted before it.
         if self.selected > 0
             && let Some(row) = self.rows.iter().position(|index| points[*index].name == self.name)
         {
@@ -214,7 +233,7 @@ impl View {
         self.message_until = now + MESSAGE_SECONDS;
     }
 
-    /// Handles a key while text is typed. Returns false when none is being typed.
+    /// Handles a key while text is typed. Returns false if none is being typed.
     pub fn type_key(&mut self, key: Key, samples: &Samples, visible: usize, now: f64) -> bool {
         let Some(typed) = &mut self.typed else { return false };
         match key {
@@ -235,7 +254,8 @@ impl View {
         true
     }
 
-    /// Performs an action on the view. There are `visible` lines for counters, or for the help of `help_length` lines.
+    /// Performs an action on the view. There are `visible` lines for counters, or for the help of
+    /// `help_length` lines.
     pub fn act(&mut self, action: Action, samples: &Samples, visible: usize, help_length: usize, now: f64) {
         let page = visible.max(1);
         let by = match action {
@@ -253,6 +273,15 @@ impl View {
         };
         if self.help.shown {
             self.help.scroll(by, visible, help_length);
+            return;
+        }
+        if action == Action::Overview {
+            self.overview.is_shown = !self.overview.is_shown;
+            return;
+        }
+        if self.overview.is_shown && by != 0 {
+            let last = self.overview.lines.len().saturating_sub(1);
+            self.overview.top = self.overview.top.saturating_add_signed(by).min(last);
             return;
         }
         match action {
@@ -293,7 +322,8 @@ impl View {
         self.say(format!("Refresh interval set to {:.1} seconds.", self.interval_seconds), now);
     }
 
-    /// Selects the next or the previous row whose name contains the search text; at the end it wraps around.
+    /// Selects the next or the previous row whose name contains the search text; at the end it
+    /// wraps around.
     fn search(&mut self, forward: bool, samples: &Samples, visible: usize, now: f64) {
         if self.sought.is_empty() {
             self.say("Nothing to search for; </> takes a text.".to_owned(), now);
@@ -358,7 +388,7 @@ mod tests {
 
     #[test]
     fn at_first_only_counters_that_matter_and_move_are_shown() {
-        let (samples, mut view) = (samples(), View::new());
+        let (samples, mut view) = (samples(), View::new(Called::Stock));
         view.arrange(&samples, VISIBLE);
         assert_eq!(names(&view, &samples), ["MAIN.uptime", "MAIN.cache_hit", "SMA.s0.g_bytes", "VBE.a.req"]);
         act(&mut view, &samples, &[Action::Verbose]);
@@ -373,7 +403,7 @@ mod tests {
 
     #[test]
     fn the_selection_stays_on_the_screen_and_on_its_counter() {
-        let (samples, mut view) = (samples(), View::new());
+        let (samples, mut view) = (samples(), View::new(Called::Stock));
         view.arrange(&samples, VISIBLE);
         act(&mut view, &samples, &[Action::Bottom]);
         assert_eq!((view.selected, view.top, selected(&view, &samples).as_str()), (3, 1, "VBE.a.req"));
@@ -391,7 +421,7 @@ mod tests {
 
     #[test]
     fn a_search_goes_round() {
-        let (samples, mut view) = (samples(), View::new());
+        let (samples, mut view) = (samples(), View::new(Called::Stock));
         view.arrange(&samples, VISIBLE);
         act(&mut view, &samples, &[Action::SearchNext]);
         assert!(view.message(0.1).is_some_and(|text| text.starts_with("Nothing to search for")));
@@ -417,7 +447,7 @@ mod tests {
 
     #[test]
     fn rows_can_be_sorted() {
-        let (samples, mut view) = (samples(), View::new());
+        let (samples, mut view) = (samples(), View::new(Called::Stock));
         view.arrange(&samples, VISIBLE);
         act(&mut view, &samples, &[Action::Order]);
         assert_eq!(names(&view, &samples)[..2], ["MAIN.cache_hit", "MAIN.uptime"]);
@@ -429,7 +459,7 @@ mod tests {
 
     #[test]
     fn the_interval_has_its_limits() {
-        let (samples, mut view) = (samples(), View::new());
+        let (samples, mut view) = (samples(), View::new(Called::Stock));
         act(&mut view, &samples, &[Action::Slower]);
         assert_eq!(view.message(0.5), Some("Refresh interval set to 1.1 seconds."));
         act(&mut view, &samples, &[Action::Faster; 30]);
@@ -438,7 +468,7 @@ mod tests {
 
     #[test]
     fn without_counters_every_key_is_harmless() {
-        let (nothing, mut view) = (Samples::new(), View::new());
+        let (nothing, mut view) = (Samples::new(), View::new(Called::Stock));
         view.sought = "a".to_owned();
         for row in KEYS {
             act(&mut view, &nothing, &[row.action, row.action]);
@@ -447,5 +477,22 @@ mod tests {
             view.arrange(&nothing, 0);
         }
         assert!(view.point(&nothing).is_none());
+    }
+
+    #[test]
+    fn overview_is_the_first_screen_of_copal_and_one_key_away_in_varnishstat() {
+        let samples = samples();
+        for (called, is_first) in [(Called::Copal, true), (Called::Stock, false)] {
+            let mut view = View::new(called);
+            assert_eq!(view.overview.is_shown, is_first);
+            act(&mut view, &samples, &[Action::Overview]);
+            assert_eq!(view.overview.is_shown, !is_first);
+        }
+        let mut view = View::new(Called::Copal);
+        view.overview.lines = super::super::overview::lines(&samples);
+        act(&mut view, &samples, &[Action::Down, Action::Down, Action::Bottom]);
+        assert_eq!((view.overview.top, view.selected), (view.overview.lines.len() - 1, 0));
+        act(&mut view, &samples, &[Action::Top]);
+        assert_eq!(view.overview.top, 0);
     }
 }

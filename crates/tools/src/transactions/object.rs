@@ -1,4 +1,5 @@
-//! `--json`: transactions and raw records as JSON, one object per line, UTF-8 whatever the log holds.
+//! `--json`: transactions and raw records as JSON, one object per line, UTF-8 whatever the log
+//! holds.
 //!
 //! | grouping | a line is |
 //! | --- | --- |
@@ -6,9 +7,10 @@
 //! | `vxid` | a transaction |
 //! | `request`, `session` | `{"type":"group","vxid":…,"transactions":[…]}`, with the number of the first one |
 //!
-//! A transaction has `type` (`sess`, `req`, `bereq`, `unknown`), `vxid`, `level`, `parent`, the `reason` of its Begin,
-//! the [`Summary`] as far as the shown records contain it, and `records`: objects with `tag`, `value` and `side` (`c`,
-//! `b`, `-`). A payload that is not UTF-8 is shown with U+FFFD in `value`, and completely in `hex`.
+//! A transaction has `type` (`sess`, `req`, `bereq`, `unknown`), `vxid`, `level`, `parent`, the
+//! `reason` of its Begin, the [`Summary`] as far as the shown records contain it, and `records`:
+//! objects with `tag`, `value` and `side` (`c`, `b`, `-`). A payload that is not UTF-8 is shown
+//! with U+FFFD in `value`, and completely in `hex`.
 
 use serde_json::{Map, Value};
 use shm::read::query::nth_field;
@@ -17,7 +19,7 @@ use shm::read::transaction::{Kind, Transaction};
 use surface::legible;
 use surface::tag::Tag;
 
-/// Which records are shown.
+/// True for records that are shown.
 pub(super) type Shows<'a> = dyn Fn(&Transaction, &Record) -> bool + 'a;
 
 /// Appends the line of a transaction or of a raw record.
@@ -62,7 +64,7 @@ fn transaction_object(transaction: &Transaction, shows: &Shows, out: &mut Vec<u8
     out.extend_from_slice(format!("{{\"type\":\"{kind}\",\"vxid\":{vxid},\"level\":{level}").as_bytes());
     let begin = transaction.records().find(|record| record.tag() == Some(Tag::Begin));
     let word = |number| begin.and_then(|record| nth_field(record.text(), number)).map(lossy);
-    member("parent", &word(2).and_then(|text| text.parse::<u32>().ok()).map_or(Value::from(0), Value::from), out);
+    member("parent", &word(2).and_then(|text| text.parse::<u64>().ok()).map_or(Value::from(0), Value::from), out);
     member("reason", &Value::from(word(3)), out);
     let mut summary = Summary::default();
     for record in transaction.records().filter(|record| shows(transaction, record)) {
@@ -110,8 +112,8 @@ fn members_of(tag: Tag, record: &Record, out: &mut Vec<u8>) {
     }
 }
 
-/// The main facts about a transaction. If a fact is stated twice, the first statement about the request and the last
-/// about the response counts, as in access logs.
+/// The main facts about a transaction. If a fact occurs twice, the first one about the request and
+/// the last one about the response counts, as in access logs.
 #[derive(Default)]
 struct Summary {
     client: Option<String>,

@@ -1,7 +1,7 @@
-//! How `varnishlog` prints headers and records.
+//! Output of headers and records by `varnishlog`.
 //!
-//! Compat: the stock program prints all bytes of a text record unchanged; here those that a terminal would interpret or
-//! that begin a line are escaped (`surface::legible`).
+//! Compat: the stock program prints all bytes of a text record unchanged; here those that a
+//! terminal would interpret or that begin a line are escaped (`surface::legible`).
 
 use std::io::Write;
 
@@ -78,7 +78,7 @@ fn payload(tag: Tag, record: &Record, out: &mut Vec<u8>) {
     }
 }
 
-/// Tags whose payload is whatever a peer has sent: shown in full and escaped.
+/// True for tags whose payload comes unchecked from a peer: shown in full and escaped.
 pub(crate) fn is_unsafe(tag: Tag) -> bool {
     matches!(tag, Tag::Debug | Tag::HttpGarbage | Tag::Hash)
 }

@@ -1,16 +1,14 @@
 //! `copal vcl check`: compiles texts and shows every message; runs nothing.
 
+use super::display::{counted, has_colour};
+use super::settings::Settings;
 use super::{USAGE_ERROR, json, text_file, wrong};
 use crate::Streams;
 use crate::options::Given;
 use serde_json::{Value, json};
 use std::ffi::OsString;
-use std::io::IsTerminal;
-use std::path::PathBuf;
 use surface::legible;
-use surface::parameter::{Parameters, value};
-use surface::vcl::Generation;
-use vcl::{CompileOptions, Diagnostic, Severity, SourceText};
+use vcl::{Diagnostic, Severity, SourceText};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
@@ -22,11 +20,7 @@ enum Form {
 /// The command line.
 struct Request {
     form: Form,
-    parameters: Parameters,
-    path: Vec<PathBuf>,
-    generation: Option<Generation>,
-    labels: Vec<String>,
-    storages: Vec<String>,
+    settings: Settings,
     files: Vec<OsString>,
 }
 
@@ -79,25 +73,12 @@ pub(super) fn run(given: Given, streams: &mut Streams) -> i32 {
 }
 
 fn read(given: Given) -> Result<Request, String> {
-    let mut request = Request {
-        form: Form::Pretty,
-        parameters: Parameters::default(),
-        path: Vec::new(),
-        generation: None,
-        labels: Vec::new(),
-        storages: vec!["s0".to_owned(), "Transient".to_owned()],
-        files: given.rest,
-    };
+    let mut request = Request { form: Form::Pretty, settings: Settings::default(), files: given.rest };
     for (letter, argument) in given.options {
         match letter {
             'J' => request.form = Form::Json,
             'T' => request.form = Form::Text,
-            'p' => set_parameter(&mut request.parameters, &text(argument)?)?,
-            'I' => request.path.push(PathBuf::from(argument)),
-            'd' => request.generation = dialect(&text(argument)?)?,
-            'l' => request.labels.push(text(argument)?),
-            's' => request.storages.push(text(argument)?),
-            _ => {}
+            _ => request.settings.take(letter, argument)?,
         }
     }
     if request.files.is_empty() {
@@ -106,46 +87,15 @@ fn read(given: Given) -> Result<Request, String> {
     Ok(request)
 }
 
-fn text(value: OsString) -> Result<String, String> {
-    value.into_string().map_err(|_| "an argument is no text".to_owned())
-}
-
-fn set_parameter(parameters: &mut Parameters, setting: &str) -> Result<(), String> {
-    let (name, wanted) = setting.split_once('=').ok_or("-p takes param=value")?;
-    value::set(parameters, &Parameters::default(), name, wanted, &[])
-        .map_err(|error| error.text().trim().replace('\n', " "))
-}
-
-fn dialect(name: &str) -> Result<Option<Generation>, String> {
-    if name == "auto" {
-        return Ok(None);
-    }
-    Generation::of_name(name).map(Some).ok_or_else(|| "--dialect takes auto, 1, 2.0, 2.1, 3.0 or 4".to_owned())
-}
-
 fn compile(request: &Request, name: &str, text: &[u8]) -> (Vec<Diagnostic>, usize) {
-    let parameters = &request.parameters;
-    let mut path = request.path.clone();
-    path.extend(parameters.vcl_path.split(':').filter(|part| !part.is_empty()).map(PathBuf::from));
-    let options = CompileOptions {
-        vcl_path: &path,
-        unsafe_path: parameters.vcc_unsafe_path,
-        err_unref: parameters.vcc_err_unref,
-        storages: &request.storages,
-        labels: &request.labels,
-        generation: request.generation,
-        ..CompileOptions::default()
-    };
-    match vcl::compile(&SourceText { name, text }, &options) {
+    match request.settings.with(|options| vcl::compile(&SourceText { name, text }, options)) {
         Ok(compiled) => (compiled.diagnostics, 0),
         Err(error) => (error.diagnostics, error.hidden),
     }
 }
 
 fn show(request: &Request, messages: &[Diagnostic], streams: &mut Streams) {
-    let colour = streams.program
-        && std::io::stdout().is_terminal()
-        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let colour = has_colour(streams);
     for message in messages {
         let text = match request.form {
             Form::Text => message.text(),
@@ -156,7 +106,6 @@ fn show(request: &Request, messages: &[Diagnostic], streams: &mut Streams) {
 }
 
 fn summary(errors: usize, warnings: usize) -> String {
-    let counted = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     match (errors, warnings) {
         (0, 0) => "ok".to_owned(),
         (0, warnings) => counted(warnings, "warning"),

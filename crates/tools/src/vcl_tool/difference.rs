@@ -1,18 +1,18 @@
-//! Compares two texts in the form of `diff -u`.
+//! Comparison of two texts in the form of `diff -u`.
 
 /// Unchanged lines shown around a change.
 const CONTEXT_LINES: usize = 3;
-/// If the product of the line counts is larger, a changed stretch is shown as replaced as a whole.
+/// If the product of the line counts is larger, a changed part is shown as replaced as a whole.
 const SEARCH_MAX: usize = 4_000_000;
 
-/// A line and what happens to it.
+/// A line and its change.
 enum Line<'a> {
     Same(&'a [u8]),
     Gone(&'a [u8]),
     New(&'a [u8]),
 }
 
-/// The differences; empty when there are none.
+/// The differences; empty if there are none.
 pub(super) fn unified(old_name: &str, old: &[u8], new_name: &str, new: &[u8]) -> Vec<u8> {
     if old == new {
         return Vec::new();
@@ -64,7 +64,8 @@ fn hunk(lines: &[Line], start: usize, end: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// First finds the common beginning and end; then, in between, the longest common subsequence, with a table of lengths.
+/// First finds the common beginning and end; then, in between, the longest common subsequence, with
+/// a table of lengths.
 fn compare<'a>(old: &[&'a [u8]], new: &[&'a [u8]]) -> Vec<Line<'a>> {
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let rest = old.len().min(new.len()) - head;

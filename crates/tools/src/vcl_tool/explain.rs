@@ -1,4 +1,5 @@
-//! `copal vcl explain`: the meaning of a message code or a word of VCL. Everything comes from the tables of `surface`.
+//! `copal vcl explain`: the meaning of a message code or a word of VCL. Everything comes from the
+//! tables of `surface`.
 
 mod old;
 
@@ -6,8 +7,9 @@ use crate::Streams;
 use crate::options::Given;
 use std::fmt::Write as _;
 use surface::diagnostic::{CODES, Code};
+use surface::lint::Rule;
 use surface::vcl::explanation::KEYWORDS;
-use surface::vcl::{Action, METHODS, Type, VARIABLES, VariableRow};
+use surface::vcl::{Action, Generation, METHODS, Type, VARIABLES, VariableRow};
 use surface::vmod::{ArgumentRow, FUNCTIONS, FunctionRow, VMODS};
 
 pub(super) fn run(given: Given, streams: &mut Streams) -> i32 {
@@ -40,6 +42,9 @@ pub(super) fn run(given: Given, streams: &mut Streams) -> i32 {
 fn explanation(word: &str) -> Option<String> {
     if let Some(code) = Code::by_number(word) {
         return Some(code_text(code));
+    }
+    if let Some(rule) = Rule::of_id(word) {
+        return Some(rule_text(rule));
     }
     let lower = word.to_ascii_lowercase();
     let mut parts: Vec<String> = Vec::new();
@@ -95,9 +100,25 @@ fn names() -> Vec<String> {
     words.map(str::to_owned).chain(functions).collect()
 }
 
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("    {line}\n")).collect()
+}
+
+fn rule_text(rule: Rule) -> String {
+    let row = rule.row();
+    format!(
+        "{} ({}): {}\n\n{}\n\nFound:\n\n{}\nInstead:\n\n{}",
+        row.id,
+        row.level.name(),
+        row.title,
+        wrapped(row.why),
+        indented(row.bad),
+        indented(row.good)
+    )
+}
+
 fn code_text(code: Code) -> String {
     let row = code.row();
-    let indented = |text: &str| text.lines().map(|line| format!("    {line}\n")).collect::<String>();
     format!(
         "{}: {}\n\n{}\n\nCauses it:\n\n{}\nInstead:\n\n{}",
         row.number,
@@ -127,7 +148,7 @@ fn wrapped(text: &str) -> String {
 }
 
 fn action_text(action: Action) -> String {
-    let by: Vec<&str> = METHODS.iter().filter(|row| row.actions.contains(&action)).map(|row| row.name).collect();
+    let by: Vec<&str> = METHODS.iter().filter(|row| row.allows(action, Generation::V4)).map(|row| row.name).collect();
     format!("return ({}): an action\n  {}\n  returned by: {}\n", action.name(), action.text(), by.join(", "))
 }
 

@@ -1,9 +1,11 @@
-//! Messages of the compiler as JSON: one document, with positions in bytes as well as in lines and columns.
+//! Messages of the compiler as JSON: one document, with positions in bytes as well as in lines and
+//! columns.
 
 use serde_json::{Value, json};
 use vcl::{Diagnostic, Place, Severity};
 
-/// One message. `main` is the file that was checked; the position may be in a file that it includes.
+/// One message. `main` is the file that was checked; the position may be in a file that it
+/// includes.
 pub(super) fn message(main: &str, diagnostic: &Diagnostic) -> Value {
     let place = diagnostic.place();
     let mut value = place.map_or_else(|| json!({}), place_value);
@@ -33,7 +35,7 @@ pub(super) fn message(main: &str, diagnostic: &Diagnostic) -> Value {
     value
 }
 
-fn place_value(place: &Place) -> Value {
+pub(super) fn place_value(place: &Place) -> Value {
     json!({
         "file": place.file,
         "line": place.line,

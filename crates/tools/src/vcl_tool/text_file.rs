@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-/// The name and the text of a source; `-` means the standard input. A relative name is made absolute, so that `include
-/// "./..."` works.
+/// The name and the text of a source; `-` means the standard input. A relative name is made
+/// absolute, so that `include "./..."` works.
 ///
 /// # Errors
 /// As reported by the file system.
@@ -24,8 +24,8 @@ pub(super) fn read(file: &OsStr, input: &mut dyn Read) -> io::Result<(String, Ve
     Ok((path.display().to_string(), text))
 }
 
-/// Replaces a file with a text in such a way that nobody ever sees half of it: written to another file, then renamed.
-/// The permissions stay; a link stays a link.
+/// Replaces a file with a text atomically, so that no reader sees a partial text: written to
+/// another file, then renamed. The permissions stay; a link stays a link.
 ///
 /// # Errors
 /// As reported by the file system; the file is then unchanged.

@@ -1,40 +1,44 @@
-//! What the log says about one request, with its restarts and fetches: the material for an explanation.
+//! Facts in the log about one request, with its restarts and fetches: the material for an
+//! explanation.
 
 use super::near_miss::{Difference, Stored};
 use shm::read::transaction::{Kind, Reason as Begun, Transaction};
 use std::collections::HashMap;
 use surface::legible;
+use surface::limits::WHY_COOKIES_MAX;
 use surface::reason::{DETAILS, FREE_DETAILS, MORE, RECORD, Reason};
 use surface::tag::Tag;
 
-/// A request in the log. All texts are in the form in which the log tools show them (`surface::legible`).
+/// A request in the log. All texts are in the form in which the log tools show them
+/// (`surface::legible`).
 #[derive(Debug, Default)]
 pub(crate) struct Account {
-    /// The request for the page that this is a fragment of.
-    pub page: Option<u32>,
+    /// The request for the page that includes this fragment.
+    pub page: Option<u64>,
     /// Method as received.
     pub method: String,
     /// Protocol as received: `HTTP/2.0`.
     pub protocol: String,
-    /// How the client came, `http` or `https`; empty when the log doesn't say, as that of a daemon that speaks no TLS.
+    /// The client's scheme, `http` or `https`; empty if the log doesn't contain it, as that of a
+    /// daemon without TLS.
     pub scheme: String,
     /// Host as received.
     pub received_host: String,
-    /// Host as VCL left it.
+    /// Host after VCL.
     pub host: String,
     /// URL as received.
     pub received_url: String,
-    /// URL as VCL left it.
+    /// URL after VCL.
     pub url: String,
-    /// Status sent; empty when nothing was sent.
+    /// Status sent; empty if nothing was sent.
     pub status: String,
     /// Reason phrase sent.
     pub phrase: String,
-    /// When it began, seconds since 1970.
+    /// Start, in seconds since 1970.
     pub start: f64,
     /// Seconds from its start to its end.
     pub seconds: Option<f64>,
-    /// What the cache had under almost the same address.
+    /// Objects that the cache had under almost the same address.
     pub near: Vec<(Difference, Stored)>,
     /// The steps: the request itself, its restarts, and its fetches.
     pub steps: Vec<Step>,
@@ -43,8 +47,8 @@ pub(crate) struct Account {
 /// The content of a `Hit` record: `xid ttl grace keep …`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Hit {
-    /// The fetch that stored the copy.
-    pub xid: u32,
+    /// The fetch that stored the object.
+    pub xid: u64,
     /// Seconds left.
     pub ttl: f64,
     pub grace: f64,
@@ -63,13 +67,13 @@ impl Hit {
 /// One transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Step {
-    pub xid: u32,
+    pub xid: u64,
     /// The transaction that began it.
-    pub parent: u32,
-    /// Why it was begun; `None` when its records don't say.
+    pub parent: u64,
+    /// Reason for its start; `None` if its records don't contain it.
     pub begun: Option<Begun>,
     pub is_fetch: bool,
-    /// The stored copy that lookup found.
+    /// The stored object that lookup found.
     pub hit: Option<Hit>,
     /// Its decisions, in order.
     pub decisions: Vec<Decision>,
@@ -77,17 +81,21 @@ pub(crate) struct Step {
     pub ttl: Vec<String>,
     /// `VCL_Error`, `FetchError`, `Error`, `BogoHeader` and `HttpGarbage` records.
     pub errors: Vec<(Tag, String)>,
-    /// Status of the origin's response, or of the one made in its place.
+    /// Status of the origin's response, or of the one generated instead of it.
     pub status: String,
     /// Status of the origin's response, if there was one.
     pub origin_status: Option<String>,
-    /// Names of the cookies that the origin's response sets.
+    /// Names of the cookies that the origin's response sets; of a request, those of the stored copy
+    /// that it found.
     pub set_cookies: Vec<String>,
-    /// The origin responded with 304: the stored copy is still valid.
+    /// Names of the cookies in the request to the origin.
+    pub request_cookies: Vec<String>,
+    /// True if the origin responded with 304: the stored object is still valid.
     pub is_revalidated: bool,
-    /// The marker found by lookup: the fetch that made it, and for how many seconds it is valid.
-    pub marker: Option<(u32, f64)>,
-    /// Cache-Control, Expires, Age, Vary … of the origin's response; only the names from Set-Cookie.
+    /// The marker found by lookup: the fetch that created it, and its remaining time in seconds.
+    pub marker: Option<(u64, f64)>,
+    /// Cache-Control, Expires, Age, Vary … of the origin's response; only the names from
+    /// Set-Cookie.
     pub headers: Vec<String>,
     /// `BackendOpen`.
     pub backend: String,
@@ -105,8 +113,8 @@ pub(crate) struct Decision {
 }
 
 impl Decision {
-    /// Parses the payload of a `Witness` record (a `Notice` in logs of earlier releases); `None` when it is not a
-    /// reason, or one of another version.
+    /// Parses the payload of a `Witness` record (a `Notice` in logs of earlier releases); `None` if
+    /// it is not a reason, or one of another version.
     fn parse(payload: &str) -> Option<Decision> {
         let text = payload.strip_prefix(RECORD)?;
         let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
@@ -118,7 +126,7 @@ impl Decision {
         self.all(name).next()
     }
 
-    /// All details with that name: what does not fit into one record is spread over several.
+    /// All details with that name: a value too long for one record is spread over several.
     pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.details.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -138,8 +146,8 @@ impl Decision {
 fn details(mut rest: &str) -> Vec<(String, String)> {
     let mut details = Vec::new();
     while let Some((name, after)) = rest.split_once('=').filter(|(name, _)| DETAILS.contains(name)) {
-        // A value extends to the next name; a value that strangers can influence extends to the end, whatever it
-        // contains.
+        // A value extends to the next name; a value that clients or origins can influence extends
+        // to the end, whatever it contains.
         let next = DETAILS.iter().filter_map(|name| after.find(&format!(" {name}="))).min();
         let next = next.filter(|_| !FREE_DETAILS.contains(&name));
         let (value, tail) = next.map_or((after, ""), |at| (&after[..at], &after[at + 1..]));
@@ -149,13 +157,23 @@ fn details(mut rest: &str) -> Vec<(String, String)> {
     details
 }
 
-/// Response headers that influence whether and how long it is kept.
-const TELLING: &[&str] =
-    &["cache-control", "expires", "age", "date", "pragma", "surrogate-control", "vary", "content-encoding"];
+/// Response headers that influence the storing of the response and its lifetime.
+const TELLING: &[&str] = &[
+    "cache-control",
+    "expires",
+    "age",
+    "date",
+    "last-modified",
+    "etag",
+    "pragma",
+    "surrogate-control",
+    "vary",
+    "content-encoding",
+];
 
 impl Account {
-    /// The client's request of a group, and the fragments of its page, each of which is a request of its own. A transaction
-    /// belongs to the request that began it.
+    /// The client's request of a group, and the fragments of its page, each of which is a request
+    /// of its own. A transaction belongs to the request that began it.
     pub(crate) fn all_of(group: &[Transaction]) -> Vec<Account> {
         let mut accounts = vec![Account::default()];
         let mut places = HashMap::new();
@@ -176,14 +194,15 @@ impl Account {
         accounts
     }
 
-    /// The step that the client's response is of, the request itself or its last restart, and the fetches for it. Without any
-    /// such step: all fetches.
+    /// The step that produced the client's response, the request itself or its last restart, and
+    /// the fetches for it. Without any such step: all fetches.
     pub(crate) fn last(&self) -> (Option<&Step>, Vec<&Step>) {
         let Some(place) = self.steps.iter().rposition(|step| !step.is_fetch) else {
             return (None, self.steps.iter().collect());
         };
         let last = &self.steps[place];
-        // Retries hang below the fetches before them, and those of an earlier step may stand here, too.
+        // Retries are children of the fetches before them, and those of an earlier step may occur
+        // here, too.
         let mut family = vec![last.xid];
         let mut fetches = Vec::new();
         for fetch in &self.steps[place + 1..] {
@@ -195,16 +214,17 @@ impl Account {
         (Some(last), fetches)
     }
 
-    /// The stored copy that the last step found.
+    /// The stored object that the last step found.
     pub(crate) fn hit(&self) -> Option<Hit> {
         self.last().0?.hit
     }
 
-    pub(crate) fn xids(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn xids(&self) -> impl Iterator<Item = u64> {
         self.steps.iter().map(|step| step.xid)
     }
 
-    /// From a single record about input that was too large to become a request, `text=GET /path HTTP/1.1`.
+    /// Parses a single record about input that was too large to become a request, `text=GET /path
+    /// HTTP/1.1`.
     pub(crate) fn of_refused(record: &Transaction) -> Option<Account> {
         let mut step = Step { xid: record.vxid, ..Step::default() };
         let witness = record.records().find(|record| record.tag() == Some(Tag::Witness))?;
@@ -218,6 +238,8 @@ impl Account {
 
     fn add_request(&mut self, transaction: &Transaction) {
         let mut step = Step::new(transaction, false);
+        // VCL may give each client a cookie of its own.
+        let mut is_delivered = false;
         for record in transaction.records() {
             let Some(tag) = record.tag() else { continue };
             let text = legible::line(record.text()).into_owned();
@@ -241,6 +263,13 @@ impl Account {
                         value.clone_into(&mut self.host);
                     }
                 }
+                Tag::RespHeader if !is_delivered => step.set_cookies.extend(set_cookie(&text)),
+                Tag::RespUnset => {
+                    if let Some(name) = set_cookie(&text) {
+                        step.set_cookies.retain(|known| *known != name);
+                    }
+                }
+                Tag::VCLCall if text == "DELIVER" => is_delivered = true,
                 Tag::RespStatus => self.status = text,
                 Tag::RespReason => self.phrase = text,
                 Tag::Hit => step.hit = Hit::parse(&text),
@@ -258,14 +287,19 @@ impl Account {
                 other => step.take(other, text),
             }
         }
+        if step.hit.is_none() {
+            step.set_cookies.clear();
+        }
         self.steps.push(step);
     }
 
     fn add_fetch(&mut self, transaction: &Transaction) {
         let mut step = Step::new(transaction, true);
-        // The origin's response is followed by the headers of the stored copy, or of the response made in its place.
+        // The origin's response is followed by the headers of the stored object, or of the response
+        // generated instead of it.
         let mut is_origins = true;
-        // A status without an earlier timestamp of the origin's response belongs to a response made here.
+        // A status without an earlier timestamp of the origin's response belongs to a response
+        // generated by Copal.
         let mut has_answered = false;
         for record in transaction.records() {
             let Some(tag) = record.tag() else { continue };
@@ -280,20 +314,18 @@ impl Account {
                     step.status = text;
                 }
                 Tag::BackendOpen => step.backend = text,
+                Tag::BereqHeader => step.request_cookies.extend(request_cookies(&text)),
+                Tag::BereqUnset if header(&text, "cookie").is_some() => step.request_cookies.clear(),
                 Tag::BerespHeader => {
-                    if let Some(cookie) = header(&text, "set-cookie").filter(|_| is_origins) {
-                        let name = cookie.split(['=', ';']).next().unwrap_or_default().trim();
-                        step.set_cookies.push(name.to_owned());
-                    }
+                    step.set_cookies.extend(set_cookie(&text).filter(|_| is_origins));
                     if is_origins && TELLING.iter().any(|name| header(&text, name).is_some()) {
                         step.headers.push(text);
                     }
                 }
                 Tag::BerespUnset => {
                     step.headers.retain(|known| *known != text);
-                    if let Some(cookie) = header(&text, "set-cookie") {
-                        let name = cookie.split(['=', ';']).next().unwrap_or_default().trim();
-                        step.set_cookies.retain(|known| known != name);
+                    if let Some(name) = set_cookie(&text) {
+                        step.set_cookies.retain(|known| *known != name);
                     }
                 }
                 Tag::Timestamp => {
@@ -317,7 +349,7 @@ impl Step {
         Step { xid, parent, begun: Some(transaction.reason), is_fetch, ..Step::default() }
     }
 
-    /// Handles what requests and fetches have in common.
+    /// Handles records common to requests and fetches.
     fn take(&mut self, tag: Tag, text: String) {
         match tag {
             Tag::Witness | Tag::Notice => self.take_reason(&text),
@@ -343,7 +375,8 @@ impl Step {
     }
 }
 
-/// Reduces an error's text: to the first line for an unreadable request, to the name for a header line with cookies.
+/// Reduces an error's text: to the first line for an unreadable request, to the name for a header
+/// line with cookies.
 fn without_values(tag: Tag, text: String) -> String {
     let cut = match tag {
         Tag::HttpGarbage => text.find(['\r', '\n']).or_else(|| text.find("%0d")).or_else(|| text.find("%0a")),
@@ -357,6 +390,19 @@ fn without_values(tag: Tag, text: String) -> String {
 fn header<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let (found, value) = line.split_once(':')?;
     found.eq_ignore_ascii_case(name).then(|| value.trim())
+}
+
+/// The name of the cookie that a header line sets.
+fn set_cookie(line: &str) -> Option<String> {
+    let cookie = header(line, "set-cookie")?;
+    Some(cookie.split(['=', ';']).next().unwrap_or_default().trim().to_owned())
+}
+
+/// Names of the cookies in a header line, up to the number that reasons record.
+fn request_cookies(line: &str) -> Vec<String> {
+    let cookies = header(line, "cookie").unwrap_or_default().split(';');
+    let names = cookies.map(|cookie| cookie.split('=').next().unwrap_or_default().trim());
+    names.filter(|name| !name.is_empty()).take(WHY_COOKIES_MAX).map(str::to_owned).collect()
 }
 
 /// The time of a timestamp with this label, in seconds since 1970.
@@ -391,7 +437,7 @@ mod tests {
         let decision = Decision::parse("why connect-failed text=backend a=b: fail errno 111 (x)").unwrap();
         assert_eq!(decision.detail("text"), Some("backend a=b: fail errno 111 (x)"));
         assert_eq!(Decision::parse("why miss-absent").unwrap().details, []);
-        // Text from strangers stays a single value.
+        // Text from clients or origins stays a single value.
         let decision = Decision::parse("why miss-vary headers=A at=/etc/forged.vcl:1").unwrap();
         assert_eq!((decision.detail("headers"), decision.detail("at")), (Some("A at=/etc/forged.vcl:1"), None));
         let mut step = Step::default();

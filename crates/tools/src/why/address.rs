@@ -1,27 +1,28 @@
-//! Which requests the user asks about: a number, or an address in any of its printed forms.
+//! Selection of requests by the user: a number, or an address in any of its printed forms.
 
 use super::account::Account;
 
-/// What the user asks about.
+/// The selected requests.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     All,
-    Xid(u32),
+    Xid(u64),
     Url(Address),
 }
 
 /// An address; `*` matches anything.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Address {
-    /// In lower case, without the default port of its scheme.
+    /// Host in lower case, without the default port of its scheme.
     host: Option<String>,
-    /// Including its query.
+    /// Path including its query.
     path: String,
     method: Option<String>,
 }
 
 impl Wanted {
-    /// A number, `/path`, `host/path`, `host:port`, or a URL; optionally preceded by a method, as in printed requests.
+    /// A number, `/path`, `host/path`, `host:port`, or a URL; optionally preceded by a method, as
+    /// in printed requests.
     pub(super) fn parse(words: &[String]) -> Result<Wanted, String> {
         let (method, word) = match words {
             [] => return Ok(Wanted::All),
@@ -45,7 +46,7 @@ impl Wanted {
         Ok(Wanted::Url(Address { host, path, method }))
     }
 
-    /// Whether this is a request that the user asks about.
+    /// True if the user selected this request.
     pub(super) fn is(&self, account: &Account) -> bool {
         match self {
             Wanted::All => true,
@@ -54,8 +55,9 @@ impl Wanted {
         }
     }
 
-    /// Whether this may be the request if the user gave the server's address rather than its name: `copal demo` and the
-    /// daemon print where they listen, and a client may send another host.
+    /// True if this may be the request if the user gave the server's address rather than its name:
+    /// `copal demo` and the daemon print their listening addresses, and a client may send another
+    /// host.
     pub(super) fn is_by_address(&self, account: &Account) -> bool {
         match self {
             Wanted::Url(address) => address.names_a_socket() && address.is_path(account),
@@ -75,7 +77,7 @@ impl Address {
         [&account.host, &account.received_host].iter().any(|host| matches(wanted, &plain_host(host, "http")))
     }
 
-    /// Whether the host is a network address, or this machine.
+    /// True if the host is a network address, or this machine.
     fn names_a_socket(&self) -> bool {
         let Some(host) = &self.host else { return false };
         let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -93,7 +95,7 @@ fn plain_host(host: &str, scheme: &str) -> String {
     host.strip_suffix(implied).map_or(host.clone(), str::to_owned)
 }
 
-/// Whether a text matches a pattern in which only `*` is special and matches anything.
+/// True if a text matches a pattern in which only `*` is special and matches anything.
 fn matches(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();

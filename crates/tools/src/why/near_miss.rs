@@ -1,6 +1,6 @@
-//! An address that almost hit, and how it differs from the one that was asked for.
+//! An address that almost hit, and its difference from the requested one.
 
-/// How an address differs.
+/// Difference between two addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Difference {
     /// Another host, the same URL.
@@ -27,7 +27,7 @@ impl Difference {
 pub(super) struct Stored {
     pub host: String,
     pub url: String,
-    pub xid: u32,
-    /// When that request began, seconds since 1970.
+    pub xid: u64,
+    /// Start of that request, in seconds since 1970.
     pub start: f64,
 }

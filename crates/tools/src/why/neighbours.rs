@@ -1,7 +1,8 @@
-//! Near misses: what the cache had, according to the log, under almost the same address.
+//! Near misses: objects that the cache had, according to the log, under almost the same address.
 //!
-//! The cache itself knows keys, not addresses, so this is based on the log alone, and reaches back as far as the log
-//! does. The number of paths, and of addresses for each path, is limited (`surface::limits`).
+//! The cache itself stores keys, not addresses, so this is based on the log alone, and reaches back
+//! as far as the log does. The number of paths, and of addresses for each path, is limited
+//! (`surface::limits`).
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,17 +12,17 @@ use surface::reason::Reason;
 use super::account::Account;
 use super::near_miss::{Difference, Stored};
 
-/// What was in the cache, by path.
+/// Contents of the cache, by path.
 #[derive(Default)]
 pub(super) struct Neighbours {
     paths: HashMap<String, VecDeque<Stored>>,
 }
 
-/// How many are reported.
+/// Most near misses that are reported.
 const TOLD_MAX: usize = 3;
 
 impl Neighbours {
-    /// Notes a request that was served from the cache, or whose response was stored.
+    /// Records a request that was served from the cache, or whose response was stored.
     pub(super) fn note(&mut self, account: &Account) {
         let is_stored = |reason| reason == Reason::Stored;
         let was_stored = account.steps.iter().flat_map(|step| &step.decisions).any(|made| is_stored(made.reason));
@@ -41,7 +42,7 @@ impl Neighbours {
         known.push_back(Stored { host: account.host.clone(), url: account.url.clone(), xid, start: account.start });
     }
 
-    /// What is near to a request that found nothing although nothing had been removed.
+    /// The near misses of a request that found nothing although nothing had been removed.
     pub(super) fn of(&self, account: &Account) -> Vec<(Difference, Stored)> {
         let is_new = |made: &super::account::Decision| {
             made.reason == Reason::MissAbsent && made.detail("gone").is_none_or(|gone| gone == surface::reason::NEVER)
@@ -83,13 +84,13 @@ mod tests {
 
     fn account(host: &str, url: &str, start: f64, reason: Option<Reason>) -> Account {
         let hit = reason.is_none().then(Default::default);
-        let mut step = Step { xid: start as u32, hit, ..Step::default() };
+        let mut step = Step { xid: start as u64, hit, ..Step::default() };
         step.decisions.extend(reason.map(|reason| Decision { reason, details: Vec::new() }));
         Account { host: host.to_owned(), url: url.to_owned(), start, steps: vec![step], ..Account::default() }
     }
 
     #[test]
-    fn almost_the_same_address_is_told_by_what_differs() {
+    fn similar_address_is_reported_with_the_difference() {
         let mut known = Neighbours::default();
         known.note(&account("a.example", "/x?a=1&b=2", 1.0, Some(Reason::Stored)));
         known.note(&account("b.example", "/x?b=2&a=1", 2.0, None));

@@ -1,5 +1,5 @@
-//! An explanation as one JSON object on one line. Every member is always present; its type is in [`MEMBERS`], against
-//! which the table in `docs/json.md` is checked.
+//! An explanation as one JSON object on one line. Every member is always present; its type is in
+//! [`MEMBERS`], against which the table in `docs/reference/json.md` is checked.
 
 use serde_json::{Map, Value, json};
 use surface::legible;
@@ -7,9 +7,10 @@ use surface::tag::Tag;
 
 use super::account::{Account, Decision, Step};
 use super::handling::{handling, is_made_here};
-use super::tell::{moment, named_cookies, piece, strips};
+use super::source::piece;
+use super::tell::{moment, named_cookies, shared_cookies, strips};
 
-/// The type of a member. `null` means that the log doesn't say, if it is allowed.
+/// The type of a member. `null` means that the log doesn't contain the value, if it is allowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg(test)]
 pub(super) enum Kind {
@@ -22,11 +23,11 @@ pub(super) enum Kind {
     Object,
 }
 
-/// A member: its path, its type, whether it may be `null`, its description.
+/// A member: its path, its type, true if it may be `null`, its description.
 #[cfg(test)]
 pub(super) struct Member(pub &'static str, pub Kind, pub bool, pub &'static str);
 
-/// Every member of the object, in the order of the document. `[]` stands for each entry of a list.
+/// Every member of the object, in the order of the document. `[]` represents each entry of a list.
 #[cfg(test)]
 pub(super) static MEMBERS: &[Member] = &[
     Member("method", Kind::Text, true, "the method as received; `null` if the request could not be read"),
@@ -98,12 +99,23 @@ pub(super) static MEMBERS: &[Member] = &[
     Member("steps[].ttl[].grace", Kind::Number, false, "grace in seconds"),
     Member("steps[].ttl[].keep", Kind::Number, false, "keep in seconds"),
     Member("steps[].headers", Kind::Texts, false, "headers of the origin that affect the lifetime"),
-    Member("steps[].set_cookies", Kind::Texts, false, "names of the cookies that the origin sets"),
+    Member(
+        "steps[].set_cookies",
+        Kind::Texts,
+        false,
+        "names of the cookies that the origin sets; of a request, those of the stored copy",
+    ),
+    Member(
+        "steps[].shared_cookies",
+        Kind::Texts,
+        false,
+        "those of them that every client gets, since the response was stored with them",
+    ),
     Member("steps[].errors", Kind::Objects, false, "log records that report a failure"),
     Member("steps[].errors[].tag", Kind::Text, false, ""),
     Member("steps[].errors[].text", Kind::Text, false, ""),
     Member("steps[].decisions", Kind::Objects, false, "the reasons, in the order in which they were recorded"),
-    Member("steps[].decisions[].reason", Kind::Text, false, "the word in the record (`docs/varnish-records.md`)"),
+    Member("steps[].decisions[].reason", Kind::Text, false, "the word in the record (`docs/migrate/records.md`)"),
     Member("steps[].decisions[].text", Kind::Text, false, "what the word means"),
     Member(
         "steps[].decisions[].because",
@@ -144,12 +156,17 @@ pub(super) static MEMBERS: &[Member] = &[
         false,
         "headers in which this request differs from a stored variant",
     ),
-    Member("steps[].decisions[].cookies", Kind::Texts, false, "names of the cookies that made the request a pass"),
+    Member(
+        "steps[].decisions[].cookies",
+        Kind::Texts,
+        false,
+        "names of the cookies that made the request a pass, or kept the response from being stored",
+    ),
     Member(
         "steps[].decisions[].strip",
         Kind::Text,
         true,
-        "lines of VCL that strip these cookies, in the dialect of your VCL",
+        "lines of VCL that strip the trackers among these cookies, in the dialect of your VCL",
     ),
     Member("steps[].decisions[].said", Kind::Text, true, "the text that was recorded with a failure"),
 ];
@@ -203,12 +220,13 @@ fn step(step: &Step) -> Value {
         "ttl": Value::from_iter(step.ttl.iter().filter_map(|record| lifetime(record))),
         "headers": step.headers,
         "set_cookies": step.set_cookies,
+        "shared_cookies": shared_cookies(step),
         "errors": Value::from_iter(errors),
-        "decisions": Value::from_iter(step.decisions.iter().map(decision)),
+        "decisions": Value::from_iter(step.decisions.iter().map(|made| decision(made, step))),
     })
 }
 
-fn decision(made: &Decision) -> Value {
+fn decision(made: &Decision, step: &Step) -> Value {
     let row = made.reason.row();
     let subs: Vec<&str> = made.detail("in").map_or_else(Vec::new, |subs| subs.split('>').collect());
     let members = [
@@ -228,14 +246,14 @@ fn decision(made: &Decision) -> Value {
         ("max", made.detail("max").map_or(Value::Null, whole)),
         ("vary", json!(made.list("headers"))),
         ("differs", json!(made.list("differs"))),
-        ("cookies", json!(named_cookies(made))),
-        ("strip", json!(strips(made))),
+        ("cookies", json!(named_cookies(made, step))),
+        ("strip", json!(strips(made, step))),
         ("said", json!(made.detail("text"))),
     ];
     Value::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>())
 }
 
-/// `RFC <ttl> <grace> <keep> …`; `None` when the record is damaged.
+/// `RFC <ttl> <grace> <keep> …`; `None` if the record is damaged.
 fn lifetime(record: &str) -> Option<Value> {
     let mut words = record.split(' ');
     let by = words.next()?;
@@ -256,7 +274,7 @@ mod tests {
     use super::super::account::Hit;
     use super::super::near_miss::{Difference, Stored};
     use super::*;
-    use surface::reason::{DEPARTURES, DETAILS, HANDLINGS, REASONS};
+    use surface::reason::{DETAILS, HANDLINGS, REASONS, REMOVAL_REASONS};
 
     impl Kind {
         fn word(self) -> &'static str {
@@ -284,7 +302,8 @@ mod tests {
         }
     }
 
-    /// Checks every member of an object against the table, and that no member of the table is missing.
+    /// Checks every member of an object against the table, and that no member of the table is
+    /// missing.
     pub(super) fn check(path: &str, value: &Value) {
         let object = value.as_object().unwrap_or_else(|| panic!("{path} is no object"));
         let is_direct =
@@ -352,12 +371,12 @@ mod tests {
             assert!(row.3.contains(&format!("`{word}`")), "{name}: {word}");
         };
         HANDLINGS.iter().for_each(|(_, word, _)| said("handling", word));
-        DEPARTURES.iter().for_each(|(_, word, _)| said("steps[].decisions[].gone", word));
+        REMOVAL_REASONS.iter().for_each(|(_, word, _)| said("steps[].decisions[].gone", word));
     }
 
     #[test]
     fn members_are_documented_with_their_types() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/json.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/json.md");
         let page = std::fs::read_to_string(path).unwrap();
         let row = |Member(name, kind, optional, text): &Member| {
             let absent = if *optional { " or `null`" } else { "" };
@@ -370,6 +389,6 @@ mod tests {
             std::fs::write(path, format!("{}{table}{}", &page[..begin], &page[end..])).unwrap();
             return;
         }
-        assert!(page.contains(&table), "docs/json.md is stale, run REFERENCE_UPDATE=1 cargo test -p tools");
+        assert!(page.contains(&table), "docs/reference/json.md is stale, run REFERENCE_UPDATE=1 cargo test -p tools");
     }
 }

@@ -1,4 +1,4 @@
-//! Randomly damaged segments and log files: the tools print what they can, and end.
+//! Randomly damaged segments and log files: the tools print the readable part, and end.
 
 use std::fs;
 use std::path::Path;

@@ -12,7 +12,8 @@ use surface::tag::{TAGS, Tag};
 
 use super::{Ran, Tool, run_ours};
 
-/// A window title, colours in one-byte and two-byte form, DEL, a forged line, a change of text direction, invalid UTF-8.
+/// A window title, colours in one-byte and two-byte form, DEL, a forged line, a change of text
+/// direction, invalid UTF-8.
 const EVIL: &[u8] = b"/\x1b]0;owned\x07\x9b31m\xc2\x9b31m\x7f\r\nforged\xe2\x80\xae\xff\x08end";
 
 fn is_harmless(what: &str, bytes: &[u8]) {
@@ -43,7 +44,7 @@ fn hostile_directory() -> tempfile::TempDir {
     let publisher = Publisher::new(&worker, 1);
     publisher.publish(&surface::counter::MAIN, "MAIN").unwrap();
     publisher.publish(&surface::counter::VBE, "VBE.boot.x").unwrap().set(0, 1);
-    let ring = LogRing::publish(&worker, 1 << 20).unwrap();
+    let ring = LogRing::publish(&worker, 1 << 20, shm::layout::Layout::V71).unwrap();
     ring.configure(&LogConfiguration { mask: [0; 32], ..LogConfiguration::default() });
     let evil = |before: &str| [before.as_bytes(), EVIL].concat();
     ring.write(Tag::CLI, LogId::NONE, &evil("Rd "));
@@ -195,7 +196,13 @@ fn replies_of_the_cli_command_no_terminal_unless_they_are_asked_for_as_they_are(
     run_harmless(tools::adm_to, &["-T", &address], b"vcl.list\nban.list\n");
     let args: Vec<OsString> = ["-p", "-T", &address, "vcl.list"].map(OsString::from).to_vec();
     let (mut output, mut error) = (Vec::new(), Vec::new());
-    let mut streams = tools::Streams { input: &mut &b""[..], output: &mut output, error: &mut error, program: false };
+    let mut streams = tools::Streams {
+        input: &mut &b""[..],
+        output: &mut output,
+        error: &mut error,
+        program: false,
+        called: surface::program::Called::Stock,
+    };
     assert_eq!(tools::adm_to(&args, &mut streams), 0);
     assert!(output.contains(&0x1b), "frames count bytes, so the bytes stay");
 }

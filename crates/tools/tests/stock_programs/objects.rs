@@ -1,4 +1,5 @@
-//! `--json` of the log tools: every line is an object, in UTF-8 whatever was logged, with the facts of the plain output.
+//! `--json` of the log tools: every line is an object, in UTF-8 whatever was logged, with the facts
+//! of the plain output.
 
 use serde_json::Value;
 
@@ -113,7 +114,7 @@ fn a_template_makes_json_of_every_line_or_is_refused() {
     assert!(lines.iter().any(|line| line["odd"] == "\u{e9}\u{fffd} \"quoted\" \\ \u{1}"), "{:?}", lines[0]);
     let times = r#"{"year":%{%Y}t,"hour":"%{%H}t","seconds":%{sec}t}"#;
     assert!(objects(tools::ncsa_to, &["-n", name, "-d", "--json", "-F", times])[0]["year"].is_number());
-    // What begins with a zero for a part of the day, or of the year, is no number then.
+    // A field that begins with a zero for a part of the day, or of the year, is not a number then.
     let parts = [r#"{"hour":%{%I}t}"#, r#"{"hour":%{%H}t}"#, r#"{"day":%{%j}t}"#];
     for wrong in ["%h %s", r#"{"time":%t}"#, r#"{"a":"%U"#].into_iter().chain(parts) {
         let ran = run_ours(tools::ncsa_to, &["-n", name, "-d", "--json", "-F", wrong], b"");

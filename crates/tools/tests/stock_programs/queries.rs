@@ -1,4 +1,5 @@
-//! Randomly generated queries select what the stock program selects, and are refused with the same messages.
+//! Randomly generated queries select the same records as in the stock program, and are refused with
+//! the same messages.
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -232,8 +233,8 @@ fn expression(random: &mut SmallRng, depth: usize) -> String {
     text
 }
 
-/// When the first character is wrong the stock program reports an invented position beyond the query, and it has no
-/// message for a query that consists only of comments.
+/// If the first character is wrong the stock program reports an invented position beyond the query,
+/// and it has no message for a query that consists only of comments.
 fn in_our_words(error: &str) -> String {
     if error == "Query expression error:" {
         return format!("{error}\nEmpty query");

@@ -1,9 +1,10 @@
-//! A log of requests of every kind and some nonsense, written as a server would write it.
+//! A log of requests of every kind and some nonsense, in the format of a server.
 
 use std::path::Path;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
+use shm::layout::Layout;
 use shm::log::{LogBuffer, LogConfiguration, LogId, LogRing};
 use shm::vsc::Publisher;
 use shm::vsm::{MANAGER_DIRECTORY, VsmWriter, WORKER_DIRECTORY, recreate_directory};
@@ -11,6 +12,11 @@ use surface::tag::Tag;
 
 /// A server's directory, with a log of requests of every kind and some nonsense.
 pub fn written_directory() -> tempfile::TempDir {
+    written_in(Layout::V71)
+}
+
+/// The same with a log of this layout.
+pub fn written_in(layout: Layout) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let writer = |name| {
         let path = directory.path().join(name);
@@ -35,7 +41,7 @@ pub fn written_directory() -> tempfile::TempDir {
             publisher.publish(section, "VBE.hidden.x").unwrap().hide(true);
         }
     }
-    let ring = LogRing::publish(&worker, 1 << 22).unwrap();
+    let ring = LogRing::publish(&worker, 1 << 22, layout).unwrap();
     ring.configure(&LogConfiguration { mask: [0; 32], ..LogConfiguration::default() });
     write_log(&ring, &mut random);
     directory
@@ -61,7 +67,7 @@ fn write_log(ring: &LogRing, random: &mut SmallRng) {
     }
 }
 
-fn write_request(ring: &LogRing, random: &mut SmallRng, vxid: &mut u32, parent: u32, reason: &str, depth: u32) {
+fn write_request(ring: &LogRing, random: &mut SmallRng, vxid: &mut u64, parent: u64, reason: &str, depth: u32) {
     const CALLS: [&str; 6] = ["HIT", "MISS", "PASS", "SYNTH", "PIPE", "PURGE"];
     const URLS: [&[u8]; 5] = [b"/", b"/a?b=c&d", b"http://x/y?z", b"?only", b"/\xc3\xa9\"\\ \x02"];
     let id = *vxid;
@@ -120,7 +126,8 @@ fn write_request(ring: &LogRing, random: &mut SmallRng, vxid: &mut u32, parent: 
     log.timestamp("Process", start + 0.25);
     if depth < 4 && random.random_range(0..3) == 0 {
         *vxid += 1;
-        let reason = if random.random() { "esi" } else { "restart" };
+        let fragment = if ring.layout().states_depth() { format!("esi {}", depth + 1) } else { "esi".to_owned() };
+        let reason = if random.random() { &fragment[..] } else { "restart" };
         log.record_fmt(Tag::Link, format_args!("req {} {reason}", *vxid));
         if reason == "restart" {
             log.record(Tag::VCLReturn, b"restart");
@@ -136,7 +143,7 @@ fn write_request(ring: &LogRing, random: &mut SmallRng, vxid: &mut u32, parent: 
     }
 }
 
-fn write_fetch(ring: &LogRing, random: &mut SmallRng, vxid: &mut u32, parent: u32, reason: &str) {
+fn write_fetch(ring: &LogRing, random: &mut SmallRng, vxid: &mut u64, parent: u64, reason: &str) {
     let id = *vxid;
     let start = 1_700_000_000.0 + random.random::<f64>() * 1000.0;
     let mut log = LogBuffer::new(ring);
@@ -160,7 +167,7 @@ fn write_fetch(ring: &LogRing, random: &mut SmallRng, vxid: &mut u32, parent: u3
     log.record(Tag::End, b"");
 }
 
-/// What the stock program recorded from [`written_directory`], as a file.
+/// The records of the stock program from [`written_directory`], as a file.
 pub fn recorded_file(varnishlog: &Path) -> (tempfile::TempDir, String) {
     let directory = written_directory();
     let name = directory.path().to_str().unwrap();

@@ -1,10 +1,13 @@
-//! A stock varnishd, and our tools attached to it.
+//! A stock varnishd, with Copal's tools attached to it.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use surface::limits::TEST_HANG_SECONDS;
 
-use super::{compare, run_ours, stock};
+use super::{compare, run_ours, stock, stock_of};
+use shm::layout::Layout;
 
 /// A stock varnishd on loopback, with an origin behind it.
 pub struct Varnishd {
@@ -13,9 +16,14 @@ pub struct Varnishd {
 }
 
 impl Varnishd {
-    /// Starts it; `None` when it is not installed.
+    /// Starts that of 7.1; `None` if it is not installed.
     pub fn start() -> Option<Varnishd> {
-        let program = stock("varnishd")?;
+        Varnishd::start_of(Layout::V71)
+    }
+
+    /// Starts the one with this layout of the log; `None` if it is not installed.
+    pub fn start_of(layout: Layout) -> Option<Varnishd> {
+        let program = stock_of(layout, "varnishd")?;
         let directory = tempfile::tempdir().unwrap();
         let origin = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = origin.local_addr().unwrap().port();
@@ -44,10 +52,12 @@ impl Varnishd {
         self.directory.path().join("work").to_str().unwrap().to_owned()
     }
 
-    /// Asks until the worker runs.
+    /// Polls until the worker runs.
     pub fn wait(&self) {
-        for _ in 0..600 {
-            let ran = run_ours(tools::adm_to, &["-n", &self.name(), "-t", "10", "status"], b"");
+        let deadline = Instant::now() + Duration::from_secs(TEST_HANG_SECONDS);
+        while Instant::now() < deadline {
+            let ran =
+                run_ours(tools::adm_to, &["-n", &self.name(), "-t", &TEST_HANG_SECONDS.to_string(), "status"], b"");
             if ran.output == b"Child in state running\n" {
                 return;
             }
@@ -67,13 +77,9 @@ impl Drop for Varnishd {
     }
 }
 
-#[test]
-fn our_tools_attach_to_a_stock_server() {
-    let Some(server) = Varnishd::start() else { return };
-    let (Some(varnishlog), Some(varnishadm)) = (stock("varnishlog"), stock("varnishadm")) else { return };
-    server.wait();
-    let name = server.name();
-    let listening = run_ours(tools::adm_to, &["-n", &name, "debug.listen_address"], b"");
+/// Sends three requests, and waits until all of their log is there.
+fn serve_three(name: &str) {
+    let listening = run_ours(tools::adm_to, &["-n", name, "debug.listen_address"], b"");
     let text = String::from_utf8(listening.output).unwrap();
     let port = text.split_whitespace().nth(2).unwrap();
     for path in ["/a", "/a", "/b?c"] {
@@ -83,11 +89,45 @@ fn our_tools_attach_to_a_stock_server() {
         client.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
-    // The requests' part of the log is complete once their sessions have ended; that of the CLI goes on.
-    let sessions = ["-n", &name, "-d", "-g", "session", "-i", "End"];
+    // The requests' part of the log is complete once their sessions have ended; that of the CLI
+    // continues.
+    let sessions = ["-n", name, "-d", "-g", "session", "-i", "End"];
     while run_ours(tools::log_to, &sessions, b"").output.windows(7).filter(|w| w == b"Session").count() < 3 {
         std::thread::yield_now();
     }
+}
+
+#[test]
+fn our_tools_read_the_log_of_a_server_of_7_7() {
+    let Some(server) = Varnishd::start_of(Layout::V73) else { return };
+    let Some(varnishlog) = stock_of(Layout::V73, "varnishlog") else { return };
+    server.wait();
+    let name = server.name();
+    serve_three(&name);
+    for grouping in ["vxid", "request", "session"] {
+        compare(&varnishlog, tools::log_to, &["-n", &name, "-d", "-g", grouping]);
+    }
+    compare(&varnishlog, tools::log_to, &["-n", &name, "-d", "-g", "raw", "-x", "CLI"]);
+    let varnishncsa = stock_of(Layout::V73, "varnishncsa").unwrap();
+    compare(&varnishncsa, tools::ncsa_to, &["-n", &name, "-d"]);
+    let hits = run_ours(tools::stat_to, &["-n", &name, "-j", "-f", "MAIN.cache_*"], b"");
+    let hits: serde_json::Value = serde_json::from_slice(&hits.output).unwrap();
+    assert_eq!(hits["counters"]["MAIN.cache_hit"]["value"], 1);
+    let varnishstat = stock_of(Layout::V73, "varnishstat").unwrap();
+    compare(&varnishstat, tools::stat_to, &["-n", &name, "-1", "-f", "MAIN.cache_*"]);
+    let varnishadm = stock_of(Layout::V73, "varnishadm").unwrap();
+    for command in [&["status"][..], &["nonsense"], &["param.show", "default_ttl"]] {
+        compare(&varnishadm, tools::adm_to, &[&["-n", &name], command].concat());
+    }
+}
+
+#[test]
+fn our_tools_attach_to_a_stock_server() {
+    let Some(server) = Varnishd::start() else { return };
+    let (Some(varnishlog), Some(varnishadm)) = (stock("varnishlog"), stock("varnishadm")) else { return };
+    server.wait();
+    let name = server.name();
+    serve_three(&name);
     for grouping in ["vxid", "request", "session"] {
         compare(&varnishlog, tools::log_to, &["-n", &name, "-d", "-g", grouping]);
     }

@@ -1,13 +1,14 @@
 //! Truth, arithmetic and comparison of values.
 //!
-//! Compat: an unset string equals nothing, not even another unset one, and is greater than everything, as in Varnish 7.1.1.
+//! Compat: an unset string equals nothing, not even another unset one, and is greater than
+//! everything, as in Varnish 7.1.1.
 
 use super::{Stop, fail};
 use crate::program::{Arithmetic, Comparison};
 use crate::value::{Scratch, Value};
 use std::cmp::Ordering;
 
-/// Whether a value counts as true where a BOOL is expected.
+/// True if a value counts as true where a BOOL is expected.
 pub(super) fn is_true(value: Value) -> bool {
     match value {
         Value::Bool(value) => value,
@@ -97,7 +98,7 @@ pub(super) fn compare(operator: Comparison, left: Value, right: Value, scratch: 
     holds(operator, order)
 }
 
-/// Whether a comparison holds for an order; values without an order are only unequal.
+/// True if a comparison holds for an order; values without an order are only unequal.
 pub(super) fn holds(operator: Comparison, order: Option<Ordering>) -> bool {
     match operator {
         Comparison::Equal => order == Some(Ordering::Equal),

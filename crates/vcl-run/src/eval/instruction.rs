@@ -1,6 +1,7 @@
-//! One instruction of the value stack: what its opcode means.
+//! Execution of one instruction of the value stack.
 //!
-//! Branches and conditions that need no stack are steps of their own, which the evaluator's loop does itself.
+//! Branches and conditions that need no stack are steps of their own, which the evaluator's loop
+//! executes itself.
 
 use super::{ActionArguments, Frame, Machine, Stop, calculate, damaged, fail, matches, text, whole};
 use crate::host::{Called, Host};
@@ -15,12 +16,12 @@ use surface::limits::{FAILURE_BYTES_MAX, KEPT_BUFFER_BYTES_MAX, VCL_CALL_DEPTH_M
 use surface::tag::Tag;
 use surface::vcl::Action;
 
-/// What an unset piece of `synthetic` adds to the body. Compat: Varnish, all versions.
+/// Text that an unset piece of `synthetic` adds to the body. Compat: Varnish, all versions.
 const UNSET_PIECE: &[u8] = b"(null)";
 
 impl Machine {
-    /// Part of [`Machine::go`]: without inlining, a hit costs 1,500 instructions more. Long and rare cases are in
-    /// functions of their own.
+    /// Part of [`Machine::go`]: without inlining, a hit costs 1,500 instructions more. Long and
+    /// rare cases are in functions of their own.
     #[inline(always)]
     pub(super) fn step<H: Host + ?Sized>(
         &mut self,
@@ -313,7 +314,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Calls a subroutine that an expression returned: checks now what the compiler checks for calls by name.
+    /// Calls a subroutine that an expression returned: performs the checks that the compiler makes
+    /// for calls by name.
     fn call_checked(&mut self, sub: u32, (program, steps): (&LinkedProgram, &Steps)) -> Result<(), Stop> {
         let definition: &SubDefinition = program.program().subs.get(sub as usize).ok_or_else(damaged)?;
         match self.refusal(sub, definition, steps) {
@@ -322,7 +324,8 @@ impl Machine {
         }
     }
 
-    /// Why a subroutine that an expression returned cannot be called from here; `None` when it can.
+    /// Reason why a subroutine that an expression returned cannot be called from here; `None` if it
+    /// can.
     fn refusal(&self, sub: u32, definition: &SubDefinition, steps: &Steps) -> Option<String> {
         let at = self.method.map_or(0, |method| method.row().bit);
         if definition.at & at == 0 {

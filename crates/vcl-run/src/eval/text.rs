@@ -1,4 +1,4 @@
-//! Converts values to text.
+//! Conversion of values to text.
 
 use crate::host::Host;
 use crate::link::LinkedProgram;
@@ -7,15 +7,17 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use surface::vcl::HttpObject;
 
-/// The times that a date can express: from the first second of the year 0 up to, but not including, the year 10000.
+/// The times that a date can express: from the first second of the year 0 up to, but not including,
+/// the year 10000.
 const FORMATABLE: std::ops::Range<f64> = -62_167_219_200.0..253_402_300_800.0;
 
-/// Largest magnitude of whole numbers, numbers with a fraction and seconds that can be written. Source: RFC 8941 §3.3.
+/// Largest magnitude of whole numbers, numbers with a fraction and seconds that can be written.
+/// Source: RFC 8941 §3.3.
 const INTEGER_MAX: u64 = 999_999_999_999_999;
 const REAL_MAX: f64 = 999_999_999_999.999;
 
-/// Why a value has no string form: a number too large, a time too far away. `None` when it has one. Compat: the messages
-/// of Varnish 7.1.
+/// Reason why a value has no string form: a number too large, a time too far away. `None` if it has
+/// one. Compat: the messages of Varnish 7.1.
 pub(super) fn unformatable(value: Value) -> Option<String> {
     match value {
         Value::Int(value) | Value::Bytes(value) if value.unsigned_abs() > INTEGER_MAX => {
@@ -29,7 +31,7 @@ pub(super) fn unformatable(value: Value) -> Option<String> {
     }
 }
 
-/// The number as C writes it with `%e`.
+/// The number in the format of C's `%e`.
 fn scientific(value: f64) -> String {
     if value.is_nan() {
         return "nan".to_owned();
@@ -64,7 +66,7 @@ pub(super) fn of<H: Host + ?Sized>(value: Value, program: &LinkedProgram, host: 
             let encoded = base64(scratch.get(blob));
             scratch.put(encoded.as_bytes())
         }
-        // An IPv4 address that is written as an IPv6 one reads as what it is. Compat: Varnish 7.1.
+        // An IPv4-mapped IPv6 address is written as IPv4. Compat: Varnish 7.1.
         Value::Ip(Some((address, _))) => formatted(scratch, format_args!("{}", address.to_canonical())),
         Value::Backend(Some(director)) => scratch.put(host.director_name(director).as_bytes()),
         Value::Stevedore(Some(storage)) => {
@@ -92,7 +94,7 @@ pub(super) fn of<H: Host + ?Sized>(value: Value, program: &LinkedProgram, host: 
     }
 }
 
-/// The first header with that name; unset when there is none.
+/// The first header with that name; unset if there is none.
 #[inline]
 pub(super) fn of_header<H: Host + ?Sized>(http: HttpObject, name: &str, host: &mut H, scratch: &mut Scratch) -> Text {
     host.header(http, name).map_or(Text::UNSET, |value| scratch.put(value))
@@ -108,7 +110,7 @@ fn formatted(scratch: &mut Scratch, arguments: std::fmt::Arguments<'_>) -> Text 
     scratch.end(start)
 }
 
-/// Concatenates strings; unset when all of them are.
+/// Concatenates strings; unset if all of them are.
 pub(super) fn join(parts: &[Value], scratch: &mut Scratch) -> Text {
     let set = |part: &Value| matches!(part, Value::Text(text) if text.is_set());
     let full = |part: &Value| matches!(part, Value::Text(text) if !text.is_empty());
@@ -133,7 +135,7 @@ pub(super) fn join(parts: &[Value], scratch: &mut Scratch) -> Text {
     whole
 }
 
-/// `:…:`, as a BLOB is written in VCL.
+/// `:…:`, the form of a BLOB in VCL.
 fn base64(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4 + 2);
     out.push(':');

@@ -1,75 +1,42 @@
-//! The code that the evaluator runs: the verified instructions of a program, without the points of a trace, with short
-//! subroutines in the places of their calls, and with frequent sequences as one step each.
+//! The code that the evaluator runs: the verified instructions of a program, without trace points,
+//! with short subroutines inlined, and with frequent sequences merged into one step each.
 //!
-//! Who traces runs the instructions as they are (`plain`). *Invariants:* both do the same; from each step one gets back to the
-//! instruction that it came from, and to the subroutines that would have been called on the way there, which is what places in
-//! reasons and a change from one to the other need. Next file: `../eval.rs`.
+//! Traced runs use the instructions unchanged (`plain`). *Invariants:* both forms have the same
+//! effect; each step can be mapped back to the instruction that it came from, and to the
+//! subroutines that would have been called on the way there: places in reasons and a change from
+//! one form to the other depend on this. Next file: `../eval.rs`.
 
+use super::step::{Condition, Step};
 use super::usual::Facts;
 use crate::program::{Comparison, Op, Program};
 use surface::limits::VCL_CALL_DEPTH_MAX;
-use surface::vcl::{Action, HttpObject, Var};
+use surface::vcl::{Action, Var};
 
-/// Longest subroutine, in instructions, that is put in the place of a call.
+/// Longest subroutine, in instructions, that is inlined.
 const INLINED_INSTRUCTIONS_MAX: usize = 48;
-/// Deepest calls that are replaced.
+/// Deepest calls that are inlined.
 const INLINED_DEPTH_MAX: usize = 8;
-/// How much longer than the instructions the steps of all subroutines may be.
+/// Maximum ratio of the steps of all subroutines to the instructions.
 const GROWTH_MAX: usize = 2;
 /// Fewest branches that are worth a shortcut.
 const SHORTCUT_BRANCHES_MIN: usize = 4;
 
-/// What a branch depends on, without the value stack.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum Condition {
-    /// There is a header of that name.
-    HasHeader(HttpObject, u16),
-    /// The header with that name, empty if there is none, matches.
-    MatchHeader(HttpObject, u16, u32),
-    /// The variable is this constant.
-    IsText { var: Var, len: u16, start: u32 },
-    /// The variable is this number.
-    IsNumber(Var, i32),
-}
-
-/// A step of the evaluator.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum Step {
-    /// An instruction; its jumps lead to steps.
-    Plain(Op),
-    /// Takes a bool and jumps if it is true.
-    JumpIf(u32),
-    /// Jumps unless it holds.
-    Unless(Condition, u32),
-    /// Jumps if it holds.
-    If(Condition, u32),
-    /// Hashes a variable, as a `hash_data` of its own.
-    HashVariable(Var),
-    /// Hashes a header, as a `hash_data` of its own.
-    HashHeader(HttpObject, u32),
-    /// If there is such a header, does what the next step does, which hashes it, and goes on behind that; else jumps.
-    HashHeaderUnless(HttpObject, u16, u32),
-    /// If the request is a usual one ([`super::usual`]), goes where that leads; else does what it stands for. An index into
-    /// [`Steps::shortcuts`].
-    Shortcut(u32),
-}
-
-/// Where a step comes from.
+/// Origin of a step.
 #[derive(Clone, Copy, Debug, Default)]
 struct Origin {
-    /// The instruction; of several that have become one, the last.
+    /// The instruction; for several merged ones, the last.
     instruction: u32,
-    /// The call in whose place it stands: 1 + an index into [`Steps::calls`], or 0.
+    /// The inlined call that contains it: 1 + an index into [`Steps::calls`], or 0.
     call: u32,
 }
 
-/// A call that was replaced by the subroutine.
+/// A call that was replaced by its subroutine.
 #[derive(Clone, Copy, Debug)]
 struct Call {
     sub: u32,
-    /// The instruction with which its caller goes on.
+    /// The instruction with which its caller continues.
     back: u32,
-    /// As in [`Origin::call`].
+    /// The containing call, as in [`Origin::call`].
     outer: u32,
 }
 
@@ -79,7 +46,7 @@ pub(crate) struct Ending {
     /// The step that returns.
     pub(crate) step: u32,
     pub(crate) action: Action,
-    /// Only usual requests get there without doing anything else.
+    /// True if only usual requests get there without doing anything else.
     pub(crate) is_for_usual: bool,
 }
 
@@ -97,9 +64,10 @@ pub(crate) struct Steps {
 /// A branch among several whose outcome is known for a usual request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shortcut {
-    /// The branch: what it depends on, whether it jumps if that holds or unless it does, and where.
+    /// The branch: its condition, true if it jumps when that holds or false if it jumps unless it
+    /// holds, and its target.
     pub(crate) branch: (Condition, bool, u32),
-    /// The step where a usual request gets to.
+    /// The step that a usual request reaches.
     pub(crate) to: u32,
 }
 
@@ -134,7 +102,7 @@ impl Steps {
         steps
     }
 
-    /// Lets a test for a header and the step that hashes it look it up once.
+    /// Merges a test for a header and the step that hashes it, so that it is looked up once.
     fn join_hashes(&mut self, program: &Program) {
         let name = |index: u32| program.headers.get(index as usize);
         for at in 1..self.code.len() {
@@ -152,7 +120,7 @@ impl Steps {
         }
     }
 
-    /// Lets usual requests pass by branches that are the same for all of them.
+    /// Lets usual requests skip branches that are the same for all of them.
     fn put_shortcuts(&mut self, facts: &Facts<'_>) {
         let mut behind = 0;
         for at in 0..self.code.len() {
@@ -179,7 +147,7 @@ impl Steps {
         self.shortcuts.get(index as usize)
     }
 
-    /// How a subroutine ends that does nothing but return an action, if only for usual requests.
+    /// Ending of a subroutine that does nothing but return an action, if only for usual requests.
     pub(super) fn ending(&self, sub: u32) -> Option<Ending> {
         let entry = self.entry(sub)?;
         let (step, is_for_usual) = match *self.code.get(entry as usize)? {
@@ -207,8 +175,8 @@ impl Steps {
         self.origins.get(step as usize).map_or(0, |origin| origin.instruction)
     }
 
-    /// Calls `each` with the subroutines in which a step stands although nothing has called them, and with the instructions at
-    /// which their callers go on; the outermost first.
+    /// Calls `each` with the inlined subroutines that contain a step, and with the instructions at
+    /// which their callers continue; the outermost first.
     pub(crate) fn inlined(&self, step: u32, mut each: impl FnMut(u32, u32)) {
         let mut found = [(0, 0); INLINED_DEPTH_MAX];
         let mut count = 0;
@@ -223,16 +191,16 @@ impl Steps {
     }
 }
 
-/// Whether calls can be replaced without a difference: none would have been nested too deep.
+/// True if calls can be inlined without a difference: none would have been nested too deep.
 fn may_inline(program: &Program) -> bool {
     if program.subs.len() <= VCL_CALL_DEPTH_MAX {
         return true;
     }
-    // Only who has a subroutine as a value can call one that is not named in the call.
+    // Only a program with a subroutine as a value can call one that is not named in the call.
     !program.code.iter().any(|op| matches!(op, Op::Sub(_))) && deepest(program) <= VCL_CALL_DEPTH_MAX
 }
 
-/// The longest chain of calls by name; more than any limit if it takes long to find out.
+/// The longest chain of calls by name; more than any limit if the search takes too long.
 fn deepest(program: &Program) -> usize {
     let mut depths = vec![0; program.subs.len()];
     // No subroutine calls itself, so that each round settles at least the next level.
@@ -255,7 +223,8 @@ fn deepest(program: &Program) -> usize {
     usize::MAX
 }
 
-/// The instructions at which something else than the one before them leads, once branches lead where they end.
+/// For each instruction, true if it is reached other than from its predecessor, after branches are
+/// redirected to their final targets.
 fn targets(program: &Program) -> Vec<bool> {
     let mut is_target = vec![false; program.code.len()];
     for op in &program.code {
@@ -264,19 +233,19 @@ fn targets(program: &Program) -> Vec<bool> {
             (_, Some(Branch::Unless(to) | Branch::If(to) | Branch::AndThen(to) | Branch::OrElse(to))) => to,
             _ => continue,
         };
-        // What verification did not reach may lead anywhere.
+        // Code that verification did not reach may have any target.
         if let Some(mark) = is_target.get_mut(to as usize) {
             *mark = true;
         }
     }
-    // What leads to a point of the trace leads behind it.
+    // A jump to a trace point continues after it.
     for index in 1..is_target.len() {
         is_target[index] |= is_target[index - 1] && matches!(program.code[index - 1], Op::Trace(_));
     }
     is_target
 }
 
-/// A branch, once it is known where it leads.
+/// A branch with its final target.
 #[derive(Clone, Copy)]
 enum Branch {
     Unless(u32),
@@ -294,7 +263,8 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// Makes the steps of a subroutine, whose calls are replaced; in the place of a call it ends by going on behind it.
+    /// Generates the steps of a subroutine, whose calls are inlined; an inlined subroutine ends by
+    /// continuing after its call.
     fn sub(&mut self, (entry, end): (u32, u32), call: u32, depth: usize) {
         // The step of each instruction, and the steps whose jumps lead to an instruction.
         let mut places = vec![0u32; (end - entry) as usize + 1];
@@ -319,7 +289,7 @@ impl Maker<'_> {
                     self.sub((sub.entry, sub.end), self.steps.calls.len() as u32, depth + 1);
                 }
                 Step::Plain(Op::Leave) if call > 0 => {
-                    // Behind the last instruction is where the caller goes on.
+                    // After the last instruction, the caller continues.
                     if at < end {
                         jumps.push((here, end));
                         self.put(Step::Plain(Op::Jump(0)), origin);
@@ -344,7 +314,7 @@ impl Maker<'_> {
         self.steps.origins.push(origin);
     }
 
-    /// Bounded in every way, since nothing is known of what verification did not reach.
+    /// Bounded in every way, since nothing is known about code that verification did not reach.
     fn is_short(&self, sub: u32, depth: usize) -> bool {
         self.program.subs.get(sub as usize).is_some_and(|sub| {
             self.inlines
@@ -354,10 +324,10 @@ impl Maker<'_> {
         })
     }
 
-    /// The step that begins with an instruction, and how many instructions it stands for.
+    /// The step that begins with an instruction, and the number of instructions it replaces.
     fn next(&self, at: u32, end: u32) -> (u32, Option<Step>) {
         let code = &self.program.code;
-        // The next instructions, as long as nothing leads between them.
+        // The next instructions, up to the next jump target.
         let mut ops = [Op::Absent; 5];
         let (mut count, mut to) = (0, at);
         while to < end && count < ops.len() && (to == at || !self.is_target[to as usize]) {
@@ -427,7 +397,8 @@ impl Maker<'_> {
     }
 }
 
-/// Where a branch leads in the end: one that keeps its bool for another branch need not, if that is known to take it.
+/// Final target of a branch: a branch that leaves its bool for another branch need not do so, if
+/// that is known to take it.
 fn branch(program: &Program, op: Op) -> Option<Branch> {
     let mut branch = match op {
         Op::JumpUnless(to) => Branch::Unless(to),
@@ -437,7 +408,8 @@ fn branch(program: &Program, op: Op) -> Option<Branch> {
     };
     loop {
         let (Branch::AndThen(to) | Branch::OrElse(to)) = branch else { return Some(branch) };
-        // Branches lead forward, so this ends; what verification did not reach is left as it is.
+        // Branches lead forward, so this ends; code that verification did not reach is left
+        // unchanged.
         let next = match program.code.get(to as usize) {
             Some(Op::JumpUnless(end)) if *end > to => Op::JumpUnless(*end),
             Some(Op::AndThen(end)) if *end > to => Op::AndThen(*end),
@@ -454,7 +426,7 @@ fn branch(program: &Program, op: Op) -> Option<Branch> {
     }
 }
 
-/// Whether a host may have the text of a variable without a copy; such a variable is always set.
+/// True if a host may have the text of a variable without a copy; such a variable is always set.
 fn has_bytes(var: Var) -> bool {
     matches!(var, Var::ReqUrl | Var::ReqMethod | Var::ReqProto | Var::BereqUrl | Var::BereqMethod)
 }
@@ -465,7 +437,7 @@ fn target(step: Step) -> Option<u32> {
         | Step::JumpIf(to)
         | Step::Unless(_, to)
         | Step::If(_, to) => Some(to),
-        // The last two are made once all places are known.
+        // The last two are generated once all places are known.
         Step::Plain(_)
         | Step::HashVariable(_)
         | Step::HashHeader(..)

@@ -1,16 +1,17 @@
-//! What most requests have in common, and where they get to in a row of branches.
+//! Usual requests: properties common to most requests, and their path through a row of branches.
 //!
-//! Most of what the built-in VCL asks is whether a request is a GET with a Host in small letters, without Authorization and Cookie;
-//! so do many VCLs of users. Whoever runs a program can answer that at once ([`crate::host::Host::is_usual`]). Branches that
-//! follow from it, and such in between that make no difference, are then passed by. *Invariants:* what is passed by changes
-//! nothing and cannot fail; jumps lead forward, so that every walk ends.
+//! Most conditions of the built-in VCL test if a request is a GET with a Host in small letters,
+//! without Authorization and Cookie; so do many VCLs of users. The host of a program can answer
+//! that at once ([`crate::host::Host::is_usual`]). Branches that follow from it, and those in
+//! between that make no difference, are then skipped. *Invariants:* skipped code changes nothing
+//! and cannot fail; jumps lead forward, so that every walk ends.
 
-use super::steps::{Condition, Step};
+use super::step::{Condition, Step};
 use crate::program::{Op, Program};
 use crate::regex::Regex;
 use surface::vcl::{HttpObject, Var};
 
-/// Most branches inside of one another that a walk looks into.
+/// Most nested branches that a walk examines.
 const DEPTH_MAX: usize = 8;
 
 /// The tables that conditions refer to.
@@ -21,7 +22,8 @@ pub(super) struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// The step where a usual request gets to from a step without doing anything, and how many branches that takes.
+    /// The step that a usual request reaches from a step without any effect, and the number of
+    /// branches on the way.
     pub(super) fn walk(&self, code: &[Step], from: usize) -> (usize, usize) {
         self.walk_until(code, from, code.len(), 0)
     }
@@ -38,7 +40,7 @@ impl Facts<'_> {
                 }
                 _ => break,
             };
-            // What verification did not reach may lead anywhere.
+            // Code that verification did not reach may have any target.
             if to <= at {
                 break;
             }
@@ -60,7 +62,7 @@ impl Facts<'_> {
         (at, passed)
     }
 
-    /// Whether it holds for a usual request; `None` when that may be so or not.
+    /// True if it holds for a usual request; `None` if that is undetermined.
     fn holds(&self, condition: Condition) -> Option<bool> {
         let is_name = |index: u16, name: &str| {
             self.program.headers.get(usize::from(index)).is_some_and(|header| header.eq_ignore_ascii_case(name))
@@ -86,7 +88,7 @@ impl Facts<'_> {
     }
 }
 
-/// Whether asking for it changes nothing and cannot fail.
+/// True if evaluating it changes nothing and cannot fail.
 fn is_harmless(condition: Condition) -> bool {
     match condition {
         Condition::HasHeader(..) => true,

@@ -1,5 +1,5 @@
-//! Checks that a program satisfies what the evaluator relies on, by running each subroutine over types instead of
-//! values.
+//! Verifier that a program satisfies the assumptions of the evaluator, by running each subroutine
+//! over types instead of values.
 
 use super::VerifyError;
 use crate::program::{Op, Program};
@@ -58,8 +58,8 @@ fn tables(program: &Program) -> Result<(), VerifyError> {
     Ok(())
 }
 
-/// Refuses subroutines that can call themselves, so that the depth of calls is bounded. Visits each once, without
-/// recursion.
+/// Refuses subroutines that can call themselves, so that the depth of calls is bounded. Visits each
+/// once, without recursion.
 fn no_cycles(calls: &[Vec<u32>]) -> Result<(), VerifyError> {
     #[derive(Clone, Copy, PartialEq)]
     enum Mark {
@@ -98,7 +98,7 @@ struct Check<'a> {
     at: u16,
     /// The stack with which each later instruction is reached by a jump.
     targets: HashMap<u32, Vec<Type>>,
-    /// The stack at this point; `None` where no path leads.
+    /// The stack at this point; `None` if it is unreachable.
     stack: Option<Vec<Type>>,
     calls: Vec<u32>,
 }
@@ -154,7 +154,8 @@ impl Check<'_> {
         }
     }
 
-    /// Applies one instruction to the stack of types; returns whether the next instruction can be reached from here.
+    /// Applies one instruction to the stack of types; returns true if the next instruction can be
+    /// reached from here.
     fn step(&mut self, op: Op, here: u32, end: u32, is_method: bool, stack: &mut Vec<Type>) -> Result<bool, String> {
         let program = self.program;
         match op {

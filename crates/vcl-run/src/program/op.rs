@@ -1,8 +1,9 @@
 //! The instructions of a program: a typed stack machine.
 //!
-//! Each instruction takes its operands from the value stack and leaves its result there; jumps only go forward, so every
-//! subroutine ends. The compiler checks types; linking checks indices and stack depth again; whatever is still wrong
-//! ends in a failure, never in a panic. Next file: `../link.rs`.
+//! Each instruction takes its operands from the value stack and leaves its result there; jumps only
+//! go forward, so every subroutine ends. The compiler checks types; linking checks indices and
+//! stack depth again; any remaining error ends in a failure, never in a panic. Next file:
+//! `../link.rs`.
 
 use serde::{Deserialize, Serialize};
 use surface::vcl::{Action, HttpObject, Type, Var};
@@ -23,7 +24,7 @@ pub enum Arithmetic {
 }
 
 impl Arithmetic {
-    /// The type of the result; `None` when values of these types cannot be calculated with.
+    /// The type of the result; `None` if the operation is not defined for these types.
     #[must_use]
     pub fn result(self, left: Type, right: Type) -> Option<Type> {
         use Type::{Bytes, Duration, Int, Real, Time};
@@ -136,15 +137,15 @@ pub enum Op {
     Read(Var),
     /// Leaves a header's value.
     ReadHeader(HttpObject, u32),
-    /// Leaves whether such a header exists.
+    /// Leaves true if such a header exists.
     HasHeader(HttpObject, u32),
     /// Takes a STEVEDORE, leaves a property of it (one of the `storage.*` variables).
     StorageProperty(Var),
     /// Takes a value, leaves it as STRING.
     ToText,
-    /// Takes this many strings, leaves their concatenation; unset when all of them are unset.
+    /// Takes this many strings, leaves their concatenation; unset if all of them are unset.
     Join(u16),
-    /// Takes a value, leaves whether it is true.
+    /// Takes a value, leaves its truth as a BOOL.
     Test,
     /// Takes an INT, leaves the REAL.
     ToReal,
@@ -162,15 +163,18 @@ pub enum Op {
     Calculate(Arithmetic),
     /// Takes two values of one type, leaves a BOOL.
     Compare(Comparison),
-    /// The same for two STRINGs where unset counts as empty, since one of them is a concatenation.
+    /// Like `Compare` for two STRINGs where unset counts as empty, since one of them is a
+    /// concatenation.
     CompareJoined(Comparison),
-    /// Takes a STRING, leaves whether the pattern matches.
+    /// Takes a STRING, leaves true if the pattern matches.
     Match(u32),
-    /// Leaves whether the pattern matches a header's value: [`Op::ReadHeader`] and [`Op::Match`] in one.
+    /// Leaves true if the pattern matches a header's value: [`Op::ReadHeader`] and [`Op::Match`] in
+    /// one.
     MatchHeader(HttpObject, u16, u32),
-    /// Leaves whether the pattern matches a variable's text: [`Op::Read`] and [`Op::Match`] in one.
+    /// Leaves true if the pattern matches a variable's text: [`Op::Read`] and [`Op::Match`] in one.
     MatchVariable(Var, u32),
-    /// Leaves whether a header exists and has this value: [`Op::ReadHeader`], [`Op::Text`] and [`Op::Compare`] in one.
+    /// Leaves true if a header exists and has this value: [`Op::ReadHeader`], [`Op::Text`] and
+    /// [`Op::Compare`] in one.
     HeaderIs {
         /// The message.
         http: HttpObject,
@@ -181,15 +185,16 @@ pub enum Op {
         /// Offset of the constant.
         start: u32,
     },
-    /// Takes a REGEX and a STRING below it, leaves whether the pattern matches.
+    /// Takes a REGEX and a STRING below it, leaves true if the pattern matches.
     MatchValue,
-    /// Takes an IP, leaves whether it is in the ACL.
+    /// Takes an IP, leaves true if it is in the ACL.
     MatchAcl(u32),
-    /// Takes an ACL and an IP below it, leaves whether the IP is in the ACL.
+    /// Takes an ACL and an IP below it, leaves true if the IP is in the ACL.
     MatchAclValue,
-    /// Takes a replacement and a subject below it, leaves the subject with the first match replaced.
+    /// Takes a replacement and a subject below it, leaves the subject with the first match
+    /// replaced.
     Substitute(u32),
-    /// The same for all matches.
+    /// Like `Substitute`, for all matches.
     SubstituteAll(u32),
     /// Continues at a later instruction.
     Jump(u32),
@@ -203,7 +208,7 @@ pub enum Op {
     Forget,
     /// Takes a value and assigns it to a variable.
     Write(Var),
-    /// The same for a noted variable ([`Var::is_noted`]): the host is told where this happens.
+    /// Like `Write` for a noted variable ([`Var::is_noted`]): the host is notified of the place.
     WriteNoted(Var),
     /// Takes a value and appends it to a BODY.
     Append(Var),
@@ -213,9 +218,10 @@ pub enum Op {
     Unset(Var),
     /// Removes a header.
     UnsetHeader(HttpObject, u32),
-    /// Takes this many STRINGs and feeds the hash: the pieces of one `hash_data`.
+    /// Takes this many STRINGs and adds them to the hash: the pieces of one `hash_data`.
     HashData(u16),
-    /// Takes this many STRINGs (or one BLOB) and adds them to the body: the pieces of one `synthetic`.
+    /// Takes this many STRINGs (or one BLOB) and adds them to the body: the pieces of one
+    /// `synthetic`.
     Synthetic(u16),
     /// Takes a STRING and adds it as a ban.
     Ban,
@@ -236,11 +242,12 @@ pub enum Op {
     Leave,
     /// Ends the method with an action without arguments.
     Return(Action),
-    /// Takes a status, with a reason above it if `reason` is set, and ends the method with `synth` or `error`.
+    /// Takes a status, with a reason above it if `reason` is set, and ends the method with `synth`
+    /// or `error`.
     ReturnStatus {
         /// `synth` or `error`.
         action: Action,
-        /// Whether a reason is on the stack.
+        /// True if a reason is on the stack.
         reason: bool,
     },
     /// Takes a DURATION and ends the method with `pass`.

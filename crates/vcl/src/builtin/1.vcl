@@ -1,8 +1,8 @@
-# What happens to requests that no other VCL decides about, in the way of Varnish 1.1.
+# Default handling of requests, as in Varnish 1.1.
 #
-# Each subroutine of the user runs first; when no action ends it, the one here goes on.
+# Each subroutine of the user runs first; when no action ends it, the one here continues.
 
-# Only what is read with GET or HEAD is cached; what belongs to one user is not.
+# Only responses to GET and HEAD are cached; those for one user are not.
 sub vcl_recv {
     if (req.request != "GET" && req.request != "HEAD") {
         pipe;

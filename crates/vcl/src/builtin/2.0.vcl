@@ -1,6 +1,6 @@
-# What happens to requests that no other VCL decides about, in the way of Varnish 2.0.
+# Default handling of requests, as in Varnish 2.0.
 #
-# Each subroutine of the user runs first; when it returns no action, the one here goes on.
+# Each subroutine of the user runs first; when it returns no action, the one here continues.
 
 sub vcl_recv {
     if (req.request != "GET" &&
@@ -10,13 +10,13 @@ sub vcl_recv {
         req.request != "TRACE" &&
         req.request != "OPTIONS" &&
         req.request != "DELETE") {
-        # Not understood, so not looked into.
+        # Unknown method: relay the bytes unread.
         return (pipe);
     }
     if (req.request != "GET" && req.request != "HEAD") {
         return (pass);
     }
-    # What is for one user is not for others.
+    # Responses for one user are not shared with others.
     if (req.http.Authorization || req.http.Cookie) {
         return (pass);
     }

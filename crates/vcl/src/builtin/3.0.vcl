@@ -1,8 +1,8 @@
-# What happens to requests that no other VCL decides about, in the way of Varnish 3.0.
+# Default handling of requests, as in Varnish 3.0.
 #
-# Each subroutine of the user runs first; when it returns no action, the one here goes on.
+# Each subroutine of the user runs first; when it returns no action, the one here continues.
 
-# The backend is told who asked, once.
+# Add the client's address for the backend, once.
 sub vcl_recv {
     if (req.restarts == 0) {
         if (req.http.X-Forwarded-For) {
@@ -18,13 +18,13 @@ sub vcl_recv {
         req.request != "TRACE" &&
         req.request != "OPTIONS" &&
         req.request != "DELETE") {
-        # Not understood, so not looked into.
+        # Unknown method: relay the bytes unread.
         return (pipe);
     }
     if (req.request != "GET" && req.request != "HEAD") {
         return (pass);
     }
-    # What is for one user is not for others.
+    # Responses for one user are not shared with others.
     if (req.http.Authorization || req.http.Cookie) {
         return (pass);
     }
@@ -57,7 +57,7 @@ sub vcl_miss {
     return (fetch);
 }
 
-# What cannot be shared is remembered for two minutes, so that requests for it do not wait for each other.
+# Responses that cannot be shared are remembered for two minutes, so that requests do not wait for each other.
 sub vcl_fetch {
     if (beresp.ttl <= 0s || beresp.http.Set-Cookie || beresp.http.Vary == "*") {
         set beresp.ttl = 120s;

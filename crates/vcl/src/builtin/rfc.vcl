@@ -1,8 +1,12 @@
-# What happens under http_policy=rfc to requests that no other VCL decides about: RFC 9111 decides what is stored and for how
-# long, before vcl_backend_response runs, and beresp.ttl, beresp.grace, beresp.keep and beresp.uncacheable say what it decided.
+# Default handling of requests under http_policy=rfc: RFC 9111 determines the storage of a response and its lifetime before
+# vcl_backend_response runs; beresp.ttl, beresp.grace, beresp.keep and beresp.uncacheable contain the result.
 #
-# Each vcl_ subroutine of the user runs first; when it returns no action, the one here goes on. Every rule has a
-# subroutine of its own, so that it can be prepended to by defining one of the same name.
+# A response may be shared for a lifetime that is not explicit (a ttl or grace set here, or a heuristic one) only if nothing
+# marks it as private: see vcl_beresp_cookie and vcl_beresp_control. That rule holds for any action of the VCL. A refused response
+# becomes hit-for-miss for param.uncacheable_ttl, unless the VCL has: set beresp.uncacheable = false;
+#
+# Each vcl_ subroutine of the user runs first; when it returns no action, the one here continues. Every rule is a
+# separate subroutine, so that it can be prepended to by defining one of the same name.
 
 vcl 4.0;
 
@@ -20,7 +24,7 @@ sub vcl_builtin_recv {
     call vcl_req_cookie;
 }
 
-# One object for all spellings of a host; HTTP/1.1 requires that there is one.
+# One object for all spellings of a host; HTTP/1.1 requires a Host.
 sub vcl_req_host {
     if (req.http.host ~ "[[:upper:]]") {
         set req.http.host = req.http.host.lower();
@@ -32,7 +36,7 @@ sub vcl_req_host {
 
 sub vcl_req_method {
     if (req.method == "PRI") {
-        # The start of HTTP/2 where it is not spoken.
+        # The preface of HTTP/2 on a connection without it.
         return (synth(405));
     }
     if (req.method != "GET" && req.method != "HEAD" && req.method != "QUERY") {
@@ -40,7 +44,7 @@ sub vcl_req_method {
     }
 }
 
-# Whether the answer may be shared is said by the response.
+# The response determines if it may be shared.
 sub vcl_req_authorization {
 }
 
@@ -68,7 +72,9 @@ sub vcl_hash {
     return (lookup);
 }
 
+# The scheme is part of a URI: a response to http, such as a redirect to https, is not a response to https.
 sub vcl_builtin_hash {
+    hash_data(req.http.X-Forwarded-Proto);
     hash_data(req.url);
     if (req.http.host) {
         hash_data(req.http.host);
@@ -116,19 +122,19 @@ sub vcl_synth {
 
 sub vcl_builtin_synth {
     set resp.http.Content-Type = "text/html; charset=utf-8";
-    set resp.http.Retry-After = "5";
+    if (resp.status == 503) {
+        set resp.http.Retry-After = "5";
+    }
     set resp.body = {"<!DOCTYPE html>
 <html>
   <head>
     <title>"} + resp.status + " " + resp.reason + {"</title>
   </head>
   <body>
-    <h1>Error "} + resp.status + " " + resp.reason + {"</h1>
-    <p>"} + resp.reason + {"</p>
-    <h3>Guru Meditation:</h3>
-    <p>XID: "} + req.xid + {"</p>
+    <h1>"} + resp.reason + {"</h1>
+    <p>Status "} + resp.status + {", request "} + req.xid + {"</p>
     <hr>
-    <p>Varnish cache server</p>
+    <p>Copal</p>
   </body>
 </html>
 "};
@@ -147,7 +153,7 @@ sub vcl_builtin_backend_fetch {
     }
 }
 
-# The origin has said 304. Run only where a VCL has something of its own in one of these four.
+# The origin has answered 304. Runs only if the VCL extends one of these four subroutines.
 sub vcl_backend_refresh {
     call vcl_builtin_backend_refresh;
     return (merge);
@@ -195,24 +201,27 @@ sub vcl_builtin_backend_response {
 sub vcl_beresp_stale {
 }
 
+# For a lifetime that is not explicit, a response with Set-Cookie is not shared, nor one to a request that the origin got with
+# Cookie (unless Vary names it) or Authorization. Removing the field before the fetch, or Set-Cookie here, is enough.
 sub vcl_beresp_cookie {
 }
 
+# Nor is a response with Cache-Control: no-cache, no-store or private. The field counts in the origin's form.
 sub vcl_beresp_control {
 }
 
 sub vcl_beresp_vary {
 }
 
-# Says only of 206 and 416 which part of a representation they are. Nothing here calls it: a response that says so of
-# itself unasked fails the fetch, unless the VCL calls this first.
+# Removes Content-Range except from 206 and 416. Not called by the built-in VCL: another response with that field
+# fails the fetch, unless the VCL calls this first.
 sub vcl_beresp_range {
     if (beresp.status != 206 && beresp.status != 416) {
         unset beresp.http.Content-Range;
     }
 }
 
-# For a while requests go to the backend without waiting for each other; one cacheable answer ends that.
+# For some time, requests go to the backend without waiting for each other; a cacheable response ends that.
 sub vcl_beresp_hitmiss {
     set beresp.ttl = param.uncacheable_ttl;
     set beresp.uncacheable = true;
@@ -226,19 +235,19 @@ sub vcl_backend_error {
 
 sub vcl_builtin_backend_error {
     set beresp.http.Content-Type = "text/html; charset=utf-8";
-    set beresp.http.Retry-After = "5";
+    if (beresp.status == 503) {
+        set beresp.http.Retry-After = "5";
+    }
     set beresp.body = {"<!DOCTYPE html>
 <html>
   <head>
     <title>"} + beresp.status + " " + beresp.reason + {"</title>
   </head>
   <body>
-    <h1>Error "} + beresp.status + " " + beresp.reason + {"</h1>
-    <p>"} + beresp.reason + {"</p>
-    <h3>Guru Meditation:</h3>
-    <p>XID: "} + bereq.xid + {"</p>
+    <h1>"} + beresp.reason + {"</h1>
+    <p>Status "} + beresp.status + {", request "} + bereq.xid + {"</p>
     <hr>
-    <p>Varnish cache server</p>
+    <p>Copal</p>
   </body>
 </html>
 "};

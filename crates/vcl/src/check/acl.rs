@@ -40,8 +40,8 @@ impl Checker<'_> {
 
     fn acl_flags(&mut self, tree: &Acl) -> Flags {
         let mut flags = Flags {
-            log: self.dialect.habits.acl_log,
-            pedantic: self.options.acl_pedantic && self.dialect.habits.acl_pedantic,
+            log: self.dialect.defaults.acl_log,
+            pedantic: self.options.acl_pedantic && self.dialect.defaults.acl_pedantic,
             fold: false,
         };
         for &(sign, word) in &tree.flags {
@@ -50,7 +50,7 @@ impl Checker<'_> {
                 "log" => flags.log = on,
                 "pedantic" => flags.pedantic = on,
                 "fold" => flags.fold = on,
-                // VCL has no influence on how lookups are done.
+                // VCL has no influence on the lookup method.
                 "table" => {}
                 _ => {
                     let near = nearest(self.text(word), ["log", "table", "pedantic", "fold"].into_iter());
@@ -63,8 +63,8 @@ impl Checker<'_> {
         flags
     }
 
-    /// Emits the test whether the IP on the stack is in the network written as an expression: `client.ip ==
-    /// "192.0.2.0"/24`, which the old compilers turned into an acl.
+    /// Emits a test that is true if the IP on the stack is in the network written as an expression:
+    /// `client.ip == "192.0.2.0"/24`, which the old compilers turned into an acl.
     pub(super) fn address_equals(&mut self, expression: &Expression) -> Checked<()> {
         let (host, mask) = match &expression.kind {
             ExpressionKind::Text => (expression.first, None),
@@ -157,7 +157,7 @@ impl Checker<'_> {
                 let message = format!("Non-zero bits in masked part, (maybe use {network}/{bits} ?)");
                 let draft = self.draft_at(Code::AclHostBits, &message, tree.host);
                 if flags.pedantic {
-                    let draft = match self.dialect.habits.acl_pedantic {
+                    let draft = match self.dialect.defaults.acl_pedantic {
                         true => draft.hint("or declare the acl with -pedantic, which clears these bits"),
                         false => draft,
                     };
@@ -182,7 +182,8 @@ impl Checker<'_> {
     }
 }
 
-/// An IPv4 address of one to four numbers, and how many bits it has: `10.1` means 10.1.0.0/16, unlike in the C library.
+/// An IPv4 address of one to four numbers, with its number of bits: `10.1` means 10.1.0.0/16,
+/// unlike in the C library.
 fn net_notation(host: &str) -> Option<(IpAddr, u32)> {
     let mut octets = [0u8; 4];
     let mut count = 0;

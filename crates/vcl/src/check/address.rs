@@ -1,4 +1,4 @@
-//! Resolves host names and ports written in VCL.
+//! Resolution of host names and ports in VCL.
 
 use super::Checker;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -10,10 +10,11 @@ pub(super) struct HostPort<'t> {
     pub(super) port: Option<&'t str>,
 }
 
-/// Splits `host`, `host:port`, `host port`, `[v6]`, `[v6]:port` and `[v6] port`; a bare IPv6 address has no port.
+/// Splits `host`, `host:port`, `host port`, `[v6]`, `[v6]:port` and `[v6] port`; a bare IPv6
+/// address has no port.
 ///
 /// # Errors
-/// When brackets do not match.
+/// If brackets do not match.
 pub(super) fn split(text: &str) -> Result<HostPort<'_>, &'static str> {
     if let Some(rest) = text.strip_prefix('[') {
         let (host, after) = rest.split_once(']').ok_or("IPv6 address lacks ']'")?;
@@ -53,10 +54,10 @@ impl Checker<'_> {
         if found.is_empty() { Err("Name or service not known".into()) } else { Ok(found) }
     }
 
-    /// A port by number or name; empty means 80.
+    /// Port by number or name; empty means 80.
     ///
     /// # Errors
-    /// When there is no such service.
+    /// If there is no such service.
     pub(super) fn port(&self, port: &str) -> Result<u16, String> {
         if port.is_empty() {
             return Ok(80);
@@ -67,8 +68,9 @@ impl Checker<'_> {
         self.options.resolver.port(port).ok_or_else(|| "Servname not supported for ai_socktype".to_owned())
     }
 
-    /// Like [`Checker::addresses`]; no host, or `*`, means any address of this machine. Compat: Varnish 7.1 accepts
-    /// `.host = ":80"`; connecting to the unspecified address means connecting to oneself.
+    /// Like [`Checker::addresses`]; no host, or `*`, means any address of this machine. Compat:
+    /// Varnish 7.1 accepts `.host = ":80"`; connecting to the unspecified address means connecting
+    /// to oneself.
     ///
     /// # Errors
     /// The resolver's message.
@@ -79,10 +81,11 @@ impl Checker<'_> {
         self.addresses(host)
     }
 
-    /// All addresses of a host with an optional port, and the port: the default if there is none, or 80 without one.
+    /// All addresses of a host with an optional port, and the port: the default if there is none,
+    /// or 80 without one.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why the host has no address.
     pub(super) fn addresses_and_port(&self, text: &str, default_port: &str) -> Result<(Vec<IpAddr>, u16), String> {
         let HostPort { host, port } = split(text)?;
         let port = port.filter(|port| !port.is_empty());
@@ -94,12 +97,12 @@ impl Checker<'_> {
     }
 }
 
-/// Whether a host is written as an address rather than a name; a port may follow.
+/// True if a host is written as an address rather than a name; a port may follow.
 pub(super) fn is_address(host: &str) -> bool {
     host.starts_with('[') || host.parse::<IpAddr>().is_ok() || without_port(host).parse::<IpAddr>().is_ok()
 }
 
-/// A host name without the colon and what follows it.
+/// Host name without the colon and the port.
 pub(super) fn without_port(host: &str) -> &str {
     host.split(':').next().unwrap_or(host)
 }
@@ -129,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_and_ports_are_told_apart() {
+    fn hosts_and_ports_are_separated() {
         let check = |text, host, port| assert_eq!(split(text), Ok(HostPort { host, port }), "{text}");
         check("192.0.2.1", "192.0.2.1", None);
         check("192.0.2.1:80", "192.0.2.1", Some("80"));

@@ -30,7 +30,7 @@ impl Checker<'_> {
         let given = match self.match_arguments(row.arguments, first, arguments) {
             Ok(given) => given,
             Err(reported) => {
-                // Compat: Varnish reads arguments one by one, and complains about the first that is wrong.
+                // Compat: Varnish reads arguments one by one, and reports the first that is wrong.
                 let unnamed = arguments.items.iter().take_while(|argument| argument.name.is_none());
                 for (parameter, argument) in row.arguments.iter().zip(unnamed) {
                     self.given_argument(parameter, first, argument)?;

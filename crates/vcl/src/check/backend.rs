@@ -13,6 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use surface::diagnostic::Code;
+use surface::quantity::seconds_in;
 use vcl_run::program::{BackendDefinition, Endpoint, FollowedName, ProbeDefinition, ViaDefinition};
 
 const BACKEND_FIELDS: &[&str] = &[
@@ -41,7 +42,7 @@ const PROBE_FIELDS: &[&str] =
 /// The port of a backend with `.ssl` and without `.port`.
 const HTTPS_PORT: &str = "443";
 
-/// How many past results a probe can consider.
+/// Most past results that a probe can consider.
 const PROBE_WINDOW_MAX: u32 = 64;
 
 /// Reads the tokens of one value, which must end with a semicolon.
@@ -148,7 +149,7 @@ impl Checker<'_> {
             Endpoint::Ip { .. } => host.clone(),
         });
         let via = self.via(&mut set, &endpoint, &host_header)?;
-        let trust = self.trust_definition(&set.care)?;
+        let breaker = self.breaker_definition(&set.care)?;
         Ok(BackendDefinition {
             name,
             endpoint,
@@ -163,10 +164,10 @@ impl Checker<'_> {
             wait_timeout: set.wait_timeout,
             last_byte_timeout: set.care.last_byte_timeout,
             idle_timeout: set.care.idle_timeout,
-            trust,
+            breaker,
             slow_start: set.care.slow_start,
             retry_budget: set.care.retry_budget,
-            // Whoever is behind a proxy is found by the proxy.
+            // Behind a proxy, the proxy resolves the name.
             follows: follows.filter(|_| via.is_none()),
             via,
             proxy_header: set.proxy_header,
@@ -391,7 +392,7 @@ impl Checker<'_> {
                 family.push(address);
             }
         }
-        let is_one_enough = self.dialect.habits.first_address || self.follows_names();
+        let is_one_enough = self.dialect.defaults.first_address || self.follows_names();
         if (v4.len() > 1 || v6.len() > 1) && !is_one_enough {
             let all = listed(v4.iter().chain(&v6), port);
             let text = format!(
@@ -407,7 +408,7 @@ impl Checker<'_> {
         self.options.follows_names && self.loaded.syntax >= 40
     }
 
-    /// The name to look up again and again, if that is wanted and `.host` is one.
+    /// Name to look up periodically, if that is enabled and `.host` is a name.
     fn followed_name(&self, host: &str, has_port: bool, endpoint: &Endpoint) -> Option<FollowedName> {
         let Endpoint::Ip { v4, v6 } = endpoint else { return None };
         let port = v4.or(*v6)?.port();
@@ -534,7 +535,7 @@ impl Checker<'_> {
             probe.url = "/".to_owned();
         }
         (probe.window, probe.threshold) = self.window(window, threshold)?;
-        let pretended = probe.threshold.saturating_sub(u32::from(!self.dialect.habits.probes_begin_good));
+        let pretended = probe.threshold.saturating_sub(u32::from(!self.dialect.defaults.probes_begin_good));
         probe.initial = initial.unwrap_or(pretended).min(probe.threshold);
         self.probes.push(probe);
         Ok(self.probes.len() as u32 - 1)
@@ -664,20 +665,12 @@ impl Checker<'_> {
     /// A number with a unit of time.
     pub(super) fn seconds(&mut self, number: At, unit: At) -> Checked<f64> {
         let amount: f64 = self.text(number).parse().unwrap_or(0.0);
-        let factor = match self.text(unit) {
-            "ms" => 1e-3,
-            "s" => 1.0,
-            "m" => 60.0,
-            "h" => 3_600.0,
-            "d" => 86_400.0,
-            "w" => 604_800.0,
-            "y" => 31_536_000.0,
-            other => {
-                let text = format!(
-                    "Unknown duration unit '{other}'\nLegal duration units are 'ms', 's', 'm', 'h', 'd', 'w' and 'y'"
-                );
-                return Err(self.error_at(Code::UnknownUnit, &text, unit));
-            }
+        let name = self.text(unit);
+        let Some(factor) = seconds_in(name) else {
+            let text = format!(
+                "Unknown duration unit '{name}'\nLegal duration units are 'ms', 's', 'm', 'h', 'd', 'w' and 'y'"
+            );
+            return Err(self.error_at(Code::UnknownUnit, &text, unit));
         };
         Ok(amount * factor)
     }

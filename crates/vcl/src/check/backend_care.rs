@@ -1,11 +1,12 @@
-//! The attributes of a backend that say how it is treated when it fails or is slow, which are Copal's own: when failures put
-//! it aside (`.fail_limit`, `.fail_ratio` and what refines them), how it comes back (`.slow_start`), how often fetches from it
-//! are repeated (`.retry_budget`), and two timeouts that Varnish has for all backends or not at all.
+//! Attributes of a backend for the handling of failures and slowness, which are Copal's own: the
+//! conditions that open the circuit breaker (`.fail_limit`, `.fail_ratio` and their refinements),
+//! the load after recovery (`.slow_start`), the repetition of fetches (`.retry_budget`), and two
+//! timeouts that Varnish has for all backends or not at all.
 
 use super::{Checked, Checker};
 use crate::tree::{At, Field};
 use surface::diagnostic::Code;
-use vcl_run::program::TrustDefinition;
+use vcl_run::program::BreakerDefinition;
 
 /// The attributes, which the old dialects do not have.
 pub(super) const CARE_FIELDS: &[&str] = &[
@@ -22,17 +23,17 @@ pub(super) const CARE_FIELDS: &[&str] = &[
     "retry_budget",
 ];
 
-/// What was set.
+/// The attributes that were set.
 #[derive(Default)]
 pub(super) struct CareFields {
     pub(super) last_byte_timeout: Option<f64>,
     pub(super) idle_timeout: Option<f64>,
     pub(super) slow_start: f64,
     pub(super) retry_budget: Option<u32>,
-    trust: TrustDefinition,
-    /// The first attribute that means nothing without `.fail_limit` or `.fail_ratio`.
+    breaker: BreakerDefinition,
+    /// The first attribute that has no meaning without `.fail_limit` or `.fail_ratio`.
     detail: Option<At>,
-    /// The first that means nothing without `.fail_ratio`.
+    /// The first attribute that has no meaning without `.fail_ratio`.
     detail_of_ratio: Option<At>,
     /// The place of the value of `.aside_time_max`.
     longest: Option<At>,
@@ -51,20 +52,20 @@ impl Checker<'_> {
         match name {
             "last_byte_timeout" => set.last_byte_timeout = Some(self.duration_field(field)?),
             "idle_timeout" => set.idle_timeout = Some(self.duration_field(field)?),
-            "fail_limit" => set.trust.fail_limit = self.integer_field(field)?.0,
-            "fail_ratio" => set.trust.fail_ratio = self.percent_field(field, 1..=100)?,
-            "fail_window" => set.trust.fail_window = self.some_time_field(field)?.0,
-            "fail_minimum" => set.trust.fail_minimum = self.integer_field(field)?.0,
-            "fail_5xx" => set.trust.fail_5xx = self.switch_field(field)?,
+            "fail_limit" => set.breaker.fail_limit = self.integer_field(field)?.0,
+            "fail_ratio" => set.breaker.fail_ratio = self.percent_field(field, 1..=100)?,
+            "fail_window" => set.breaker.fail_window = self.some_time_field(field)?.0,
+            "fail_minimum" => set.breaker.fail_minimum = self.integer_field(field)?.0,
+            "fail_5xx" => set.breaker.fail_5xx = self.switch_field(field)?,
             "aside_time" => {
-                set.trust.aside_time = self.some_time_field(field)?.0;
+                set.breaker.aside_time = self.some_time_field(field)?.0;
                 if set.longest.is_none() {
-                    set.trust.aside_time_max = set.trust.aside_time_max.max(set.trust.aside_time);
+                    set.breaker.aside_time_max = set.breaker.aside_time_max.max(set.breaker.aside_time);
                 }
             }
             "aside_time_max" => {
                 let (seconds, place) = self.some_time_field(field)?;
-                set.trust.aside_time_max = seconds;
+                set.breaker.aside_time_max = seconds;
                 set.longest = Some(place);
             }
             "slow_start" => set.slow_start = self.duration_field(field)?,
@@ -73,7 +74,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// A duration that is more than nothing, and its place.
+    /// A duration greater than zero, and its place.
     fn some_time_field(&mut self, field: &Field) -> Checked<(f64, At)> {
         let place = self.field_value(field)?.place();
         let seconds = self.duration_field(field)?;
@@ -94,22 +95,22 @@ impl Checker<'_> {
         Err(self.error_at(Code::FieldValue, &text, place))
     }
 
-    /// What they say together about failures; `None` = they put no backend aside.
-    pub(super) fn trust_definition(&mut self, set: &CareFields) -> Checked<Option<Box<TrustDefinition>>> {
-        let trust = &set.trust;
-        if let Some(place) = set.detail_of_ratio.filter(|_| trust.fail_ratio == 0) {
+    /// The circuit breaker that the attributes define together; `None` = they define none.
+    pub(super) fn breaker_definition(&mut self, set: &CareFields) -> Checked<Option<Box<BreakerDefinition>>> {
+        let breaker = &set.breaker;
+        if let Some(place) = set.detail_of_ratio.filter(|_| breaker.fail_ratio == 0) {
             self.idle_attribute(place, ".fail_ratio");
         }
-        if trust.fail_limit == 0 && trust.fail_ratio == 0 {
+        if breaker.fail_limit == 0 && breaker.fail_ratio == 0 {
             if let Some(place) = set.detail {
                 self.idle_attribute(place, ".fail_limit or .fail_ratio");
             }
             return Ok(None);
         }
-        if let Some(place) = set.longest.filter(|_| trust.aside_time_max < trust.aside_time) {
+        if let Some(place) = set.longest.filter(|_| breaker.aside_time_max < breaker.aside_time) {
             return Err(self.error_at(Code::FieldValue, ".aside_time_max is shorter than .aside_time", place));
         }
-        Ok(Some(Box::new(trust.clone())))
+        Ok(Some(Box::new(breaker.clone())))
     }
 
     fn idle_attribute(&mut self, place: At, without: &str) {

@@ -1,9 +1,10 @@
-//! The attributes of a backend that say how it speaks TLS: `.ssl` and those that begin with it.
+//! Attributes of a backend for TLS: `.ssl` and those that begin with it.
 //!
-//! `.ssl`, `.ssl_sni`, `.ssl_nosni`, `.ssl_verify_peer`, `.ssl_noverify` and `.ssl_verify_host` are those of Varnish 9, the others are ours.
-//! Certificates and keys are read when the VCL is loaded, with the rights that includes are read with. Compat: Varnish 9 verifies
-//! the host's name only if `.ssl_verify_host` says so; under `http_policy=rfc`, and if `.ssl_name` is given, it is verified unless
-//! that says no.
+//! `.ssl`, `.ssl_sni`, `.ssl_nosni`, `.ssl_verify_peer`, `.ssl_noverify` and `.ssl_verify_host` are
+//! those of Varnish 9, the others are Copal's own. Certificates and keys are read when the VCL is
+//! loaded, with the same rights as includes. Compat: Varnish 9 verifies the host's name only if
+//! `.ssl_verify_host` is on; under `http_policy=rfc`, and if `.ssl_name` is given, it is verified
+//! unless that attribute is off.
 
 use super::address::{is_address, without_port};
 use super::{Checked, Checker};
@@ -37,7 +38,8 @@ pub(super) const TLS_FIELDS: &[&str] = &[
     "http2",
 ];
 
-/// What was set, with the place of the attribute's name, or of its value where that may be wrong.
+/// The attributes that were set, with the place of the attribute's name, or of its value where that
+/// may be wrong.
 #[derive(Default)]
 pub(super) struct TlsFields {
     ssl: Option<(bool, At)>,
@@ -59,7 +61,7 @@ pub(super) struct TlsFields {
 }
 
 impl TlsFields {
-    /// The name of `.ssl`, if TLS is spoken.
+    /// The place of `.ssl`, if TLS is enabled.
     pub(super) fn is_on(&self) -> Option<At> {
         self.ssl.filter(|(is_on, _)| *is_on).map(|(_, place)| place)
     }
@@ -118,7 +120,8 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// What all of them say together, for a backend with that `.host` and `.host_header`; `None` in clear.
+    /// The definition that all of them form together, for a backend with that `.host` and
+    /// `.host_header`; `None` without TLS.
     pub(super) fn tls_definition(
         &mut self,
         set: &mut TlsFields,
@@ -240,7 +243,7 @@ fn bare_host(written: &str) -> String {
     bare.strip_suffix('.').unwrap_or(bare).to_owned()
 }
 
-/// Whether it is the key's file that is wrong.
+/// True if the error is in the key's file.
 fn is_of_key(why: &CertificateError) -> bool {
     use CertificateError::{BadKey, EncryptedKey, Mismatch, NoKey};
     matches!(why, NoKey | EncryptedKey | BadKey(_) | Mismatch)

@@ -4,6 +4,7 @@ use super::{Checked, Checker, Instance, Meaning, Reported, Sub, Symbol, nearest}
 use crate::diagnostic::Draft;
 use crate::tree::{At, Block, Declaration, Import, Name, Path, Statement, Sub as SubTree};
 use surface::diagnostic::Code;
+use surface::nearest::nearest_of_few;
 use surface::vcl::{METHODS, VARIABLES};
 use surface::vmod::VMODS;
 use surface::vmod::foreign::{self, ForeignRow};
@@ -21,7 +22,8 @@ impl<'a> Checker<'a> {
             let symbol = Symbol { meaning, defined: self.loaded.builtin, name: name.to_owned(), used: true };
             self.symbols.insert(name.to_owned(), symbol);
         }
-        // The hooks of the built-in VCL are added first, so that the user's pieces precede the built-in ones.
+        // The hooks of the built-in VCL are added first, so that the user's pieces precede the
+        // built-in ones.
         for declaration in builtin {
             if let Declaration::Sub(sub) = declaration {
                 let name = self.name_text(sub.name);
@@ -57,7 +59,9 @@ impl<'a> Checker<'a> {
         }
         if self.default_backend.is_none() && self.default_director.is_none() && self.damaged.is_empty() {
             let text = "No backends or directors found in VCL program, at least one is necessary.\n";
-            let hint = "e.g. backend default { .host = \"127.0.0.1\"; .port = \"8080\"; }";
+            let own = "e.g. backend default { .host = \"127.0.0.1\"; .port = \"8080\"; }";
+            let option = if self.options.version_optional { ", or the option -b 127.0.0.1:8080" } else { "" };
+            let hint = format!("{own}{option}");
             self.error(self.loaded.builtin, Draft::new(Code::NoBackend).text(text).hint(hint));
         }
     }
@@ -79,13 +83,13 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether a name is reserved because it is a word of the grammar. Compat: Varnish 7.1 reserves these words, and
-    /// names that begin with `vcl_`, from VCL 4.1 on.
+    /// True if a name is reserved because it is a word of the grammar. Compat: Varnish 7.1 reserves
+    /// these words, and names that begin with `vcl_`, from VCL 4.1 on.
     pub(super) fn is_reserved(&self, name: &str) -> bool {
         self.loaded.syntax != 40 && self.dialect.reserved.iter().any(|word| word.eq_ignore_ascii_case(name))
     }
 
-    /// Whether a name begins in a way reserved for subroutines; see [`Self::is_reserved`].
+    /// True if a name begins in a way reserved for subroutines; see [`Self::is_reserved`].
     pub(super) fn begins_as_method(&self, name: &str) -> bool {
         self.loaded.syntax != 40 && name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("vcl_"))
     }
@@ -105,7 +109,8 @@ impl<'a> Checker<'a> {
         if ["default", "regsub", "regsuball", "true", "false"].into_iter().any(is) {
             return Some("func");
         }
-        // Words that only begin variable names (`client`, `local`, `storage`) can be used. Compat: Varnish 7.1.
+        // Words that only begin variable names (`client`, `local`, `storage`) can be used. Compat:
+        // Varnish 7.1.
         VARIABLES.iter().any(|row| is(row.name)).then_some("var")
     }
 
@@ -161,7 +166,8 @@ impl<'a> Checker<'a> {
         Ok(text)
     }
 
-    /// A second version statement in the main text; those of included files are checked when the files are opened.
+    /// A second version statement in the main text; those of included files are checked when the
+    /// files are opened.
     fn version(&mut self, keyword: At) -> Checked<()> {
         let top = if self.loaded.syntax == 40 { "4.0" } else { "4.1" };
         let number = keyword + 1;
@@ -219,7 +225,8 @@ impl<'a> Checker<'a> {
         if !self.vmods.iter().any(|known| known == row.name) {
             self.vmods.push(row.name.to_owned());
         }
-        // External VMOD files are not loaded; the path is accepted so that existing VCL keeps working.
+        // External VMOD files are not loaded; the path is accepted so that existing VCL keeps
+        // working.
         let _ = import.path;
         Ok(())
     }
@@ -289,13 +296,14 @@ impl<'a> Checker<'a> {
                 let named = |sub: &&Sub<'_>| sub.method.is_none_or(|method| self.dialect.has_method(method));
                 let reserved = self.subs.iter().filter(|sub| sub.reserved).filter(named);
                 let known: Vec<String> = reserved.map(|sub| sub.name.clone()).collect();
-                let near = nearest(name, known.iter().map(String::as_str));
+                let ends: Vec<&str> = known.iter().filter_map(|known| known.strip_prefix("vcl_")).collect();
+                let near = name.get(4..).and_then(|end| nearest_of_few(end, &ends)).map(|end| format!("vcl_{end}"));
                 let text = "The names 'vcl_*' are reserved for subroutines.";
                 let draft = self.draft_at(Code::UnknownMethod, text, first);
                 let draft = draft.text(format!("\nValid vcl_* subroutines are:\n\t{}\n", known.join("\n\t")));
                 let moved = self.dialect.moved.iter().find(|(old, _)| old.eq_ignore_ascii_case(name));
                 let near = if moved.is_some() { None } else { near };
-                let draft = draft.nearest(self.token(first), self.token(first), near);
+                let draft = draft.nearest(self.token(first), self.token(first), near.as_deref());
                 let draft = draft.maybe_hint(moved.map(|&(_, instead)| instead));
                 Err(self.error(first, draft))
             }
@@ -311,8 +319,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether a name that begins like a method can belong to a subroutine: only in the old dialects, where nothing was
-    /// reserved, and unless another dialect has a method of that name.
+    /// True if a name that begins like a method can belong to a subroutine: only in the old
+    /// dialects, where nothing was reserved, and unless another dialect has a method of that name.
     fn may_name_sub(&self, name: &str) -> bool {
         self.dialect.forms.words_are_names && !self.dialect.moved.iter().any(|(other, _)| *other == name)
     }
@@ -397,7 +405,7 @@ impl<'a> Checker<'a> {
         self.unknown_symbol(name, first, last, help, None)
     }
 
-    /// The same, with a suggestion of what may have been meant.
+    /// Like [`Self::not_found`], with a suggestion of the intended name.
     pub(super) fn unknown_symbol(
         &mut self,
         name: &str,

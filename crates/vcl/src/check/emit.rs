@@ -1,4 +1,4 @@
-//! Collects instructions and constants; each constant, pattern and header name is stored once.
+//! Emitter of instructions and constants; each constant, pattern and header name is stored once.
 
 use hashbrown::HashMap;
 use surface::vcl::HttpObject;
@@ -34,7 +34,7 @@ impl Emitter {
         self.code.len() - 1
     }
 
-    /// Makes jumps lead to the current position.
+    /// Sets the target of jumps to the current position.
     pub(super) fn land(&mut self, jumps: &[usize]) {
         let here = self.here();
         for &at in jumps {
@@ -87,7 +87,7 @@ impl Emitter {
         index
     }
 
-    /// Feeds the hash with the text on the stack; the pieces of a concatenation separately.
+    /// Adds the text on the stack to the hash; the pieces of a concatenation separately.
     pub(super) fn hash_data(&mut self) {
         let pieces = self.take_apart();
         self.op(Op::HashData(pieces));
@@ -99,7 +99,8 @@ impl Emitter {
         self.op(Op::Synthetic(pieces));
     }
 
-    /// Undoes the concatenation if the text on the stack was about to be joined. Returns the number of pieces.
+    /// Undoes the concatenation if the text on the stack was about to be joined. Returns the number
+    /// of pieces.
     fn take_apart(&mut self) -> u16 {
         match self.code.last() {
             Some(&Op::Join(count)) => {
@@ -110,7 +111,7 @@ impl Emitter {
         }
     }
 
-    /// Emits the test whether the text on the stack is set.
+    /// Emits a test that is true if the text on the stack is set.
     pub(super) fn test(&mut self) {
         if let Some(Op::ReadHeader(http, name)) = self.code.last().copied() {
             self.code.pop();
@@ -120,7 +121,7 @@ impl Emitter {
         }
     }
 
-    /// Emits the test whether the text on the stack matches.
+    /// Emits a test that is true if the text on the stack matches.
     pub(super) fn matches(&mut self, regex: u32) {
         if let Some(Op::ReadHeader(http, name)) = self.code.last().copied()
             && let Ok(name) = u16::try_from(name)

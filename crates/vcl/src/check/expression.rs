@@ -1,8 +1,9 @@
 //! Expressions: their types, and the instructions that leave their value on the stack.
 //!
-//! Typing goes from left to right, and the wanted type is passed down, because a literal means different things in
-//! different places: `"192.0.2.1"` is an IP where an IP is wanted, `1` needs a unit where BYTES are. Compat: which
-//! operands are allowed is as observed in Varnish 7.1.1, even where that is odd (in a text, a sum of two TIMEs is text).
+//! Typing goes from left to right, and the expected type is passed down, because a literal means
+//! different things in different places: `"192.0.2.1"` is an IP where an IP is expected, `1` needs
+//! a unit where BYTES are. Compat: the permitted operands are those observed in Varnish 7.1.1, even
+//! where that is odd (in a text, a sum of two TIMEs is text).
 
 use super::address::listed;
 use super::{Checked, Checker, Reported};
@@ -15,7 +16,7 @@ use surface::vcl::Type;
 use vcl_run::program::{Arithmetic, Comparison, Op};
 use vcl_run::regex::Regex;
 
-/// How many strings may be on the stack before they are joined.
+/// Most strings on the stack before they are joined.
 const JOIN_MAX: u16 = 64;
 
 /// The type of a value on the stack.
@@ -43,7 +44,7 @@ impl Typed {
     }
 }
 
-/// Whether every value of the type can be converted to text.
+/// True if every value of the type can be converted to text.
 fn has_text(kind: Type) -> bool {
     matches!(
         kind,
@@ -64,12 +65,13 @@ fn has_text(kind: Type) -> bool {
     )
 }
 
-/// Whether a sign is allowed where that type is wanted. Compat: Varnish 7.1.1 allows it only there.
+/// True if a sign is allowed where that type is expected. Compat: Varnish 7.1.1 allows it only
+/// there.
 fn may_be_negative(wanted: Type) -> bool {
     matches!(wanted, Type::Int | Type::Real | Type::Duration | Type::String | Type::Strands)
 }
 
-/// The name of a wanted type.
+/// Name of an expected type.
 pub(super) fn wanted_name(kind: Type) -> &'static str {
     if kind == Type::Strands || kind == Type::Body { Type::String.name() } else { kind.name() }
 }
@@ -231,7 +233,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Emits a BOOL, or reports what was found instead.
+    /// Emits a BOOL, or reports the type found instead.
     fn truth(&mut self, typed: Typed, message: &str, first: At, last: At) -> Checked<()> {
         if typed == Typed::Plain(Type::Bool) {
             return Ok(());
@@ -363,7 +365,7 @@ impl Checker<'_> {
     fn sum(&mut self, first: &Expression, rest: &[(At, Expression)], wanted: Type) -> Checked<Typed> {
         let mut typed = self.lowered(first, wanted)?;
         let text_wanted = matches!(wanted, Type::String | Type::Strands | Type::Body | Type::Header);
-        // How many strings on the stack wait to be joined; 0 while numbers are added.
+        // Number of strings on the stack that wait to be joined; 0 while numbers are added.
         let mut waiting = 0u16;
         for (operator, operand) in rest {
             let plus = self.token(*operator).is(Sign::Plus);
@@ -373,8 +375,8 @@ impl Checker<'_> {
                 Some(kind) => kind,
                 None => Type::String,
             };
-            // The type of an operand is known only once it has been emitted; the left side is converted to text before
-            // that if it will become text in any case.
+            // The type of an operand is known only once it has been emitted; the left side is
+            // converted to text before that if it will become text in any case.
             let left_is_text = typed.is_text();
             let before_operand = self.emitter.code.len();
             let right = self.lowered(operand, operand_wanted)?;
@@ -430,7 +432,8 @@ impl Checker<'_> {
         Ok(typed)
     }
 
-    /// Inserts a conversion between two operands that are already emitted. Jumps within the second one are adjusted.
+    /// Inserts a conversion between two operands that are already emitted. Jumps within the second
+    /// one are adjusted.
     fn insert_to_text(&mut self, at: usize) {
         self.emitter.code.insert(at, Op::ToText);
         let from = at as u32;
@@ -515,7 +518,7 @@ impl Checker<'_> {
             }
             match self.addresses_and_port(&written, "") {
                 Ok((found, port))
-                    if found.iter().any(|address| *address != found[0]) && !self.dialect.habits.first_address =>
+                    if found.iter().any(|address| *address != found[0]) && !self.dialect.defaults.first_address =>
                 {
                     let all = listed(found.iter(), port);
                     let text = format!(
@@ -612,9 +615,10 @@ impl Checker<'_> {
         }
     }
 
-    /// Index of a pattern; each is checked only once, to see that it compiles.
+    /// Index of a pattern; each is compiled only once, as a check.
     pub(super) fn regex(&mut self, pattern: &[u8], expression: &Expression) -> Checked<u32> {
-        // Patterns are text; other bytes are written as escapes, which PCRE reads as the same bytes.
+        // Patterns are text; other bytes are written as escapes, which PCRE reads as the same
+        // bytes.
         let prefix = if self.dialect.forms.patterns_ignore_case { "(?i)" } else { "" };
         let pattern: String = pattern
             .utf8_chunks()

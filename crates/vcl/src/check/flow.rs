@@ -1,11 +1,12 @@
-//! The graph of calls: what each method reaches must be available in it, and no subroutine may reach itself.
+//! The graph of calls: everything that a method reaches must be available in it, and no subroutine
+//! may reach itself.
 
 use super::{Checker, Sub, UseKind};
 use crate::diagnostic::Draft;
 use crate::tree::At;
 use std::collections::HashSet;
 use surface::diagnostic::Code;
-use surface::vcl::{Action, METHODS, MethodRow, at};
+use surface::vcl::{Action, Generation, METHODS, MethodRow, at};
 
 impl Checker<'_> {
     pub(super) fn flow(&mut self) {
@@ -20,7 +21,40 @@ impl Checker<'_> {
         for row in rows {
             self.reach(row, &mut said);
         }
+        if self.dialect.language.is_none() {
+            self.retired_returns();
+        }
         self.read_only_unreached(&said);
+    }
+
+    /// Warns about actions of the first releases of VCL 4: one warning, at the first place.
+    fn retired_returns(&mut self) {
+        for row in METHODS.iter().filter(|row| !row.retired_actions.is_empty()) {
+            let mut reached = vec![row.method as usize];
+            let mut next = 0;
+            let mut places: Vec<At> = Vec::new();
+            while let Some(&sub) = reached.get(next) {
+                next += 1;
+                let sub = &self.subs[sub];
+                let retired =
+                    |action: Option<Action>| action.is_some_and(|action| row.retired_actions.contains(&action));
+                places.extend(sub.returns.iter().filter(|(action, _)| retired(*action)).map(|&(_, place)| place));
+                for &(callee, _) in &sub.calls {
+                    if !reached.contains(&(callee as usize)) {
+                        reached.push(callee as usize);
+                    }
+                }
+            }
+            let Some(&first) = places.iter().min() else { continue };
+            let text = format!(
+                "return ({}) in {} is of the first releases of VCL 4: the object is fetched and replaced.\nat",
+                self.text(first),
+                row.name
+            );
+            let draft = self.draft_at(Code::RetiredReturn, &text, first);
+            let hint = "copal vcl migrate writes: set req.hash_always_miss = true; return (restart);";
+            self.warning(first, draft.hint(hint));
+        }
     }
 
     /// Reports variables set although they are read-only, in subroutines that no method reaches.
@@ -120,17 +154,17 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether an action returned by a subroutine may end a method.
+    /// True if an action returned by a subroutine may end a method.
     fn may_end(&self, sub: &Sub<'_>, row: &MethodRow, action: Option<Action>) -> bool {
         match self.dialect.language {
-            None => action.is_some_and(|action| row.actions.contains(&action)),
+            None => action.is_some_and(|action| row.allows(action, Generation::V4)),
             // Each subroutine was lowered separately for each method.
             Some(_) => action.is_some() && sub.method.or(sub.under) == Some(row.method),
         }
     }
 
-    /// Checks everything that a method reaches. A place that was reported for one method is not reported again for
-    /// another.
+    /// Checks everything that a method reaches. A place that was reported for one method is not
+    /// reported again for another.
     fn reach(&mut self, row: &'static MethodRow, said: &mut HashSet<At>) {
         let start = row.method as usize;
         if self.subs[start].at & row.bit != 0 {
@@ -193,7 +227,7 @@ impl Checker<'_> {
         draft.text(words).at(self.token(entry.defined)).text("\n\n")
     }
 
-    /// Adds how a method reached a subroutine.
+    /// Adds the calls by which a method reached a subroutine.
     fn chain(&self, draft: Draft, sub: usize, reached_by: &[Option<(usize, At)>], row: &MethodRow) -> Draft {
         let mut draft = draft;
         let mut here = sub;

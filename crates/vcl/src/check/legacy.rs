@@ -1,9 +1,10 @@
 //! The semantics of the old dialects.
 //!
-//! The user's subroutines are lowered once for each method that reaches them, because words mean different things in
-//! different methods: `return (pass)` is a different action in `vcl_recv` than in `vcl_pass`; `obj` is the response of
-//! the backend in `vcl_fetch` of 2.0, the page in `vcl_error`, and the object that was found in `vcl_hit`. Next files:
-//! `legacy/variable.rs`, `legacy/statement.rs`, `legacy/director.rs`.
+//! The user's subroutines are lowered once for each method that reaches them, because words mean
+//! different things in different methods: `return (pass)` is a different action in `vcl_recv` than
+//! in `vcl_pass`; `obj` is the response of the backend in `vcl_fetch` of 2.0, the page in
+//! `vcl_error`, and the object that was found in `vcl_hit`. Next files: `legacy/variable.rs`,
+//! `legacy/statement.rs`, `legacy/director.rs`.
 
 mod director;
 mod statement;
@@ -18,14 +19,15 @@ use surface::vcl::{Action, HttpObject, Method, Var};
 use vcl_run::program::Op;
 
 impl Checker<'_> {
-    /// The method for which the current subroutine is lowered; `None` in subroutines of VCL 4 and in those that nothing
-    /// calls.
+    /// The method for which the current subroutine is lowered; `None` in subroutines of VCL 4 and
+    /// in those that nothing calls.
     pub(super) fn method_here(&self) -> Option<Method> {
         let sub = &self.subs[self.current];
         sub.method.or(sub.under)
     }
 
-    /// The subroutine to call for a user's subroutine: itself in VCL 4, otherwise its version for the current method.
+    /// The subroutine to call for a user's subroutine: itself in VCL 4, otherwise its version for
+    /// the current method.
     pub(super) fn callee_here(&mut self, sub: u32) -> u32 {
         let (Some(_), Some(method)) = (self.dialect.language, self.method_here()) else { return sub };
         if let Some(&known) = self.pieces_under.get(&(sub, method)) {
@@ -95,7 +97,8 @@ impl Checker<'_> {
         self.emitter.op(Op::Return(Action::Deliver));
     }
 
-    /// Calls a function of a VMOD whose arguments are on the stack. The VMOD need not be imported.
+    /// Calls a function of a VMOD whose arguments are on the stack. The VMOD does not have to be
+    /// imported.
     pub(super) fn native(
         &mut self,
         vmod: &'static str,
@@ -111,7 +114,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Warns that something is accepted and has no effect.
+    /// Warns that a construct is accepted without effect.
     pub(super) fn without_effect(&mut self, what: &str, first: At, last: At) {
         let draft = self.draft_between(Code::WithoutEffect, &format!("{what} has no effect here."), first, last);
         self.warning(first, draft);

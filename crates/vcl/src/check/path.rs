@@ -1,4 +1,5 @@
-//! Paths as values: variables, headers, names of the VCL, functions of VMODs, and members after a dot.
+//! Paths as values: variables, headers, names of the VCL, functions of VMODs, and members after a
+//! dot.
 
 use super::expression::{Typed, wanted_name};
 use super::variable::{Lookup, Variable};
@@ -70,6 +71,9 @@ impl Checker<'_> {
             _ => &[],
         };
         let known = self.symbols.get(&self.key(word, kinds)).map(|symbol| (symbol.meaning, symbol.defined));
+        if single && let Some((meaning, defined)) = known {
+            self.declared_otherwise(word, meaning, defined, first, wanted)?;
+        }
         match known {
             Some((Meaning::Vmod(vmod), defined)) if defined < first && !single => {
                 return self.vmod_function(vmod, path, first, wanted, statement);
@@ -125,7 +129,7 @@ impl Checker<'_> {
         Err(self.unknown_path(path, first, wanted))
     }
 
-    /// Handles `default` where a backend or probe is wanted.
+    /// Handles `default` where a backend or probe is expected.
     fn default_symbol(&mut self, wanted: Type, first: At) -> Checked<Option<Typed>> {
         match wanted {
             Type::Probe => {
@@ -153,9 +157,47 @@ impl Checker<'_> {
         }
     }
 
-    /// The end of a message about a name that is evaluated like a call. Compat: the words of Varnish 7.1.
+    /// Reports a name that is declared below its use, as another kind than the expected one.
+    /// Compat: Varnish 7.1 takes the use for the declaration of the expected kind, and reports the
+    /// token after it.
+    fn declared_otherwise(
+        &mut self,
+        word: &str,
+        meaning: Meaning,
+        defined: At,
+        first: At,
+        wanted: Type,
+    ) -> Checked<()> {
+        let wanted_name = match wanted {
+            Type::Acl => "acl",
+            Type::Backend => "backend",
+            Type::Sub => "sub",
+            _ => return Ok(()),
+        };
+        let is_declaration =
+            matches!(meaning, Meaning::Acl(_) | Meaning::Backend(_) | Meaning::Probe(_) | Meaning::Sub(_));
+        let is_below = defined > first && defined < self.loaded.builtin && self.dialect.language.is_none();
+        if !is_declaration || !is_below || meaning.kind() == wanted_name {
+            return Ok(());
+        }
+        self.use_symbol_of(word, &[meaning.kind()]);
+        let draft = Draft::new(Code::WrongSymbol);
+        let draft = match meaning {
+            Meaning::Sub(_) => {
+                let text = format!("Symbol '{word}' has wrong type ({wanted_name}), expected sub:\nAt: ");
+                let draft = draft.text(text).between(self.token(defined), self.token(defined));
+                draft.text("\nSymbol was declared here: ").at(self.token(first))
+            }
+            _ => draft.text(format!("Name {word} must have type '{wanted_name}'.\n")).at(self.token(defined)),
+        };
+        let hint = format!("line {} uses it as {wanted_name}", self.loaded.sources.place(self.token(first)).0);
+        Err(self.error(first, draft.hint(hint)))
+    }
+
+    /// The end of a message about a name that is evaluated like a call. Compat: the words of
+    /// Varnish 7.1.
     fn in_place_of_call(&self, draft: Draft, name: At) -> Draft {
-        draft.text("\nWhile compiling function call:\n").between(self.token(name), self.token(name))
+        draft.text("\nWhile compiling function call:\n\n").between(self.token(name), self.token(name))
     }
 
     pub(super) fn is_word_of_language(&self, word: &str) -> bool {
@@ -369,7 +411,8 @@ impl Checker<'_> {
         self.members(typed, &path.segments[2..])
     }
 
-    /// Reports `directors.round_robin.backend()`: a method called on a class, where it takes an object.
+    /// Reports `directors.round_robin.backend()`: a method called on a class, where it requires an
+    /// object.
     pub(super) fn method_of_class(&mut self, vmod: &'static str, path: &Path) -> Option<Reported> {
         let [module, class, method, ..] = path.segments.as_slice() else { return None };
         let (class_name, method_name) = (self.text(class.name), self.text(method.name));
@@ -421,12 +464,12 @@ impl Checker<'_> {
         statement: bool,
     ) -> Checked<Typed> {
         let row = &FUNCTIONS[function as usize];
+        if row.returns == Type::Void && !statement {
+            return Err(self.error_at(Code::VoidResult, "Function returns VOID:", segment.name + 1));
+        }
         let Some(arguments) = &segment.arguments else {
             return Err(self.expected_in_call("'('", segment.name + 1, first, segment.name));
         };
-        if row.returns == Type::Void && !statement {
-            return Err(self.error_at(Code::VoidResult, "Function returns VOID:", arguments.open));
-        }
         self.note_use(row.at, first, segment.name, UseKind::Read);
         self.vmod_call(function, instance, first, arguments)?;
         Ok(match row.returns {

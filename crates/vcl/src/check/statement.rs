@@ -1,4 +1,4 @@
-//! Lowers statements to instructions.
+//! Lowering of statements to instructions.
 
 use super::variable::Variable;
 use super::{Checked, Checker, Meaning, Reported, UseKind, nearest};
@@ -8,7 +8,7 @@ use crate::source::Sign;
 use crate::tree::{At, Block, Expression, ExpressionKind, Name, Path, ReturnAction, Segment, Statement};
 use surface::diagnostic::Code;
 use surface::vcl::legacy::Means;
-use surface::vcl::{Action, Method, Type, at};
+use surface::vcl::{Action, METHODS, Method, Type, at};
 use surface::vmod::foreign;
 use vcl_run::program::{Arithmetic, Op, Point};
 
@@ -44,15 +44,25 @@ impl Checker<'_> {
         if block.statements.is_empty() {
             return;
         }
-        let token = self.token(block.open);
+        if !self.options.traces_statements {
+            self.point(block.open);
+        }
+        for statement in &block.statements {
+            if self.options.traces_statements && !matches!(statement, Statement::Block(_)) {
+                self.point(statement.first());
+            }
+            // Reported errors do not stop the pass; in that case the emitted code is never run.
+            let _ = self.statement(statement);
+        }
+    }
+
+    /// Emits a point of the trace at a token.
+    fn point(&mut self, at: At) {
+        let token = self.token(at);
         let (line, position) = self.loaded.sources.place(token);
         self.emitter.points.push(Point { source: token.source, line, position });
         let point = self.emitter.points.len() as u32 - 1;
         self.emitter.op(Op::Trace(point));
-        for statement in &block.statements {
-            // Reported errors do not stop the pass; in that case the emitted code is never run.
-            let _ = self.statement(statement);
-        }
     }
 
     fn statement(&mut self, statement: &Statement) -> Checked<()> {
@@ -116,7 +126,8 @@ impl Checker<'_> {
         if matches!(value.kind, ExpressionKind::Broken) {
             return Err(Reported);
         }
-        // Compat: what is wrong with the value is said even if the variable cannot be set; Varnish looks at it first.
+        // Compat: errors of the value are reported even if the variable cannot be set; Varnish
+        // checks the value first.
         let settable = self.may_change(&variable, target, UseKind::Set);
         let kind = variable.row.kind;
         let sign = self.token(operator);
@@ -247,7 +258,8 @@ impl Checker<'_> {
                 let row = method.row();
                 format!("{} can return {}", row.name, action_names(row.actions))
             });
-            let near = nearest(word, Action::ALL.iter().map(|known| known.name()));
+            let current = Action::ALL.iter().filter(|action| METHODS.iter().any(|row| row.actions.contains(action)));
+            let near = nearest(word, current.map(|known| known.name()));
             let token = self.token(action.name);
             let draft = self.draft_at(Code::UnknownReturn, "Expected return action name.", action.name);
             return Err(self.error(action.name, draft.maybe_hint(can).nearest(token, token, near)));
@@ -342,7 +354,7 @@ impl Checker<'_> {
         };
         let name = self.text(token);
         if !self.options.labels.iter().any(|label| label == name) {
-            // In 4.0 only the name of a label is looked for.
+            // In 4.0 only the name of a label is looked up.
             if self.loaded.syntax >= 41 && self.symbol(name).is_some() {
                 return Err(self.wrong_type(name, token, token, "vcl"));
             }
@@ -368,7 +380,8 @@ impl Checker<'_> {
                 ends.push(self.emitter.jump(Op::Jump));
             }
             self.emitter.land(&[skip]);
-            // An error in the condition has been reported; the other branches are checked nevertheless.
+            // An error in the condition has been reported; the other branches are checked
+            // nevertheless.
             let _ = result;
         }
         if let Some(block) = otherwise {
@@ -460,7 +473,7 @@ impl Checker<'_> {
         Err(self.error(first, draft.maybe_hint(help)))
     }
 
-    /// Whether a path begins with something that exists but is not a statement.
+    /// True if a path begins with something that exists but is not a statement.
     fn is_known_path(&mut self, path: &Path) -> bool {
         let word = self.text(path.first());
         if self.is_word_of_language(word) && !self.dialect.moved.iter().any(|(old, _)| *old == word) {
@@ -480,7 +493,7 @@ impl Checker<'_> {
         if ["regsub", "regsuball", "true", "false", "default"].contains(&lower.as_str()) {
             return true;
         }
-        // Words that only begin names of variables (`client`) mean nothing alone.
+        // Words that only begin names of variables (`client`) have no meaning alone.
         surface::vcl::VARIABLES.iter().any(|row| {
             let begins = row.name.split('.').next() == Some(lower.as_str());
             begins && (path.segments.len() > 1 || row.name == lower)

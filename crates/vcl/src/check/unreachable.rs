@@ -1,7 +1,8 @@
-//! Finds statements after a return, and pieces of a method after one that always returns.
+//! Warnings about statements after a return, and pieces of a method after one that always returns.
 //!
-//! A warning, never an error: the VCL is valid. A call counts as a return when the subroutine returns an action on every
-//! path. The built-in pieces of methods are meant to be skipped by a return, so they are never reported.
+//! A warning, never an error: the VCL is valid. A call counts as a return if the subroutine returns
+//! an action on every path. The built-in pieces of methods are meant to be skipped by a return, so
+//! they are never reported.
 
 use super::{Checker, Meaning};
 use crate::tree::{At, Block, ExpressionKind, Statement};
@@ -27,7 +28,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Which subroutines return an action on every path: first those that are called, then their callers.
+    /// For each subroutine, true if it returns an action on every path: called subroutines first,
+    /// then their callers.
     fn returning(&self) -> Vec<bool> {
         let mut known: Vec<Option<bool>> = vec![None; self.subs.len()];
         let mut returning = vec![false; self.subs.len()];
@@ -62,7 +64,7 @@ impl Checker<'_> {
         let mut ended = false;
         for statement in &block.statements {
             if ended {
-                self.never(first_token(statement), "This statement is never reached:");
+                self.never(statement.first(), "This statement is never reached:");
                 return;
             }
             match statement {
@@ -102,7 +104,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether the block contains a `return;` without an action.
+/// True if the block contains a `return;` without an action.
 fn leaves(block: &Block) -> bool {
     block.statements.iter().any(|statement| match statement {
         Statement::Return { action, .. } => action.is_none(),
@@ -112,27 +114,4 @@ fn leaves(block: &Block) -> bool {
         Statement::Block(block) => leaves(block),
         _ => false,
     })
-}
-
-/// Where a statement begins.
-fn first_token(statement: &Statement) -> At {
-    match statement {
-        Statement::Set { target, .. } | Statement::Unset { target } => target.first() - 1,
-        Statement::Call { callee } => callee.first - 1,
-        Statement::Return { keyword, .. }
-        | Statement::New { keyword, .. }
-        | Statement::HashData { keyword, .. }
-        | Statement::Synthetic { keyword, .. }
-        | Statement::Error { keyword, .. }
-        | Statement::Purge { keyword }
-        | Statement::OldBan { keyword, .. }
-        | Statement::Esi { keyword }
-        | Statement::Rollback { keyword }
-        | Statement::Log { keyword, .. }
-        | Statement::Panic { keyword, .. } => *keyword,
-        Statement::If { branches, .. } => branches.first().map_or(0, |(condition, _)| condition.first - 2),
-        Statement::Ban { value } => value.first - 2,
-        Statement::Block(block) => block.open,
-        Statement::Use { path, .. } => path.first(),
-    }
 }

@@ -23,7 +23,7 @@ pub(super) struct Variable {
     pub(super) header: Option<(HttpObject, String)>,
     /// The storage, for `storage.*`.
     pub(super) storage: Option<u32>,
-    /// How many words of the path name it.
+    /// Number of words of the path that name it.
     pub(super) segments: usize,
 }
 
@@ -72,7 +72,7 @@ impl Checker<'_> {
     /// Finds the longest variable that a path begins with.
     ///
     /// # Errors
-    /// When it is one but cannot be used; this has been reported.
+    /// If the path is a variable that cannot be used; the error has been reported.
     pub(super) fn find_variable(&mut self, path: &Path, kind: UseKind) -> Checked<Lookup> {
         let plain = path.segments.iter().take(3).take_while(|segment| segment.arguments.is_none()).count();
         let words: Vec<Cow<'_, str>> =
@@ -108,8 +108,8 @@ impl Checker<'_> {
             let fits =
                 |row: &&&VariableRow| row.syntax_min <= syntax && (row.syntax_max == 41 || syntax <= row.syntax_max);
             if let Some(row) = rows.iter().find(fits) {
-                // A message about a longer name that this version lacks is better than one about a property of a shorter
-                // name.
+                // A message about a longer name that this version lacks is better than one about a
+                // property of a shorter name.
                 if other_version.is_none() {
                     let (row, means) = (**row, Means::Variable(row.var));
                     return Ok(Lookup::Found(Variable { row, means, header: None, storage: None, segments }));
@@ -130,8 +130,8 @@ impl Checker<'_> {
                 let name: String = (first..=last).map(|index| self.text(index)).collect();
                 let instead = self.dialect.renamed.iter().find(|(old, _)| *old == row.name);
                 let draft = Draft::new(Code::OtherVersion);
-                // When a member of an existing variable is read, Varnish finds the variable and reports the member as
-                // missing.
+                // When a member of an existing variable is read, Varnish finds the variable and
+                // reports the member as missing.
                 let whole = row.name.rsplit_once('.').filter(|_| kind == UseKind::Read);
                 let draft = match whole.and_then(|(whole, part)| Some((names().get(whole)?.first()?.kind, part))) {
                     Some((kind, part)) => draft
@@ -219,10 +219,10 @@ impl Checker<'_> {
         Ok(variable)
     }
 
-    /// Notes that the variable at that path is set or unset.
+    /// Records that the variable at that path is set or unset.
     ///
     /// # Errors
-    /// When no method may do that.
+    /// If no method may do that.
     pub(super) fn may_change(&mut self, variable: &Variable, path: &Path, kind: UseKind) -> Checked<()> {
         let (first, last) = (path.first(), path.last());
         let (mask, never) = match kind {
@@ -267,7 +267,7 @@ impl Checker<'_> {
         self.error(first, draft)
     }
 
-    /// `Symbol not found`, with a suggestion of the variable that may have been meant.
+    /// `Symbol not found`, with a suggestion of the intended variable.
     pub(super) fn unknown_variable(&mut self, written: &str, first: At, last: At) -> Reported {
         let lower = written.to_ascii_lowercase();
         if let Some((_, instead)) = self.dialect.renamed.iter().find(|(old, _)| *old == lower) {
@@ -290,7 +290,7 @@ impl Checker<'_> {
         self.unknown_symbol(written, first, last, None, near.as_deref())
     }
 
-    /// Notes that a variable is read.
+    /// Records that a variable is read.
     pub(super) fn note_read(&mut self, variable: &Variable, first: At) {
         if variable.row.read != 0 {
             self.note_use(variable.row.read, first, first, UseKind::Read);

@@ -1,4 +1,4 @@
-//! How messages are shown: the text of CLI replies, the form for terminals.
+//! Presentation of messages: the text of CLI replies, the form for terminals.
 
 use super::{Diagnostic, Part, Place, Severity};
 use std::borrow::Cow;
@@ -21,7 +21,7 @@ pub(super) fn place_text(place: &Place) -> String {
     }
 }
 
-/// The text form of one message: as known to users of Varnish, with the hint and a reference.
+/// The text form of one message: the layout of Varnish, with the hint and a reference.
 pub(super) fn message_text(diagnostic: &Diagnostic) -> String {
     let mut text = String::new();
     for part in &diagnostic.parts {
@@ -52,7 +52,7 @@ pub(crate) fn error_text(diagnostics: &[Diagnostic], hidden: usize) -> String {
     if hidden > 0 {
         texts.push(format!("{hidden} more errors follow.\n"));
     }
-    // What counts as an error depends on the dialect that was assumed.
+    // The errors depend on the assumed dialect.
     texts.extend(diagnostics.iter().filter(|message| message.code == Code::DialectAssumed).map(message_text));
     texts.join("\n")
 }
@@ -65,21 +65,50 @@ pub(crate) fn warning_text(diagnostics: &[Diagnostic]) -> String {
 
 /// The form for terminals: severity and code first, then the place, the line, and the explanation.
 pub(super) fn pretty(diagnostic: &Diagnostic, colour: bool) -> String {
-    let paint = |code: &str, text: &str| if colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() };
     let (word, shade) = match diagnostic.severity {
         Severity::Error => ("error", "1;31"),
         Severity::Warning => ("warning", "1;33"),
     };
-    let head = format!("{word}[{}]", diagnostic.code.number());
-    let mut out = format!("{}: {}\n", paint(shade, &head), printable(&diagnostic.message()));
-    if let Some(place) = diagnostic.place() {
+    let shown = Shown {
+        word,
+        shade,
+        code: diagnostic.code.number(),
+        message: &diagnostic.message(),
+        place: diagnostic.place(),
+        related: diagnostic.related(),
+        hint: diagnostic.hint.as_deref(),
+    };
+    pretty_of(&shown, colour)
+}
+
+/// The parts of a message for terminals.
+pub(crate) struct Shown<'a> {
+    /// The level.
+    pub(crate) word: &'a str,
+    /// Colour of the level and of the markers.
+    pub(crate) shade: &'a str,
+    /// The code in brackets.
+    pub(crate) code: &'a str,
+    pub(crate) message: &'a str,
+    pub(crate) place: Option<&'a Place>,
+    /// Further places, each after its words.
+    pub(crate) related: Vec<(String, &'a Place)>,
+    pub(crate) hint: Option<&'a str>,
+}
+
+/// The one layout of messages for terminals.
+pub(crate) fn pretty_of(shown: &Shown<'_>, colour: bool) -> String {
+    let paint = |code: &str, text: &str| if colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() };
+    let Shown { word, shade, code, message, place, related, hint } = shown;
+    let mut out = format!("{}: {}\n", paint(shade, &format!("{word}[{code}]")), printable(message));
+    if let Some(place) = place {
         pretty_place(place, "-->", shade, &paint, &mut out);
     }
-    for (words, place) in diagnostic.related() {
-        let _ = writeln!(out, "  {}", printable(&words));
+    for (words, place) in related {
+        let _ = writeln!(out, "  {}", printable(words));
         pretty_place(place, ":::", "1;34", &paint, &mut out);
     }
-    if let Some(hint) = &diagnostic.hint {
+    if let Some(hint) = hint {
         let _ = writeln!(out, "  {} {}", paint("1;32", "hint:"), printable(hint));
     }
     out

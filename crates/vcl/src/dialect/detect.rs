@@ -1,8 +1,9 @@
-//! Detects the dialect of a text without a version line.
+//! Detection of the dialect of a text without a version line.
 //!
-//! Every word that not all generations know is a vote for those that do, according to the tables that the compiler uses:
-//! statements, names of methods, what they return, variables where they are used. The generation with the most votes
-//! wins; in a tie the newest, because later compilers accepted most of what earlier ones did.
+//! Every word that is not common to all generations is a vote for those that have it, according to
+//! the tables of the compiler: statements, names of methods, their actions, variables where they
+//! are used. The generation with the most votes wins; in a tie the newest, because later compilers
+//! accepted most texts of earlier ones.
 
 use super::Dialect;
 use crate::source::{Kind, Sign, Sources, Token};
@@ -10,10 +11,10 @@ use crate::variable_names::variable_rows;
 use surface::vcl::legacy::Language;
 use surface::vcl::{Generation, METHODS};
 
-/// How many tokens are examined; a text reveals its dialect long before that.
+/// Number of tokens that are examined; a text reveals its dialect long before that.
 const TOKENS_MAX: usize = 100_000;
 
-/// How many votes a word has that only one generation uses.
+/// Number of votes of a word that only one generation uses.
 const SET_BACKEND_VOTES: usize = 8;
 
 /// The result.
@@ -24,14 +25,32 @@ pub(crate) struct Detected {
     pub(crate) evidence: Option<Evidence>,
 }
 
-/// A word or variable that not all generations know.
+/// A word or variable that not all generations have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Evidence {
     /// Its first and last token.
     pub(crate) first: Token,
     pub(crate) last: Token,
-    /// Only that generation knows it. Otherwise that generation is the last one before 4.0 that does.
+    /// Only that generation has it. Otherwise that generation is the last one before 4.0 that has
+    /// it, and 4.0 has not.
     pub(crate) is_proof: bool,
+    /// The use of it that 4.0 lacks.
+    pub(crate) usage: Usage,
+}
+
+/// The use of a word: later generations may have the same word with another meaning.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Usage {
+    /// A name that is evidence by itself, such as that of a method.
+    Name,
+    /// A statement of its own.
+    Statement,
+    /// The policy of a director.
+    Policy,
+    /// In this subroutine.
+    In(Token),
+    /// A part of a string that is joined without a sign.
+    Joined,
 }
 
 /// A set of generations, one bit each, in the order of [`Generation::ALL`].
@@ -44,10 +63,18 @@ const V3: Set = 8;
 const V4: Set = 16;
 const EVERY: Set = V1 | V20 | V21 | V3 | V4;
 
-/// Detects the dialect of a row of tokens. `None` when it is clearly VCL 4.
+/// Detects the dialect of a row of tokens. `None` if it is clearly VCL 4.
 pub(crate) fn detect(sources: &Sources, tokens: &[Token]) -> Option<Detected> {
-    let mut reader =
-        Reader { sources, tokens, depth: 0, declaration: "", name: "", statement: None, votes: Vec::new() };
+    let mut reader = Reader {
+        sources,
+        tokens,
+        depth: 0,
+        declaration: "",
+        name: "",
+        name_token: None,
+        statement: None,
+        votes: Vec::new(),
+    };
     for index in 0..tokens.len().min(TOKENS_MAX) {
         reader.token(index);
     }
@@ -61,17 +88,19 @@ struct Reader<'a> {
     /// The word that began the current declaration, and the name after it.
     declaration: &'a str,
     name: &'a str,
+    name_token: Option<Token>,
     /// Index of the first word of the current statement.
     statement: Option<usize>,
     votes: Vec<Vote>,
 }
 
-/// One or more words that belong together, and the generations that know them.
+/// One or more words that belong together, and the generations that have them.
 #[derive(Clone, Copy)]
 struct Vote {
     first: usize,
     last: usize,
     set: Set,
+    usage: Usage,
 }
 
 impl<'a> Reader<'a> {
@@ -87,13 +116,21 @@ impl<'a> Reader<'a> {
         self.tokens.get(index).map(|token| token.kind)
     }
 
-    fn vote(&mut self, index: usize, set: Set) {
-        self.vote_between(index, index, set);
+    fn vote(&mut self, index: usize, set: Set, usage: Usage) {
+        self.vote_between(index, index, set, usage);
     }
 
-    fn vote_between(&mut self, first: usize, last: usize, set: Set) {
+    fn vote_between(&mut self, first: usize, last: usize, set: Set, usage: Usage) {
         if set != 0 && set != EVERY {
-            self.votes.push(Vote { first, last, set });
+            self.votes.push(Vote { first, last, set, usage });
+        }
+    }
+
+    /// The use of a word that depends on the method; a user's subroutine is read for every method.
+    fn in_method(&self) -> Usage {
+        match self.name_token {
+            Some(token) if self.name.starts_with("vcl_") => Usage::In(token),
+            _ => Usage::Name,
         }
     }
 
@@ -110,7 +147,7 @@ impl<'a> Reader<'a> {
             Kind::Sign(Sign::Semicolon) => self.statement = None,
             Kind::Text => self.string(index),
             Kind::Sign(Sign::Plus) if self.kind(index + 1) == Some(Kind::Text) && self.declaration == "sub" => {
-                self.vote(index, V3 | V4);
+                self.vote(index, V3 | V4, Usage::Name);
             }
             Kind::Word if self.depth == 0 => self.top_level(index),
             Kind::Word if self.declaration == "sub" => self.in_sub(index),
@@ -125,7 +162,7 @@ impl<'a> Reader<'a> {
         let joins = matches!(self.text(statement), "set" | "synthetic" | "log");
         let behind = matches!(self.kind(index - 1), Some(Kind::Text | Kind::Word | Kind::Sign(Sign::ParenClose)));
         if joins && behind && self.declaration == "sub" {
-            self.vote(index, V1 | V20 | V21);
+            self.vote(index, V1 | V20 | V21, Usage::Joined);
         }
     }
 
@@ -134,19 +171,21 @@ impl<'a> Reader<'a> {
         // The policy of a director, or the flags of an acl.
         if self.statement.is_some() {
             if self.declaration == "director" && self.statement == Some(index.wrapping_sub(2)) {
-                self.vote(index, of_dialects(|dialect| dialect.directors.iter().any(|(known, _)| *known == word)));
+                let set = of_dialects(|dialect| dialect.directors.iter().any(|(known, _)| *known == word));
+                self.vote(index, set, Usage::Policy);
             } else if self.declaration == "backend" && word.eq_ignore_ascii_case("none") {
-                self.vote(index, V4);
+                self.vote(index, V4, Usage::Name);
             }
             return;
         }
         self.statement = Some(index);
         self.declaration = word;
         self.name = self.text(index + 1);
-        self.vote(index, of_dialects(|dialect| dialect.declarations.contains(&word)));
+        self.name_token = self.tokens.get(index + 1).copied();
+        self.vote(index, of_dialects(|dialect| dialect.declarations.contains(&word)), Usage::Name);
         if word == "sub" {
             let name = self.name;
-            self.vote(index + 1, methods_named(name));
+            self.vote(index + 1, methods_named(name), Usage::Name);
         }
     }
 
@@ -158,7 +197,7 @@ impl<'a> Reader<'a> {
         if word == "set" && self.text(index + 1) == "backend" {
             // No other generation wrote backends in this way.
             for _ in 0..SET_BACKEND_VOTES {
-                self.vote_between(index, index + 1, V1);
+                self.vote_between(index, index + 1, V1, Usage::Name);
             }
         } else if self.is(index.wrapping_sub(1), Sign::Dot) && self.is(index + 1, Sign::Assign) {
             let set = match word {
@@ -167,7 +206,7 @@ impl<'a> Reader<'a> {
                 _ if self.text(index.wrapping_sub(2)) == "backend" => V1,
                 _ => EVERY & !V1,
             };
-            self.vote(index, set);
+            self.vote(index, set, Usage::Name);
         }
     }
 
@@ -183,7 +222,7 @@ impl<'a> Reader<'a> {
             && (self.is(index + 1, Sign::Dot) || word.starts_with("regsub"))
         {
             // A variable after a string is concatenated with it.
-            self.vote(index - 1, V1 | V20 | V21);
+            self.vote(index - 1, V1 | V20 | V21, Usage::Joined);
         }
         if self.is(index + 1, Sign::Dot) {
             return self.variable(index);
@@ -194,7 +233,7 @@ impl<'a> Reader<'a> {
         let returned = self.text(index.wrapping_sub(2)) == "return" && self.is(index - 1, Sign::ParenOpen);
         if returned {
             let name = self.name;
-            self.vote(index, endings(name, word));
+            self.vote(index, endings(name, word), self.in_method());
         }
     }
 
@@ -212,7 +251,7 @@ impl<'a> Reader<'a> {
             ("restart", _) => V20 | V21,
             _ => of_dialects(|dialect| dialect.is_statement(word)),
         };
-        self.vote(index, set);
+        self.vote(index, set, Usage::Statement);
     }
 
     /// A variable: some generations have it only in certain methods.
@@ -227,7 +266,7 @@ impl<'a> Reader<'a> {
         let is_set = matches!(self.text(index.wrapping_sub(1)), "set" | "unset" | "remove");
         let in_method = methods_named(self.name) != 0 || self.name.starts_with("vcl_");
         let set = variables_named(&name, self.name, is_set, in_method);
-        self.vote_between(index, last, set);
+        self.vote_between(index, last, set, self.in_method());
     }
 
     fn verdict(self) -> Option<Detected> {
@@ -243,19 +282,21 @@ impl<'a> Reader<'a> {
             return None;
         }
         let chosen = old.iter().rposition(|&score| score == most)?;
-        // The word known to the fewest other generations; in a tie the first one.
-        let known = self.votes.iter().filter(|vote| vote.set >> chosen & 1 == 1);
-        let says_most = |vote: &&Vote| (vote.set.count_ones(), vote.set & V4, vote.first);
+        // The word that the fewest other generations have; in a tie the first one. A word of 4.0 is
+        // not evidence for an older generation.
+        let known = self.votes.iter().filter(|vote| vote.set >> chosen & 1 == 1 && vote.set & V4 == 0);
+        let says_most = |vote: &&Vote| (vote.set.count_ones(), vote.first);
         let evidence = known.min_by_key(says_most).map(|vote| Evidence {
             first: self.tokens[vote.first],
             last: self.tokens[vote.last],
             is_proof: vote.set.count_ones() == 1,
+            usage: vote.usage,
         });
         Some(Detected { generation: Generation::ALL[chosen], evidence })
     }
 }
 
-/// The generations whose dialect has something.
+/// Generations whose dialect satisfies a predicate.
 fn of_dialects(has: impl Fn(&Dialect) -> bool) -> Set {
     let old = Generation::ALL.iter().enumerate().filter(|(_, generation)| has(Dialect::of(**generation)));
     old.fold(0, |set, (index, _)| set | 1 << index)
@@ -271,7 +312,8 @@ fn methods_named(name: &str) -> Set {
     })
 }
 
-/// The generations in which a method can return a word; for a user's subroutine, in which any method can.
+/// The generations in which a method can return a word; for a user's subroutine, in which any
+/// method can.
 fn endings(method: &str, word: &str) -> Set {
     let any = !method.starts_with("vcl_");
     of_languages(|language| match language {
@@ -283,7 +325,7 @@ fn endings(method: &str, word: &str) -> Set {
         None => METHODS
             .iter()
             .filter(|row| any || row.name == method)
-            .any(|row| row.actions.iter().any(|action| action.name() == word)),
+            .any(|row| row.actions.iter().chain(row.retired_actions).any(|action| action.name() == word)),
     })
 }
 

@@ -1,10 +1,11 @@
 //! The dialects of Varnish 1.1, 2.0, 2.1 and 3.0.
 //!
-//! Where a later compiler accepted more than an earlier one without changing the meaning of earlier texts, the earlier
-//! dialect accepts it too: texts of these years were often written for two versions at once. Source: the compilers of
-//! Varnish 1.1.2, 2.0.6, 2.1.5 and 3.0.7, as lists of facts.
+//! Where a later compiler accepted more than an earlier one without changing the meaning of earlier
+//! texts, the earlier dialect accepts it too: texts of these years were often written for two
+//! versions at once. Source: the compilers of Varnish 1.1.2, 2.0.6, 2.1.5 and 3.0.7, as lists of
+//! facts.
 
-use super::{Dialect, DirectorPolicy, Forms, Habits, StatementWord};
+use super::{Dialect, DialectDefaults, DirectorPolicy, Forms, StatementWord};
 use surface::vcl::Generation;
 use surface::vcl::legacy::Language;
 
@@ -12,7 +13,8 @@ const fn language(generation: Generation) -> Option<&'static Language> {
     Language::of(generation)
 }
 
-/// What neighbouring dialects write differently. Not consulted for words that a dialect has itself.
+/// Constructs that neighbouring dialects write differently. Not consulted for words that a dialect
+/// has itself.
 const MOVED: &[(&str, &str)] = &[
     ("insert", "since 2.0: return (deliver); in vcl_fetch"),
     ("insert_pass", "since 2.0: return (pass); in vcl_fetch"),
@@ -52,7 +54,8 @@ const MOVED: &[(&str, &str)] = &[
 const RESERVED: &[&str] =
     &["acl", "backend", "director", "import", "include", "probe", "sub", "else", "elseif", "elsif", "elif"];
 
-const HABITS: Habits = Habits { probes_begin_good: true, acl_pedantic: false, acl_log: true, first_address: false };
+const HABITS: DialectDefaults =
+    DialectDefaults { probes_begin_good: true, acl_pedantic: false, acl_log: true, first_address: false };
 
 /// VCL of Varnish 0.9 to 1.1.
 pub(super) static VCL_1: Dialect = Dialect {
@@ -105,7 +108,7 @@ pub(super) static VCL_1: Dialect = Dialect {
         storages_by_name: false,
         address_equals_acl: true,
     },
-    habits: Habits { first_address: true, ..HABITS },
+    defaults: DialectDefaults { first_address: true, ..HABITS },
     language: language(Generation::V1),
     builtin: include_str!("../builtin/1.vcl"),
 };
@@ -166,7 +169,7 @@ pub(super) static VCL_20: Dialect = Dialect {
         storages_by_name: false,
         address_equals_acl: true,
     },
-    habits: HABITS,
+    defaults: HABITS,
     language: language(Generation::V20),
     builtin: include_str!("../builtin/2.0.vcl"),
 };
@@ -230,7 +233,7 @@ pub(super) static VCL_21: Dialect = Dialect {
         storages_by_name: false,
         address_equals_acl: true,
     },
-    habits: HABITS,
+    defaults: HABITS,
     language: language(Generation::V21),
     builtin: include_str!("../builtin/2.1.vcl"),
 };
@@ -299,7 +302,7 @@ pub(super) static VCL_3: Dialect = Dialect {
         storages_by_name: true,
         address_equals_acl: true,
     },
-    habits: HABITS,
+    defaults: HABITS,
     language: language(Generation::V3),
     builtin: include_str!("../builtin/3.0.vcl"),
 };

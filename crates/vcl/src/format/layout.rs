@@ -1,9 +1,10 @@
-//! Turns tokens and comments into lines.
+//! Layout of tokens and comments in lines.
 //!
-//! A *piece* is what goes on one line unless something breaks it: a statement with its `;`, a head with its `{`, a `}`
-//! with the `else` after it. The layout of a piece depends on its tokens, its comments and the set of its line breaks:
-//! those of the author, and additional ones if a condition is too long. Formatting the result again yields the same set,
-//! so the layout is stable.
+//! A *piece* is a unit that is written on one line unless something breaks it: a statement with its
+//! `;`, a head with its `{`, a `}` with the `else` after it. The layout of a piece depends on its
+//! tokens, its comments and the set of its line breaks: those of the author, and additional ones if
+//! a condition is too long. Formatting the result again yields the same set, so the layout is
+//! stable.
 
 use super::spacing::Neighbours;
 use super::trivia::{Comment, Gap, gap};
@@ -45,7 +46,7 @@ struct Layout<'a> {
     opened: bool,
 }
 
-/// What comes before a token within a piece.
+/// The text before a token within a piece.
 struct Joint {
     /// No space.
     joined: bool,
@@ -106,7 +107,8 @@ impl Layout<'_> {
         self.out.resize(self.out.len() + columns, b' ');
     }
 
-    /// Writes the comments before a piece; returns true when the piece continues on the line of the last one.
+    /// Writes the comments before a piece; returns true if the piece continues on the line of the
+    /// last one.
     fn comments_between_pieces(&mut self, gap: &Gap) -> bool {
         let mut own_line = self.out.is_empty();
         for (index, comment) in gap.comments.iter().enumerate() {
@@ -127,8 +129,8 @@ impl Layout<'_> {
         gap.comments.last().is_some_and(|last| own_line && !last.to_line_end && gap.newlines_after == 0)
     }
 
-    /// Writes a comment without trailing white space. If its further lines begin with `*` they are aligned; other lines
-    /// stay as they are.
+    /// Writes a comment without trailing white space. If its further lines begin with `*` they are
+    /// aligned; other lines stay as they are.
     fn comment(&mut self, comment: &Comment, columns: usize) {
         let text = &self.text[comment.start..comment.end];
         let mut lines = text.split(|&byte| byte == b'\n');
@@ -145,7 +147,7 @@ impl Layout<'_> {
         }
     }
 
-    /// Index after the last token of a piece, and whether that token opens a block.
+    /// Index after the last token of a piece, and true if that token opens a block.
     fn piece_end(&self, first: usize) -> (usize, bool) {
         let mut at = first;
         let tokens = self.neighbours.tokens;
@@ -172,7 +174,8 @@ impl Layout<'_> {
         (at, false)
     }
 
-    /// For a list of fields that the author wrote on one line and that fits: the index after its end.
+    /// For a list of fields that the author wrote on one line and that fits: the index after its
+    /// end.
     fn one_line(&self, first: usize, open: usize) -> Option<usize> {
         if !self.neighbours.is(open + 1, Sign::Dot) {
             return None;
@@ -238,7 +241,8 @@ impl Layout<'_> {
         joints
     }
 
-    /// Breaks lines that are too long at their outermost `&&` and `||`; false when nothing had to be done.
+    /// Breaks lines that are too long at their outermost `&&` and `||`; returns false if nothing
+    /// had to be done.
     fn break_long_lines(&self, first: usize, joints: &mut [Joint]) -> bool {
         let mut changed = false;
         let mut start = 0;

@@ -1,4 +1,5 @@
-//! Which neighbouring tokens have no space between them, and where a statement may continue on the next line.
+//! Rules for spaces between neighbouring tokens, and for the continuation of a statement on the
+//! next line.
 
 use crate::source::{Kind, Sign, Sources, Token};
 
@@ -9,7 +10,7 @@ const AFTER_BRACE: &[&[u8]] = &[b"else", b"elseif", b"elsif", b"elif"];
 /// Units that follow a number.
 const UNITS: &[&[u8]] = &[b"ms", b"s", b"m", b"h", b"d", b"w", b"y", b"B", b"KB", b"MB", b"GB", b"TB"];
 
-/// The tokens of a text, with questions about neighbours.
+/// The tokens of a text, with predicates on neighbours.
 pub(super) struct Neighbours<'a> {
     pub(super) sources: &'a Sources,
     pub(super) tokens: &'a [Token],
@@ -29,17 +30,17 @@ impl Neighbours<'_> {
             && words.iter().any(|word| word.eq_ignore_ascii_case(self.sources.bytes(self.tokens[index])))
     }
 
-    /// Whether the token continues an `if` whose `}` precedes it.
+    /// True if the token continues an `if` whose `}` precedes it.
     pub(super) fn is_else(&self, index: usize) -> bool {
         index > 0 && self.is(index - 1, Sign::BraceClose) && self.is_word(index, AFTER_BRACE)
     }
 
-    /// Whether the piece beginning with this token is an `acl`.
+    /// True if the piece beginning with this token is an `acl`.
     pub(super) fn is_acl(&self, index: usize) -> bool {
         self.is_word(index, &[b"acl"])
     }
 
-    /// Whether a `-` (or the `+` or `-` of a flag) is a prefix of what follows.
+    /// True if a `-` (or the `+` or `-` of a flag) is a prefix of the next token.
     fn is_prefix(&self, index: usize, piece: usize) -> bool {
         let after_operand =
             index > piece && !matches!(self.kind(index - 1), Some(Kind::Sign(sign)) if sign != Sign::ParenClose);
@@ -53,8 +54,8 @@ impl Neighbours<'_> {
         }
     }
 
-    /// Whether there is no space between tokens `index - 1` and `index`. `piece` is the first token of the statement,
-    /// `depth` the number of open parentheses between the two.
+    /// True if there is no space between tokens `index - 1` and `index`. `piece` is the first token
+    /// of the statement, `depth` the number of open parentheses between the two.
     pub(super) fn joined(&self, index: usize, piece: usize, depth: usize) -> bool {
         let before = index - 1;
         let (Some(left), Some(right)) = (self.kind(before), self.kind(index)) else { return true };
@@ -91,8 +92,8 @@ impl Neighbours<'_> {
         }
     }
 
-    /// Whether the author may break a line before `index`; if that is before an operator the break moves behind it, see
-    /// [`Neighbours::moves_break`].
+    /// True if the author may break a line before `index`; if that is before an operator the break
+    /// moves after it, see [`Neighbours::moves_break`].
     pub(super) fn may_break(&self, index: usize, piece: usize, depth: usize) -> bool {
         let before = index - 1;
         if self.is(index, Sign::BraceOpen) || self.is(index, Sign::Semicolon) || self.is(index, Sign::Comma) {
@@ -112,7 +113,7 @@ impl Neighbours<'_> {
         }
     }
 
-    /// Whether a line break before `index` moves behind that operator.
+    /// True if a line break before `index` moves after that operator.
     pub(super) fn moves_break(&self, index: usize, piece: usize) -> bool {
         match self.kind(index) {
             Some(Kind::Sign(Sign::And | Sign::Or)) => true,
@@ -121,7 +122,7 @@ impl Neighbours<'_> {
         }
     }
 
-    /// Whether a line that is too long is broken before `index`.
+    /// True if a line that is too long is broken before `index`.
     pub(super) fn breaks_when_long(&self, index: usize) -> bool {
         matches!(self.kind(index - 1), Some(Kind::Sign(Sign::And | Sign::Or)))
     }

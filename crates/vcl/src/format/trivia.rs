@@ -1,7 +1,8 @@
-//! What lies between two tokens: comments and line ends.
+//! Comments and line ends between two tokens.
 //!
-//! The lexer drops both, which makes the compiler faster. If lexing gave no errors, only white space and comments lie
-//! between the tokens, so they can be found again from the spans of the tokens on either side.
+//! The lexer drops both, which makes the compiler faster. If lexing gave no errors, there are only
+//! white space and comments between the tokens, so they can be found again from the spans of the
+//! tokens on either side.
 
 /// A comment in its source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -10,7 +11,7 @@ pub(crate) struct Comment {
     pub(crate) start: usize,
     /// One past the last byte; the end of the line is not part of it.
     pub(crate) end: usize,
-    /// Number of line ends between the comment and what precedes it.
+    /// Number of line ends between the preceding text and the comment.
     pub(crate) newlines_before: usize,
     /// `#` or `//`: it ends with its line.
     pub(crate) to_line_end: bool,

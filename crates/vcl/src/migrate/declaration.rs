@@ -10,9 +10,10 @@ use crate::tree::{Acl, At, Backend, Director, Field, FieldValue, Import, Name, P
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
-/// How many good results a probe needs by default.
+/// Number of good results that a probe requires by default.
 const THRESHOLD: &str = "3";
-/// For how many requests a backend is in trouble before it counts as sick: the parameter `saintmode_threshold`.
+/// Number of requests for which a backend is in trouble before it counts as sick: the parameter
+/// `saintmode_threshold`.
 const SAINTMODE_THRESHOLD: &str = "10";
 
 impl Writer<'_> {
@@ -40,7 +41,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Keeps accepting entries whose address has bits beyond the mask.
+    /// Continues to accept entries whose address has bits beyond the mask.
     pub(super) fn acl(&mut self, acl: &Acl) {
         self.rename(NameOf::Acl, acl.name);
         let beyond = acl.entries.iter().any(|entry| {
@@ -54,7 +55,7 @@ impl Writer<'_> {
                 Err(_) => true,
             }
         });
-        if beyond && !self.dialect.habits.acl_pedantic {
+        if beyond && !self.dialect.defaults.acl_pedantic {
             self.edits.after(acl.name.last, " -pedantic");
         }
     }
@@ -71,7 +72,7 @@ impl Writer<'_> {
         self.probe_fields(&probe.fields);
     }
 
-    /// The declaration that puts saint mode around a backend; `None` when the text does not use it.
+    /// The declaration that wraps a backend in saint mode; `None` if the text does not use it.
     pub(super) fn saint(&mut self, name: &str, fields: &[Field]) -> Option<String> {
         if !self.known.blacklists {
             return None;
@@ -128,7 +129,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Probes used to start with as many good results as they need, rather than with one too few.
+    /// Probes used to start with the required number of good results, rather than with one too few.
     fn probe_fields(&mut self, fields: &[Field]) {
         let mut threshold = THRESHOLD.to_owned();
         let mut says = false;
@@ -144,7 +145,7 @@ impl Writer<'_> {
             }
         }
         let Some(first) = fields.first() else { return };
-        if says || !self.dialect.habits.probes_begin_good {
+        if says || !self.dialect.defaults.probes_begin_good {
             return;
         }
         let dot = first.name - 1;

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use surface::vcl::Var;
 use surface::vcl::legacy::Means;
 
-/// How long an answer was valid by default.
+/// Default validity of an answer.
 const TTL: &str = "60s";
 /// The port of the backends in a list.
 const PORT: &str = "\"80\"";
@@ -62,7 +62,7 @@ impl Writer<'_> {
         text
     }
 
-    /// The value of an attribute, with the unit it needs.
+    /// The value of an attribute, with its unit.
     fn director_value(&self, field: &Field) -> Option<String> {
         let FieldValue::Tokens(first, end) = field.value else { return None };
         let value = self.row.flat(first, end.saturating_sub(1).max(first));
@@ -74,7 +74,8 @@ impl Writer<'_> {
         Some(if counts_seconds { format!("{value}s") } else { value })
     }
 
-    /// What replaces a dns director where a backend is wanted; `http` is the request whose Host is used.
+    /// Replacement for a dns director where a backend is expected; `http` is the request whose Host
+    /// is used.
     pub(super) fn name_asked_for(&self, name: &str, suffix: Option<At>, http: &str) -> String {
         let suffix = suffix.map_or(String::new(), |token| format!(" + {}", self.row.text(token)));
         format!("{name}.backend(regsub({http}.http.Host, \":.*$\", \"\"){suffix})")
@@ -89,7 +90,7 @@ impl Writer<'_> {
         }
     }
 
-    /// How many times a member is chosen.
+    /// Number of times that a member is chosen.
     pub(super) fn tries_of(row: &super::edit::Row<'_>, director: &Director) -> u32 {
         let retries = director.fields.iter().find(|field| row.text(field.name) == "retries");
         let said = retries.and_then(|field| match field.value {
@@ -99,7 +100,8 @@ impl Writer<'_> {
         said.unwrap_or(director.members.len() as u32)
     }
 
-    /// The names of a director's members, in order; a member described inside the director has none.
+    /// The names of a director's members, in order; a member described inside the director has
+    /// none.
     pub(super) fn members_of(row: &super::edit::Row<'_>, director: &Director) -> Vec<String> {
         let named = |member: &DirectorMember| {
             let field = member.fields.iter().find(|field| row.text(field.name) == "backend")?;
@@ -111,7 +113,7 @@ impl Writer<'_> {
         director.members.iter().map(|member| named(member).unwrap_or_default()).collect()
     }
 
-    /// Whether a director resolves host names.
+    /// True if a director resolves host names.
     pub(super) fn looks_up(&self, name: &str) -> bool {
         self.directors.get(&name.to_ascii_lowercase()).is_some_and(|known| known.policy == DirectorPolicy::Dns)
     }
@@ -119,7 +121,7 @@ impl Writer<'_> {
 
 /// The directors that used to choose when the backend was needed, not when VCL named them.
 impl Writer<'_> {
-    /// Whether a director's choice depends on something that may change after it was named.
+    /// True if a director's choice depends on something that may change after it was named.
     fn chooses_late(&self, director: &super::writer::Director) -> bool {
         match director.policy {
             DirectorPolicy::Dns => true,
@@ -146,7 +148,8 @@ impl Writer<'_> {
         is_late.then_some(name)
     }
 
-    /// After a statement that names a backend: records which director it was, for when the backend is needed.
+    /// After a statement that names a backend: records the director, for the time when the backend
+    /// is needed.
     pub(super) fn mark_director(&mut self, found: &Found, value: &Expression, context: Context) {
         let is_backend = found.means == Means::Variable(Var::ReqBackendHint);
         if !is_backend || context.is_fetch() || self.late_directors().is_empty() {
@@ -160,7 +163,8 @@ impl Writer<'_> {
         self.edits.after(value.last, &format!("{next}{mark}"));
     }
 
-    /// The test whether the backend of a request is healthy. A director that resolves names always was.
+    /// The health test for the backend of a request. A director that resolves names was always
+    /// healthy.
     pub(super) fn healthy(&self, std: &str, backend: &str, http: &str) -> String {
         let tests: Vec<String> = self
             .late_directors()

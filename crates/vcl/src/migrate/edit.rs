@@ -1,7 +1,7 @@
 //! A row of tokens, the text between them, and changes to both.
 //!
-//! Changes are kept by token and applied when a range is written, so that the same subroutine can be written several
-//! times: once for each method in which it has a different meaning.
+//! Changes are kept by token and applied when a range is written, so that the same subroutine can
+//! be written several times: once for each method in which it has a different meaning.
 
 use crate::load::Loaded;
 use crate::source::{Kind, Sign, Sources, Token};
@@ -57,7 +57,7 @@ impl<'a> Row<'a> {
         self.leads.get(index as usize).map_or(b"", Vec::as_slice)
     }
 
-    /// Whether the token is the first of its line.
+    /// True if the token is the first of its line.
     pub(super) fn begins_line(&self, index: At) -> bool {
         let lead = self.lead(index);
         lead.contains(&b'\n') || index == 0
@@ -98,7 +98,7 @@ impl<'a> Row<'a> {
         open
     }
 
-    /// The unchanged tokens, with single spaces for whatever was between them.
+    /// The unchanged tokens, with single spaces instead of the text between them.
     pub(super) fn flat(&self, first: At, last: At) -> String {
         let mut out = String::new();
         for index in first..=last {
@@ -150,7 +150,7 @@ fn has_comment(lead: &[u8]) -> bool {
 /// Follows the files that a row of tokens comes from.
 struct Reader<'a> {
     sources: &'a Sources,
-    /// How many bytes of each file have been read.
+    /// Number of bytes of each file that have been read.
     positions: Vec<usize>,
     /// The files that are being read, each one included by the previous one.
     open: Vec<u32>,
@@ -180,7 +180,7 @@ impl Reader<'_> {
         lead
     }
 
-    /// Whether a file includes another, directly or indirectly.
+    /// True if a file includes another, directly or indirectly.
     fn includes(&self, outer: u32, inner: u32) -> bool {
         let mut at = inner;
         while let Some(by) = self.sources.files[at as usize].included_by {

@@ -1,7 +1,7 @@
 //! Expressions: names, consecutive strings, numbers without a unit, old patterns.
 
 use super::name_of::NameOf;
-use super::tables::{Fate, Use};
+use super::tables::{Treatment, Use};
 use super::writer::{Context, Found, NewName, Writer};
 use crate::source::{Kind, Sign};
 use crate::tree::{At, Expression, ExpressionKind, Path, Segment};
@@ -202,11 +202,11 @@ impl Writer<'_> {
         let new = match self.new_name(&found, context, Use::Read) {
             NewName::Name(name) | NewName::Value(name) => name,
             NewName::Nothing => return,
-            NewName::Fate(row) => {
+            NewName::Treatment(row) => {
                 if !row.note.is_empty() {
                     self.note(statement, row.note);
                 }
-                self.fate_value(row.fate, &found, context, compared)
+                self.fate_value(row.treatment, &found, context, compared)
             }
         };
         if new != self.path_text(path) {
@@ -214,33 +214,33 @@ impl Writer<'_> {
         }
     }
 
-    /// What to read instead of a variable that has moved.
-    fn fate_value(&mut self, fate: Fate, found: &Found, context: Context, compared: bool) -> String {
-        match fate {
-            Fate::Value(text) if text.contains("{std}") => {
+    /// Replacement for reading a variable that has moved.
+    fn fate_value(&mut self, treatment: Treatment, found: &Found, context: Context, compared: bool) -> String {
+        match treatment {
+            Treatment::Value(text) if text.contains("{std}") => {
                 let std = self.vmod("std");
                 text.replace("{std}", &std)
             }
-            Fate::Value(text) => text.to_owned(),
-            Fate::Cacheable if compared => "(bereq.http.migrate-cacheable ~ \".\")".to_owned(),
-            Fate::Cacheable => "bereq.http.migrate-cacheable".to_owned(),
-            Fate::Restarts => {
+            Treatment::Value(text) => text.to_owned(),
+            Treatment::Cacheable if compared => "(bereq.http.migrate-cacheable ~ \".\")".to_owned(),
+            Treatment::Cacheable => "bereq.http.migrate-cacheable".to_owned(),
+            Treatment::Restarts => {
                 self.found.reads_restarts = true;
-                format!("{}.integer(bereq.http.migrate-restarts, 0)", self.vmod("std"))
+                format!("{}.get_int(\"restarts\")", self.vmod("var"))
             }
-            Fate::Esi => match context.new {
+            Treatment::Esi => match context.new {
                 Method::Deliver | Method::Synth => "resp.do_esi".to_owned(),
                 Method::BackendResponse => "true".to_owned(),
                 _ => "(req.http.migrate-esi != \"false\")".to_owned(),
             },
-            Fate::Storage => "beresp.storage".to_owned(),
+            Treatment::Storage => "beresp.storage".to_owned(),
             // Here the request to be sent is still the client's.
-            Fate::ToBackendFetch => match found.means {
+            Treatment::ToBackendFetch => match found.means {
                 Means::Variable(Var::BereqHttp) => self.name_of(Var::ReqHttp, found.header.as_deref()),
                 Means::Variable(Var::BereqUrl) => "req.url".to_owned(),
                 _ => "req.method".to_owned(),
             },
-            Fate::Gone | Fate::Age(_) | Fate::ToDelivery | Fate::Saint => "\"\"".to_owned(),
+            Treatment::Gone | Treatment::Age(_) | Treatment::ToDelivery | Treatment::Saint => "\"\"".to_owned(),
         }
     }
 
@@ -326,7 +326,7 @@ pub(super) fn quoted(text: &[u8]) -> Vec<u8> {
 }
 
 impl Expression {
-    /// Whether it is a string in quotes.
+    /// True for a string in quotes.
     pub(super) fn kind_is_text(&self) -> bool {
         matches!(self.kind, ExpressionKind::Text)
     }

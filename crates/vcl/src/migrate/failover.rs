@@ -1,16 +1,18 @@
-//! What a director of an old dialect did when a member yielded no connection: it tried another one.
+//! Behaviour of a director of an old dialect after a member without a connection: it tried another
+//! one.
 //!
-//! VCL 4.1 cannot do that. The nearest equivalent is `return (retry)` in `vcl_backend_error`. It cannot tell this
-//! failure from others, and does not send a body again: so GET and HEAD requests are retried after any failure, and
-//! others never. Directors that choose anew for each fetch find the next member themselves; the others are asked for it.
+//! VCL 4.1 cannot do that. The nearest equivalent is `return (retry)` in `vcl_backend_error`. It
+//! cannot distinguish this failure from others, and does not send a body again: so GET and HEAD
+//! requests are retried after any failure, and others never. Directors that choose anew for each
+//! fetch find the next member themselves; the others are asked for it.
 
 use super::writer::{Director, Writer, generation_of};
 use crate::dialect::DirectorPolicy;
 use surface::vcl::Generation;
 
-/// How many levels of directors within directors are considered.
+/// Number of levels of nested directors that are considered.
 pub(super) const DIRECTORS_DEEP_MAX: u32 = 4;
-/// More tries than are ever made: counting stops here, however many members the members have.
+/// More tries than are ever made: counting stops here, regardless of the number of members.
 const TRIES_COUNTED_MAX: u32 = 16;
 /// The parameter `max_retries`.
 const RETRIES_MAX: u32 = 4;
@@ -52,8 +54,8 @@ impl Writer<'_> {
                 for (number, member) in director.members.iter().enumerate().take(retries as usize + 1) {
                     let test = format!("bereq.backend == {}", rest(number));
                     tries += self.tries_for(member, DIRECTORS_DEEP_MAX);
-                    // If a member is a director, it first tries its own members, and leaves one try for each member
-                    // after it.
+                    // If a member is a director, it first tries its own members, and leaves one try
+                    // for each member after it.
                     let behind = rests.saturating_sub(number) as u32;
                     let own = tries.saturating_sub(1).min(retries.saturating_sub(behind));
                     if self.directors.contains_key(member) && own > 0 {
@@ -69,8 +71,8 @@ impl Writer<'_> {
         }
     }
 
-    /// How often VCL may ask a director again for one fetch. Before 3.0 directors that choose by a key chose the same
-    /// member again.
+    /// Number of times that VCL may ask a director again for one fetch. Before 3.0 directors that
+    /// choose by a key chose the same member again.
     pub(super) fn retries_of(&self, director: &Director) -> u32 {
         let by_key = matches!(director.policy, DirectorPolicy::Client | DirectorPolicy::Hash);
         let has_others =
@@ -83,7 +85,8 @@ impl Writer<'_> {
         }
     }
 
-    /// How many connections a director tries: as often as it chooses members, or as often as these try themselves.
+    /// Number of connections that a director tries: the number of its choices, or of the tries of
+    /// the members themselves.
     pub(super) fn tries_in(&self, director: &Director, deep: u32) -> u32 {
         let mut own = 0;
         for member in &director.members {
@@ -108,17 +111,17 @@ impl Writer<'_> {
     }
 }
 
-/// How to ask a director again.
+/// A way to ask a director again.
 pub(super) struct Again {
     /// The condition that the fetch went to this director.
     pub(super) test: String,
-    /// The backend for the next try, if that is not asked anyway.
+    /// The backend for the next try, if it differs from the default one.
     pub(super) next: Option<String>,
     /// Maximum number of retries.
     pub(super) retries: u32,
 }
 
-/// How many additional fallback directors are needed, each with one leading member less.
+/// Number of additional fallback directors that are needed, each with one leading member less.
 pub(super) fn fallback_rests(members: usize, retries: u32) -> usize {
     members.saturating_sub(1).min(retries as usize)
 }

@@ -1,8 +1,9 @@
-//! What is put around a migrated text: imports, what the core used to do by itself, and the built-in VCL of the old
-//! generation.
+//! Additions around a migrated text: imports, the former implicit actions of the core, and the
+//! built-in VCL of the old generation.
 //!
-//! The first subroutines of each method are those of [`prologue`], so that the author's find everything as it was; those
-//! of the old built-in VCL come last, so that VCL 4.1's are never reached.
+//! The first subroutines of each method are those of [`prologue`], so that the author's find the
+//! same state as before; those of the old built-in VCL come last, so that VCL 4.1's are never
+//! reached.
 
 use super::failover::Again;
 use super::statement::{RESTARTS_MAX, carrier};
@@ -17,13 +18,16 @@ pub(super) struct Surroundings<'a> {
     pub(super) defaults: &'a Defaults,
     /// The name of the std VMOD.
     pub(super) std: &'a str,
-    /// What is used when the VCL names no backend, and whether it is a director.
+    /// The name of the var VMOD.
+    pub(super) var: &'a str,
+    /// The default if the VCL names no backend, and true if it is a director.
     pub(super) default_backend: Option<(String, bool)>,
     /// The name of that default if it is a director that chooses only when the backend is needed.
     pub(super) default_late: Option<String>,
-    /// Those directors by name, each with the call that makes it choose.
+    /// Directors that choose only when the backend is needed, by name, each with the call that
+    /// makes it choose.
     pub(super) late: Vec<(String, String)>,
-    /// The test whether the backend of a request is healthy.
+    /// The health test for the backend of a request.
     pub(super) healthy: String,
     /// Directors that are asked for another member when one yields no connection.
     pub(super) again: Vec<Again>,
@@ -54,11 +58,15 @@ fn sub(out: &mut String, comment: &str, name: &str, body: &str) {
     out.push_str("}\n\n");
 }
 
-/// What precedes the author's first subroutine.
+/// The text before the author's first subroutine.
 pub(super) fn prologue(known: &Knowledge, around: &Surroundings) -> String {
     let version = around.generation.name();
     let mut out =
-        format!("# migrate: up to the next such line, what Varnish {version} did and VCL 4.1 does otherwise.\n\n");
+        format!("# migrate: up to the next such line, what Varnish {version} did and VCL 4.1 does otherwise.\n");
+    if !around.defaults.asks_for_gzip {
+        let _ = writeln!(out, "# {}.", asks_for_gzip(around.generation));
+    }
+    out.push('\n');
     sub(&mut out, "", "vcl_recv", &recv(known, around, false));
     if known.rolls_back {
         let body = recv(known, around, true);
@@ -98,6 +106,16 @@ pub(super) fn prologue(known: &Knowledge, around: &Surroundings) -> String {
     sub(&mut out, "", "vcl_synth", &page);
     endings(known, around, &mut out);
     out
+}
+
+/// The difference in encodings that VCL cannot undo: a stored response serves clients of all
+/// encodings.
+pub(super) fn asks_for_gzip(generation: Generation) -> String {
+    let version = generation.name();
+    format!(
+        "Varnish {version} passed on the Accept-Encoding of clients, VCL 4.1 asks backends for gzip, \
+         which the parameter http_gzip_support=off prevents"
+    )
 }
 
 fn carriers_to_fetch(known: &Knowledge, around: &Surroundings) -> Vec<String> {
@@ -184,7 +202,7 @@ if (bereq.http.X-Forwarded-For) {
 }
 ";
 
-/// Requests used to be piped as they came.
+/// Requests used to be piped unchanged.
 fn pipe(known: &Knowledge, around: &Surroundings) -> String {
     let mut names = carriers_to_fetch(known, around);
     // Read further below.
@@ -217,7 +235,7 @@ fn late(around: &Surroundings) -> String {
     body
 }
 
-/// Before a fetch: prevents more restarts than there used to be, and hides later changes from the backend.
+/// Before a fetch: prevents more restarts than before, and hides later changes from the backend.
 fn before_fetch(known: &Knowledge, around: &Surroundings, hides: bool) -> String {
     let mut body = String::new();
     if known.restarts {
@@ -239,6 +257,13 @@ fn backend_fetch(known: &Knowledge, around: &Surroundings) -> String {
     let mut body = String::new();
     if !around.again.is_empty() {
         body += "if (bereq.retries > 0) {\n    return (fetch);\n}\n";
+    }
+    if known.reads_restarts {
+        // A retry of the fetch keeps the variable, and no longer has the header.
+        let (std, var) = (around.std, around.var);
+        body += "if (bereq.http.migrate-restarts) {\n";
+        let _ = writeln!(body, "    {var}.set_int(\"restarts\", {std}.integer(bereq.http.migrate-restarts, 0));\n}}");
+        body += "unset bereq.http.migrate-restarts;\n";
     }
     let hidden = known.hidden();
     if !hidden.is_empty() {
@@ -321,7 +346,8 @@ fn backend_response(known: &Knowledge, around: &Surroundings) -> String {
     body += "    # 120 s and 10 s: the parameters default_ttl and default_grace.\n";
     let explicit = "beresp.http.Cache-Control ~ \"(?i)(^|[, ])(s-maxage|max-age)=\"";
     if around.defaults.every_status_lives {
-        // A status that makes the response uncacheable, and no stated lifetime: beresp.ttl is no guide here.
+        // A status that makes the response uncacheable, and no stated lifetime: beresp.ttl is not
+        // usable here.
         let kept = [200, 203, 204, 300, 301, 304, 404, 410, 414].map(|status| format!("beresp.status == {status}"));
         let _ = writeln!(body, "    if (beresp.ttl <= 0s && !({})) {{", kept.join(" || "));
         let _ = writeln!(body, "        if ({explicit}) {{");

@@ -27,7 +27,7 @@ pub(super) fn renamed(row: &Row<'_>, declarations: &[Declaration]) -> HashMap<(N
     let mut renamed = HashMap::new();
     for (kind, name) in declarations.iter().filter_map(named) {
         let lower = name.to_ascii_lowercase();
-        // Backends and probes still have a `default` each.
+        // Backends and probes may still each have a `default`.
         let is_default = lower == "default" && kind != NameOf::Acl;
         let is_reserved = VCL_4.reserved.contains(&lower.as_str()) || VCL_4.is_statement(&lower);
         if is_default || !is_reserved && taken.insert(lower.clone()) {

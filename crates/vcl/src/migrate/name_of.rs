@@ -1,4 +1,4 @@
-//! What a name is the name of.
+//! The kind of declaration that a name refers to.
 
 /// The kind of declaration that a name belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -10,7 +10,7 @@ pub(super) enum NameOf {
 }
 
 impl NameOf {
-    /// What is appended to a name that another declaration has.
+    /// Suffix for a name that another declaration has.
     pub(super) fn word(self) -> &'static str {
         match self {
             NameOf::Acl => "acl",

@@ -1,7 +1,7 @@
 //! Statements, and the endings of subroutines.
 
 use super::expression::quoted;
-use super::tables::{Fate, Times, Use, defaults};
+use super::tables::{Times, Treatment, Use, defaults};
 use super::writer::{Context, Found, NewName, Writer, generation_of, quoted_header};
 use crate::check::HEADER_NAME_BYTES_MAX;
 use crate::dialect::StatementWord;
@@ -97,7 +97,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Whether a condition is `!obj.valid`: every object is valid.
+    /// True if a condition is `!obj.valid`: every object is valid.
     fn never_holds(&self, condition: &Expression, context: Context) -> bool {
         let ExpressionKind::Not(inner) = &condition.kind else { return false };
         let ExpressionKind::Path(path) = &inner.kind else { return false };
@@ -114,7 +114,7 @@ impl Writer<'_> {
         format!("{vmod}.rollback(req){}call migrate_request", self.next_statement(keyword))
     }
 
-    /// The text between a statement and another one that is inserted beside it.
+    /// The text between a statement and another one that is inserted after it.
     pub(super) fn next_statement(&self, place: At) -> String {
         let mut first = place;
         while first > 0 && !self.row.begins_line(first) {
@@ -176,11 +176,11 @@ impl Writer<'_> {
                 let end = self.row.semicolon(value.last);
                 self.comment_out(keyword, end, "it has no effect any more");
             }
-            NewName::Fate(row) => self.changed(keyword, operator, value, &found, row.fate, row.note, context),
+            NewName::Treatment(row) => self.changed(keyword, operator, value, &found, row.treatment, row.note, context),
         }
     }
 
-    /// Whether an expression is just a header.
+    /// True if an expression is just a header.
     fn is_header(&self, value: &Expression, context: Context) -> bool {
         let ExpressionKind::Path(path) = &value.kind else { return false };
         self.variable(path, context.old, Use::Read).is_some_and(|found| found.header.is_some())
@@ -222,7 +222,7 @@ impl Writer<'_> {
         self.edits.replace(keyword, value.last, [b"hash_data(", &written[..], b")"].concat());
     }
 
-    /// Sets something that has moved.
+    /// Assigns to a variable that has moved.
     #[allow(clippy::too_many_arguments)]
     fn changed(
         &mut self,
@@ -230,16 +230,16 @@ impl Writer<'_> {
         operator: At,
         value: &Expression,
         found: &Found,
-        fate: Fate,
+        treatment: Treatment,
         note: &str,
         context: Context,
     ) {
         let end = self.row.semicolon(value.last);
         let written = self.written(value.first, value.last);
-        let name: Vec<u8> = match fate {
-            Fate::ToBackendFetch => self.carry_to_backend_fetch(found).into_bytes(),
-            Fate::ToDelivery => self.carry_to_delivery(found).into_bytes(),
-            Fate::Cacheable => {
+        let name: Vec<u8> = match treatment {
+            Treatment::ToBackendFetch => self.carry_to_backend_fetch(found).into_bytes(),
+            Treatment::ToDelivery => self.carry_to_delivery(found).into_bytes(),
+            Treatment::Cacheable => {
                 let name = "bereq.http.migrate-cacheable";
                 let text: Vec<u8> = match &written[..] {
                     b"true" => format!("set {name} = \"true\"").into_bytes(),
@@ -254,7 +254,7 @@ impl Writer<'_> {
                 let last = if text.starts_with(b"if") { end } else { end - 1 };
                 return self.edits.replace(keyword, last, text);
             }
-            Fate::Age(times) => {
+            Treatment::Age(times) => {
                 let vmod = self.vmod("purge");
                 let value: &[u8] = &written;
                 let over = matches!(value, b"0s" | b"0");
@@ -272,7 +272,7 @@ impl Writer<'_> {
                     self.note(keyword, note)
                 };
             }
-            Fate::Esi => match context.new {
+            Treatment::Esi => match context.new {
                 Method::Deliver | Method::Synth => b"resp.do_esi".to_vec(),
                 Method::BackendResponse if written == b"false" => b"beresp.do_esi".to_vec(),
                 Method::BackendResponse => return self.comment_out(keyword, end, "it was so already"),
@@ -281,7 +281,7 @@ impl Writer<'_> {
                     b"req.http.migrate-esi".to_vec()
                 }
             },
-            Fate::Storage => {
+            Treatment::Storage => {
                 let literal = written.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
                 let Some(literal) = literal.filter(|_| value.kind_is_text()) else {
                     return self.comment_out(keyword, end, "a storage is named as storage.NAME");
@@ -293,14 +293,14 @@ impl Writer<'_> {
                 self.edits.replace(keyword, value_end(end), text);
                 return self.note(keyword, note);
             }
-            Fate::Saint => {
+            Treatment::Saint => {
                 self.found.blacklists = true;
                 let vmod = self.vmod("saintmode");
                 let text = [vmod.as_bytes(), b".blacklist(", &written[..], b")"].concat();
                 self.edits.replace(keyword, value_end(end), text);
                 return self.listed(keyword, note);
             }
-            Fate::Value(_) | Fate::Gone | Fate::Restarts => {
+            Treatment::Value(_) | Treatment::Gone | Treatment::Restarts => {
                 let why = if note.is_empty() { "it has no effect any more" } else { note };
                 return self.comment_out(keyword, end, why);
             }
@@ -312,7 +312,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The header that carries a change of `bereq` to where `bereq` exists.
+    /// Header that carries a change of `bereq` to the point where `bereq` exists.
     fn carry_to_backend_fetch(&mut self, found: &Found) -> String {
         let what = match (found.means, &found.header) {
             (Means::Variable(Var::BereqUrl), _) => "url".to_owned(),
@@ -335,7 +335,8 @@ impl Writer<'_> {
         format!("req.http.{name}")
     }
 
-    /// After a change of the request in `vcl_fetch`: carries it to the client's side if it is read there.
+    /// After a change of the request in `vcl_fetch`: carries it to the client's side if it is read
+    /// there.
     fn carry(&mut self, found: &Found, last: At, context: Context, unset: bool) {
         let what = match (found.means, &found.header) {
             (Means::Variable(Var::ReqHttp), Some(header)) => format!("http.{header}"),
@@ -374,10 +375,10 @@ impl Writer<'_> {
                 }
                 self.carry(&found, target.last(), context, true);
             }
-            NewName::Fate(row) => {
-                let name = match row.fate {
-                    Fate::ToBackendFetch => self.carry_to_backend_fetch(&found),
-                    Fate::ToDelivery => self.carry_to_delivery(&found),
+            NewName::Treatment(row) => {
+                let name = match row.treatment {
+                    Treatment::ToBackendFetch => self.carry_to_backend_fetch(&found),
+                    Treatment::ToDelivery => self.carry_to_delivery(&found),
                     _ => return self.comment_out(keyword, end, row.note),
                 };
                 self.edits.replace(keyword, value_end(end), format!("set {name} = \"\""));
@@ -392,7 +393,7 @@ impl Writer<'_> {
     /// `error 404 "reason";`
     fn error(&mut self, keyword: At, status: Option<&Expression>, reason: Option<&Expression>, context: Context) {
         let end = self.row.semicolon(keyword);
-        // A text in the place of the status is the reason.
+        // A text at the position of the status is the reason.
         let text_alone = status.filter(|status| reason.is_none() && self.kind(status, context) != Type::Int);
         let (status, reason) = if text_alone.is_some() { (None, status) } else { (status, reason) };
         let mut part = |tree: &Expression| {
@@ -447,9 +448,25 @@ impl Writer<'_> {
         format!("{before}return (deliver)").into_bytes()
     }
 
+    /// `return (miss)` and `return (fetch)` in vcl_hit of the first releases of VCL 4.
+    fn fetch_anew(&mut self, keyword: At) {
+        let text = "the request restarts, so vcl_recv runs again: check what it does if req.restarts > 0";
+        self.listed(keyword, text);
+        let next = self.next_statement(keyword);
+        let text = format!("set req.hash_always_miss = true{next}return (restart)");
+        self.edits.replace(keyword, value_end(self.row.semicolon(keyword)), text);
+    }
+
     /// `return (word);` and `word;`
     fn end(&mut self, keyword: At, action: &ReturnAction, context: Context) {
         let word = self.row.text(action.name);
+        if self.language.is_none() {
+            let retired = context.old.row().retired_actions;
+            if retired.iter().any(|action| action.name() == word) {
+                self.fetch_anew(keyword);
+            }
+            return;
+        }
         let Some(meaning) = self.dialect.legacy_action(context.old, word) else { return };
         let end = self.row.semicolon(keyword);
         let defaults = defaults(generation_of(self.dialect));
@@ -517,7 +534,8 @@ impl Writer<'_> {
         self.edits.replace(keyword, value_end(end), [b"ban(", &written[..], b")"].concat());
     }
 
-    /// `req.url == "…" && obj.http.x ~ "…"`: left sides and operators become text, right sides are values.
+    /// `req.url == "…" && obj.http.x ~ "…"`: left sides and operators become text, right sides are
+    /// values.
     fn written_ban(&mut self, value: &Expression, context: Context, keyword: At) -> Option<Vec<u8>> {
         let tests = match &value.kind {
             ExpressionKind::And(tests) => tests.as_slice(),
@@ -542,7 +560,8 @@ fn value_end(semicolon: At) -> At {
     semicolon.saturating_sub(1)
 }
 
-/// The name of a header that carries something from one side to the other. `what` is `http.Name` or a property.
+/// Name of a header that carries a value from one side to the other. `what` is `http.Name` or a
+/// property.
 pub(super) fn carrier(from: &str, what: &str) -> String {
     match what.strip_prefix("http.") {
         Some(header) => quoted_header(&shortened(format!("migrate-{from}-{header}"))),

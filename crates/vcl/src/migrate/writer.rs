@@ -1,11 +1,12 @@
-//! What is known about a text during its migration, and how its parts exchange information.
+//! Facts about a text during its migration, and the data that its parts exchange.
 //!
-//! A subroutine is written for a [`Context`]: the method in which it ran, and the one in which it runs now. Those of
-//! `vcl_deliver` also run at the end of `vcl_synth`, because error pages used to be delivered like all others.
+//! A subroutine is written for a [`Context`]: the method in which it ran, and the one in which it
+//! runs now. Those of `vcl_deliver` also run at the end of `vcl_synth`, because error pages used to
+//! be delivered like all others.
 
 use super::edit::{Edits, Row};
 use super::name_of::NameOf;
-use super::tables::{BACKEND_SIDE, FATES, FateRow, Use};
+use super::tables::{BACKEND_SIDE, FATES, TreatmentRow, Use};
 use super::{Note, tables};
 use crate::dialect::{Dialect, DirectorPolicy};
 use crate::tree::{At, Path, Sub};
@@ -40,18 +41,22 @@ impl Context {
     }
 }
 
-/// What the parts of a text need from each other. Gathered in the first pass, used in the second.
+/// Data that the parts of a text need from each other. Gathered in the first pass, used in the
+/// second.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Knowledge {
     /// VMODs that are called.
     pub(super) vmods: BTreeSet<&'static str>,
-    /// What `vcl_miss` and `vcl_pass` change of `bereq`: a header as `http.Name`, or another property.
+    /// Changes of `bereq` in `vcl_miss` and `vcl_pass`: a header as `http.Name`, or another
+    /// property.
     pub(super) to_backend_fetch: BTreeSet<String>,
-    /// What `vcl_fetch` changes of the request, in lower case, with the author's spelling: as above, or `url`.
+    /// Changes of the request in `vcl_fetch`, in lower case, with the author's spelling: as above,
+    /// or `url`.
     pub(super) set_in_fetch: BTreeMap<String, String>,
-    /// What the client's side reads after the fetch, in lower case.
+    /// Values that the client's side reads after the fetch, in lower case.
     pub(super) read_after_fetch: BTreeSet<String>,
-    /// What the client's side reads before the fetch; if the request restarts this is also after it.
+    /// Values that the client's side reads before the fetch; if the request restarts this is also
+    /// after it.
     pub(super) read_before_fetch: BTreeSet<String>,
     /// Headers of the object that `vcl_hit` changes.
     pub(super) to_delivery: BTreeSet<String>,
@@ -71,14 +76,16 @@ pub(super) struct Knowledge {
     pub(super) restarts: bool,
     /// The client's side keeps a reason while a status is set.
     pub(super) keeps_reason: bool,
-    /// What `vcl_miss` and `vcl_pass` change of the request after `bereq` was made from it, with the author's spelling.
+    /// Changes of the request in `vcl_miss` and `vcl_pass` after `bereq` was made from it, with the
+    /// author's spelling.
     pub(super) set_before_fetch: BTreeMap<String, String>,
-    /// What `vcl_fetch` reads from the request.
+    /// Values that `vcl_fetch` reads from the request.
     pub(super) read_in_fetch: BTreeSet<String>,
 }
 
 impl Knowledge {
-    /// Changes of the request that come too late for the backend to see. What `vcl_fetch` reads must be in `bereq`.
+    /// Changes of the request that come too late for the backend. Values that `vcl_fetch` reads
+    /// must be in `bereq`.
     pub(super) fn hidden(&self) -> Vec<&String> {
         let hidden = self.set_before_fetch.iter().filter(|(name, _)| !self.read_in_fetch.contains(*name));
         hidden.map(|(_, spelled)| spelled).collect()
@@ -100,7 +107,7 @@ pub(super) struct Director {
     pub(super) policy: DirectorPolicy,
     /// The token with the text of `.suffix`.
     pub(super) suffix: Option<At>,
-    /// How often a member was chosen until one yielded a connection.
+    /// Number of times that a member was chosen until one yielded a connection.
     pub(super) tries: u32,
     /// The names of its members; empty for those that have none.
     pub(super) members: Vec<String>,
@@ -121,7 +128,7 @@ pub(super) enum NewName {
     Name(String),
     /// It can only be read; this is the value.
     Value(String),
-    Fate(&'static FateRow),
+    Treatment(&'static TreatmentRow),
     /// It has no effect.
     Nothing,
 }
@@ -270,15 +277,15 @@ impl<'a> Writer<'a> {
             Means::True | Means::Nothing | Means::Hash => return NewName::Nothing,
         };
         let sided = self.sided(var, context);
-        let fate = |var: Var| {
+        let treatment = |var: Var| {
             FATES.iter().find(|row| row.var == var && row.at & context.bit() != 0 && row.uses.contains(&used))
         };
         // Used only where the variable itself is not available.
         if available(sided, context.bit(), used) {
             return NewName::Name(self.name_of(sided, found.header.as_deref()));
         }
-        match fate(var).or_else(|| fate(sided)) {
-            Some(row) => NewName::Fate(row),
+        match treatment(var).or_else(|| treatment(sided)) {
+            Some(row) => NewName::Treatment(row),
             None => NewName::Name(self.name_of(sided, found.header.as_deref())),
         }
     }
@@ -302,7 +309,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Records what the client's side reads from the request, and what `vcl_fetch` changes in it.
+    /// Records the values that the client's side reads from the request, and those that `vcl_fetch`
+    /// changes in it.
     pub(super) fn remember(&mut self, found: &Found, context: Context, used: Use) {
         let Means::Variable(var) = found.means else { return };
         self.found.sets_identity |= var == Var::ClientIdentity && used == Use::Set;
@@ -337,7 +345,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Notes that a header differs on the backend's side.
+    /// Records that a header differs on the backend's side.
     pub(super) fn note_changed_header(&mut self, found: &Found, context: Context, statement: At) {
         let Means::Variable(Var::ReqHttp) = found.means else { return };
         if !context.is_fetch() {
@@ -349,8 +357,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// What replaces a director where a backend is wanted, or a backend wrapped in saint mode. `http` is the current
-    /// request.
+    /// Replacement for a director where a backend is expected, or for a backend wrapped in saint
+    /// mode. `http` is the current request.
     pub(super) fn backend_value(&self, name: &str, http: &str) -> Option<String> {
         if self.known.blacklists && self.backends.contains(&name.to_ascii_lowercase()) {
             return Some(format!("{}_saint.backend()", self.name_now(NameOf::Backend, name)));
@@ -363,7 +371,7 @@ impl<'a> Writer<'a> {
         Some(match director.policy {
             DirectorPolicy::Client => format!("{name}.backend(client.identity)"),
             DirectorPolicy::Dns => self.name_asked_for(&name, director.suffix, http),
-            // It hashes what vcl_hash hashes, which is not known earlier.
+            // It hashes the input of vcl_hash, which is not known earlier.
             DirectorPolicy::Hash => format!("{name}.backend(resolve = LAZY)"),
             _ => format!("{name}.backend()"),
         })
@@ -383,7 +391,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Whether VCL 4.1 has a variable in some of these methods.
+/// True if VCL 4.1 has a variable in some of these methods.
 fn available(var: Var, bit: u16, used: Use) -> bool {
     VARIABLES.iter().any(|row| {
         let mask = match used {

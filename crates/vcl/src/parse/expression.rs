@@ -1,4 +1,5 @@
-//! Expressions, by recursive descent: `||`, `&&`, `!`, comparison, `+ -`, `* / %`, sign, and operands.
+//! Expressions, by recursive descent: `||`, `&&`, `!`, comparison, `+ -`, `* / %`, sign, and
+//! operands.
 
 use super::{Broken, Parsed, Parser};
 use crate::source::{Kind, Sign};
@@ -172,7 +173,8 @@ impl Parser<'_> {
         let mut segments = vec![self.segment(calls)?];
         while !self.unexpected && self.is_next(Sign::Dot) {
             if !calls && !self.is_segment(self.next + 1) {
-                // The target of set or unset ends here; the caller reports what it expects instead of the dot.
+                // The target of set or unset ends here; the caller reports what it expects instead
+                // of the dot.
                 break;
             }
             self.advance();
@@ -181,7 +183,7 @@ impl Parser<'_> {
         Ok(Path { segments })
     }
 
-    /// Whether a path can continue with this token: a word or, after `http.`, a string.
+    /// True if a path can continue with this token: a word or, after `http.`, a string.
     fn is_segment(&self, index: At) -> bool {
         match self.token_at(index).kind {
             Kind::Word => true,
@@ -198,7 +200,7 @@ impl Parser<'_> {
         Ok(Segment { name, arguments })
     }
 
-    /// `(a, name = b)`; `after` names what is expected after an argument, for messages.
+    /// `(a, name = b)`; `after` names the token expected after an argument, for messages.
     pub(super) fn arguments(&mut self, after: &str) -> Parsed<Arguments> {
         let open = self.advance();
         let mut items = Vec::new();

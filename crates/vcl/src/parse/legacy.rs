@@ -1,4 +1,5 @@
-//! Syntax of the old dialects only: bare actions, `error`, bans in other words, directors as blocks.
+//! Syntax of the old dialects only: bare actions, `error`, bans in other words, directors as
+//! blocks.
 
 use super::{Broken, Parsed, Parser};
 use crate::diagnostic::Draft;
@@ -77,12 +78,13 @@ impl Parser<'_> {
         self.primary()
     }
 
-    /// Whether the next operand can only be text after other text: a string, a variable, a function.
+    /// True if the next operand can only be text after other text: a string, a variable, a
+    /// function.
     pub(super) fn begins_text(&self) -> bool {
         let after = self.token_at(self.next + 1);
         match self.peek().kind {
             Kind::Text => true,
-            // A single word begins the next statement, after a forgotten semicolon.
+            // A single word begins the next statement, after a missing semicolon.
             Kind::Word => after.is(Sign::Dot) || after.is(Sign::ParenOpen) || self.peek_word() == Some("now"),
             _ => false,
         }
@@ -210,7 +212,7 @@ impl Parser<'_> {
         {
             self.advance();
         }
-        // The checker decides what the value should be, and whether a semicolon ends it.
+        // The checker determines the type of the value, and the need for a semicolon.
         let field = Field { name, value: FieldValue::Tokens(first, self.next) };
         self.accept(Sign::Semicolon);
         Ok(field)

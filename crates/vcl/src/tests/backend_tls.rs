@@ -1,4 +1,4 @@
-//! What a backend's attributes about TLS come to.
+//! Tests of the TLS attributes of a backend.
 
 use super::{Files, compile_with};
 use rcgen::{CertificateParams, KeyPair};

@@ -1,4 +1,4 @@
-//! VCL before 4.0: which dialect is recognised, what it compiles to, and which messages it causes.
+//! VCL before 4.0: the detected dialect, the compiled program, and the messages.
 
 use super::{Files, compile_with};
 use crate::Compiled;
@@ -20,7 +20,8 @@ fn check(text: &str, generation: Generation) -> Compiled {
     compiled
 }
 
-/// From articles of 2007 to 2013, verbatim, except that the host and the pattern of the second one have been lost.
+/// Texts from articles of 2007 to 2013, verbatim, except that the host and the pattern of the
+/// second one have been lost.
 const ARTICLES: &[(Generation, &str)] = &[
     (
         Generation::V1,
@@ -163,7 +164,7 @@ sub vcl_error { synthetic {"Error "} obj.status " " obj.response; return (delive
 }
 
 #[test]
-fn broken_text_that_says_no_version_gets_the_messages_of_its_likeliest_dialect() {
+fn broken_text_without_a_version_gets_the_messages_of_the_likeliest_dialect() {
     let text = r#"
 backend a { .host = "127.0.0.1"; }
 sub vcl_recv { return (nonsense); }

@@ -1,4 +1,4 @@
-//! Whatever the text, the compiler ends soon and does not crash.
+//! Tests of limits: for any text, the compiler ends soon and does not crash.
 
 use super::{Files, HEAD, compile_with, compiled};
 use crate::lex::lex;
@@ -35,7 +35,7 @@ fn nesting_is_followed_to_a_limit_and_refused_beyond() {
 }
 
 #[test]
-fn long_chains_are_no_nesting() {
+fn long_chains_do_not_count_as_nesting() {
     let many = 20_000;
     let sum = format!("sub vcl_recv {{ set req.http.a = \"a\"{}; }}", " + req.url + 1".repeat(many));
     assert!(compiled(&sum).is_ok());
@@ -95,7 +95,8 @@ fn includes_that_multiply_are_bounded() {
     assert!(error.contains("Too much is included"), "{error}");
 }
 
-/// A measurement, not a promise: `cargo test --release -p vcl -- --ignored --nocapture speed`.
+/// A measurement without an assertion: `cargo test --release -p vcl -- --ignored --nocapture
+/// speed`.
 #[test]
 #[ignore = "prints timings"]
 fn speed_of_a_thousand_to_eighty_thousand_lines() {

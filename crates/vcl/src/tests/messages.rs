@@ -1,4 +1,5 @@
-//! The compiler's messages. The texts are those that users of Varnish 7.1.1 search for; the hints are our own.
+//! Messages of the compiler. The texts are those that users of Varnish 7.1.1 search for; the hints
+//! are Copal's own.
 
 use super::{Files, HEAD, compile_with, compiled};
 
@@ -55,7 +56,7 @@ fn calls_that_recurse_are_listed_from_the_last_one_on() {
 }
 
 #[test]
-fn what_is_wrong_before_a_missing_token_is_said_too() {
+fn error_before_a_missing_token_is_reported_too() {
     recv_refuses("set foo;", &["Symbol not found: 'foo'", "Expected '=' got ';'"]);
     recv_refuses("set set == 1;", &["Symbol 'set' has wrong type (action), expected var:", "Expected '=' got '=='"]);
     recv_refuses("set req.ttl = 1 1;", &["Expression has type INT, expected DURATION", "Expected ';' got '1'"]);
@@ -73,7 +74,7 @@ fn a_read_only_variable_hides_nothing_about_its_value() {
 }
 
 #[test]
-fn wrong_arguments_are_named_beside_missing_and_unknown_ones() {
+fn wrong_arguments_are_reported_with_missing_and_unknown_ones() {
     let refuses = |call: &str, expect: &[&str]| {
         refuses(&format!("import std; import blob; sub vcl_recv {{ set req.http.x = {call}; }}"), expect);
     };
@@ -92,7 +93,19 @@ fn names_of_another_kind_are_called_what_they_are() {
     recv_refuses("set req.backend_hint = vcl_foo;", &["Symbols named 'vcl_*' are reserved.\nAt:"]);
     recv_refuses("set storage.foo.free_space = 1;", &["Symbol not found: 'storage.foo.free_space'"]);
     recv_refuses("set req.http.x = default;", &["is a reserved word.", "While compiling function call:"]);
-    recv_refuses("set req.http.x = vcl_recv;", &["as a SUB expression", "While compiling function call:"]);
+    recv_refuses("set req.http.x = vcl_recv;", &["as a SUB expression", "While compiling function call:\n\n("]);
+    // A use above the declaration, in the words of Varnish 7.1.
+    let below = |statement: &str, declaration: &str, expect: &[&str]| {
+        refuses(&format!("import std; sub vcl_recv {{ {statement} }}\n{declaration}"), expect);
+    };
+    below("if (client.ip ~ a) { }", "backend a none;", &["Name a must have type 'acl'.\n('", "Line 3 Pos 9)"]);
+    below("if (client.ip ~ a) { }", "probe a { }", &["Name a must have type 'acl'.\n('", "Line 3 Pos 7)"]);
+    below("set req.backend_hint = a;", "acl a { }", &["Name a must have type 'backend'.\n('", "Line 3 Pos 5)"]);
+    below("if (req.backend_hint == a) { }", "acl a { }", &["Name a must have type 'backend'."]);
+    below("call a;", "acl a { }", &["Name a must have type 'sub'."]);
+    let declared = "Symbol 'a' has wrong type (acl), expected sub:\nAt: ('";
+    below("if (client.ip ~ a) { }", "sub a { }", &[declared, "Symbol was declared here: ('"]);
+    below("if (client.ip ~ std.log) { }", "backend a none;", &["Function returns VOID:\n('"]);
     refuses("import b;", &["Symbol 'b' has wrong type (backend), expected vmod:", "Symbol was defined here:"]);
     refuses("import set;", &["Symbol 'set' has wrong type (action), expected vmod:", "Symbol was builtin"]);
 }
@@ -170,7 +183,7 @@ fn version_comes_first() {
 }
 
 #[test]
-fn text_that_is_no_vcl_is_named() {
+fn text_that_is_not_vcl_is_reported() {
     recv_refuses("set req.url = \"abc", &["Unterminated string, starting at"]);
     refuses("/* abc", &["Unterminated /* ... */ comment, starting at"]);
     refuses("/* a /* b */", &["/* ... */ comment contains /*"]);
@@ -185,7 +198,7 @@ fn text_that_is_no_vcl_is_named() {
 }
 
 #[test]
-fn statements_say_what_they_lack() {
+fn incomplete_statements_are_reported_with_the_missing_part() {
     for (statement, expect) in [
         ("set req.url \"a\";", "Expected '=' got '\"a\"'"),
         ("set req.url = \"a\" }", "Expected ';' got '}'"),
@@ -390,6 +403,7 @@ fn subroutines_are_defined_once_used_and_do_not_recurse() {
     refuses("sub foo { call foo; }", &["Subroutine recurses on", "...called from \"foo\""]);
     refuses("sub vcl_foo { }", &["The names 'vcl_*' are reserved for subroutines.", "\tvcl_backend_fetch\n"]);
     refuses("sub vcl_rcv { }", &["hint: did you mean vcl_recv?"]);
+    refuses("sub vcl_recieve { }", &["hint: did you mean vcl_recv?"]);
     refuses("sub foo.bar { }", &["Name of subroutine, 'foo.bar', contains illegal character '.'"]);
     refuses("sub b { }", &["Symbol 'b' has wrong type (backend), expected sub:"]);
     refuses("sub if { }", &["Symbol 'if' has wrong type (action), expected sub:"]);

@@ -1,5 +1,5 @@
-//! `copal vcl migrate`: the result compiles as VCL 4.1, keeps the author's comments, and says what it cannot carry over.
-//! That it does what the old text did is tested with the engine.
+//! Tests of `copal vcl migrate`: the result compiles as VCL 4.1, keeps the author's comments, and
+//! lists the parts it cannot preserve. The equivalence of both texts is tested with the engine.
 
 use super::formats::every_vcl;
 use super::{Files, Hosts};
@@ -27,7 +27,7 @@ fn text_of(migrated: &Migrated) -> String {
     text
 }
 
-/// Checks the author's part, without what is put around it.
+/// Checks the author's part, without the additions around it.
 #[track_caller]
 fn check(text: &str, expect: &str) {
     let new = text_of(&migrated(&format!("{BACKEND}{text}")));
@@ -271,7 +271,7 @@ sub vcl_recv {
 }
 
 #[test]
-fn what_cannot_carry_over_is_said_in_the_text_and_in_the_list() {
+fn untranslatable_code_is_reported_in_the_text_and_in_the_list() {
     let text = r#"
 sub vcl_fetch {
     set beresp.proto = "HTTP/1.0";
@@ -335,7 +335,31 @@ fn vcl_4_0_becomes_4_1() {
 }
 
 #[test]
-fn what_nothing_calls_in_vcl_4_0_becomes_4_1_too() {
+fn miss_and_fetch_in_vcl_hit_become_a_restart_with_always_miss() {
+    let text = "vcl 4.0;\nbackend default none;\n\
+        sub renew { if (req.http.a) { return (fetch); } }\n\
+        sub vcl_miss { call renew; }\n\
+        sub vcl_hit {\n    if (obj.ttl < 0s) {\n        return (miss);\n    }\n    call renew;\n}\n";
+    let found = migrated(text);
+    let new = text_of(&found);
+    let restart =
+        "    if (obj.ttl < 0s) {\n        set req.hash_always_miss = true;\n        return (restart);\n    }\n";
+    assert!(new.contains(restart), "{new}");
+    let inline = "{ if (req.http.a) { set req.hash_always_miss = true; return (restart); } }";
+    assert!(new.contains(inline) && new.contains("{ if (req.http.a) { return (fetch); } }"), "{new}");
+    let compiled = with_options(&Files::default(), |options| {
+        compile(&SourceText { name: "new.vcl", text: new.as_bytes() }, options).unwrap()
+    });
+    assert!(!compiled.warnings.contains("first releases"), "{}", compiled.warnings);
+    assert!(
+        found.notes.iter().any(|note| note.line == 7 && note.text.contains("vcl_recv runs again")),
+        "{:?}",
+        found.notes
+    );
+}
+
+#[test]
+fn uncalled_subroutines_of_vcl_4_0_are_migrated() {
     let text = "vcl 4.0;\nbackend default none;\n\
         sub a { set beresp.storage_hint = \"s0\"; set beresp.http.ip = beresp.backend.ip; }\n\
         sub b { set req.esi = false; }\nsub c { set resp.proto = \"HTTP/1.0\"; }\n";

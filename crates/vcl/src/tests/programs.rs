@@ -1,4 +1,5 @@
-//! Running programs: each kind of statement is compiled, linked and run against a host that records what is done to it.
+//! Tests of running programs: each kind of statement is compiled, linked and run against a host
+//! that records all calls.
 
 use super::{Files, HEAD, compile_with};
 use std::fmt::Write;
@@ -22,7 +23,7 @@ pub(super) fn linked(vcl: &str) -> LinkedProgram {
     LinkedProgram::link(compiled.program).unwrap_or_else(|error| panic!("{vcl}\n{error}"))
 }
 
-/// Runs a method of a whole VCL; returns what it did, and the outcome.
+/// Runs a method of a whole VCL; returns the recorded calls, and the outcome.
 fn run(vcl: &str, method: Method, prepare: impl FnOnce(&mut RecordingHost)) -> (Vec<String>, Outcome) {
     let program = linked(vcl);
     let mut host = RecordingHost::new(&program);
@@ -38,7 +39,8 @@ fn run(vcl: &str, method: Method, prepare: impl FnOnce(&mut RecordingHost)) -> (
     (host.done, outcome)
 }
 
-/// What statements in vcl_recv, followed by `return (hash)`, do between VCL_call and VCL_return.
+/// The calls of statements in vcl_recv, followed by `return (hash)`, between VCL_call and
+/// VCL_return.
 fn recv(statements: &str) -> Vec<String> {
     let vcl = format!(
         "{HEAD}import std; acl near {{ \"192.0.2.0\"/24; }} acl a +log {{ \"192.0.2.0\"/24; ! \"192.0.2.77\"; \"198.51.100.1\"; }}\nsub used {{ if (client.ip ~ near || client.ip ~ a) {{ }} }}\nsub vcl_recv {{ {statements} return (hash); }} sub vcl_deliver {{ call used; }}"
@@ -58,7 +60,7 @@ fn shows(expression: &str, expect: &str) {
     assert_eq!(recv(&format!("set req.http.x = {expression};")), [format!("Req x: {expect}")], "{expression}");
 }
 
-/// Checks whether a condition holds.
+/// Checks the value of a condition.
 fn holds(condition: &str, expect: bool) {
     let taken = recv(&format!("if ({condition}) {{ ban(\"yes\"); }} else {{ ban(\"no\"); }}"));
     assert_eq!(taken.last().unwrap(), if expect { "ban yes" } else { "ban no" }, "{condition}");
@@ -147,7 +149,7 @@ fn comparisons_and_logic() {
 }
 
 #[test]
-fn acls_that_log_say_what_they_found() {
+fn acls_with_logging_log_their_match() {
     assert_eq!(recv("if (client.ip ~ a) { }"), ["VCL_acl NEG_MATCH a \"192.0.2.77\""]);
     assert_eq!(recv("if (std.ip(\"x\", client.ip) !~ near) { }").len(), 1);
     let vcl = format!(
@@ -165,7 +167,7 @@ fn acls_that_log_say_what_they_found() {
 }
 
 #[test]
-fn what_begins_the_names_of_variables_may_name_other_things() {
+fn prefixes_of_variables_may_name_other_symbols() {
     for name in ["client", "server", "local", "remote", "storage", "obj", "sess"] {
         let vcl = format!(
             "vcl 4.1; backend b none; acl {name} {{ \"192.0.2.0\"/24; }} sub vcl_recv {{ if (client.ip ~ {name}) {{ set req.http.a = server.ip; }} }}"
@@ -207,7 +209,7 @@ fn set_unset_and_the_operators_of_set() {
 }
 
 #[test]
-fn a_backend_that_is_none_is_no_backend() {
+fn backend_none_is_not_a_backend() {
     let vcl = "vcl 4.1; backend default none; sub vcl_recv { set req.backend_hint = default; if (req.backend_hint) { return (pipe); } return (pass); }";
     let (done, _) = run(vcl, Method::Recv, |_| {});
     assert_eq!(done[1..], ["ReqBackendHint = backend None", "VCL_return pass"]);
@@ -497,7 +499,8 @@ fn a_program_survives_the_way_to_the_worker_and_damage_is_found() {
     let program: Program = postcard::from_bytes(&bytes).unwrap();
     assert_eq!(program, compiled.program);
     assert!(LinkedProgram::link(program.clone()).is_ok());
-    // Removing any single instruction is noticed, and so is a sub that may run where its actions are not known.
+    // Removing any single instruction is detected, and so is a sub that may run where its actions
+    // are not known.
     let mut noticed = 0;
     for index in 0..program.code.len() {
         let mut damaged = program.clone();

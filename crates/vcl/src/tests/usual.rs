@@ -1,4 +1,4 @@
-//! Usual requests get to the end of a method by shortcuts, and come to the same end as without them.
+//! Usual requests reach the end of a method by shortcuts, with the same result as without them.
 
 use super::programs::host::RecordingHost;
 use super::programs::linked;
@@ -8,7 +8,8 @@ use vcl_run::link::LinkedProgram;
 use vcl_run::regex::RegexLimits;
 use vcl_run::value::{Scratch, Value};
 
-/// VCLs whose branches depend on what usual requests have in common, with much else before, between and inside of them.
+/// VCLs whose branches depend on properties common to usual requests, with many other statements
+/// before, between and inside of them.
 const RECVS: [&str; 9] = [
     "",
     "if (req.method == \"PURGE\") { return (purge); }
@@ -49,7 +50,7 @@ fn prepare(host: &mut RecordingHost, mut number: usize) {
 
 const REQUESTS: usize = 6 * 2 * 2 * 2 * 4 * 3 * 2 * 2;
 
-/// What a method does and comes to, and where that is decided.
+/// The calls and the outcome of a method, and the place of the decision.
 fn run(
     program: &LinkedProgram,
     method: Method,
@@ -88,14 +89,15 @@ fn a_usual_request_is_not_asked_again_what_is_known_of_it() {
     let program = linked("vcl 4.1; backend b none;");
     assert_eq!(run(&program, Method::Recv, 0, false).4, 0);
     assert_eq!(run(&program, Method::Recv, 1, false).4, 9, "a HEAD is asked everything");
-    // What a VCL asks before its own first statement is known as well; then it begins anew.
+    // Values that a VCL reads before its own first statement are known as well; then it begins
+    // anew.
     let program = linked(
         "vcl 4.1; backend b none; sub vcl_recv { if (req.method == \"PURGE\") { return (purge); }
          if (req.method == \"BAN\") { return (purge); } if (req.http.Authorization) { return (pass); }
          if (req.http.Cookie) { return (pass); } set req.http.X = req.http.Y; }",
     );
     assert_eq!(run(&program, Method::Recv, 0, false).4, 1);
-    // Where patterns may give up, each is tried.
+    // Where patterns may exceed their limits, each is tried.
     let compiled = super::compile_with(b"vcl 4.1; backend b none;", &super::Files::default(), |_| {}).unwrap();
     let limits = RegexLimits { matches: 1, ..RegexLimits::default() };
     let program = LinkedProgram::link_with(compiled.program, limits).unwrap();

@@ -1,4 +1,4 @@
-//! A host for test programs: keeps headers and variables, and records everything that is done to it. The tests inside
+//! A host for test programs: stores headers and variables, and records all calls. The tests inside
 //! the crate (`src/tests/programs.rs`) also use this file.
 
 use std::borrow::Cow;
@@ -10,7 +10,7 @@ use vcl_run::host::{Called, Failure, Host};
 use vcl_run::link::LinkedProgram;
 use vcl_run::value::{DirectorId, Scratch, Text, Value};
 
-/// Keeps headers and variables, and records everything else.
+/// Stores headers and variables, and records everything else.
 pub struct RecordingHost<'p> {
     program: &'p LinkedProgram,
     pub headers: BTreeMap<(String, String), Vec<u8>>,
@@ -20,7 +20,7 @@ pub struct RecordingHost<'p> {
     /// The next VMOD call waits, and then returns this.
     pub wait_for: Option<Value>,
     pub is_traced: bool,
-    /// How often a header or a variable was asked for.
+    /// Number of reads of a header or a variable.
     pub asked: usize,
 }
 

@@ -1,7 +1,8 @@
-//! Malicious or merely enormous texts: each yields a program or messages, soon and in bounded memory.
+//! Malicious or merely enormous texts: each yields a program or messages, soon and in bounded
+//! memory.
 //!
-//! The sizes are what a test can afford; at a hundred times the size they would show that nothing in the compiler takes
-//! much more than linear time.
+//! The sizes are limited by the time of a test; at a hundred times the size they would show that
+//! nothing in the compiler takes much more than linear time.
 
 use crate::world::{Files, compile};
 use surface::limits::{VCL_MESSAGES_MAX, VCL_SOURCE_BYTES_MAX};

@@ -1,16 +1,17 @@
-//! Runs `tests/literate/*.md`: prose, VCL in fences, followed by what the compiler reports or the program does.
+//! Runner of `tests/literate/*.md`: prose, VCL in fences, followed by the compiler's messages or
+//! the program's effects.
 //!
 //! | fence | content |
 //! | --- | --- |
 //! | `vcl` | a whole VCL |
 //! | `recv`, or `in vcl_deliver` | statements of that subroutine in a VCL with one backend |
 //! | `file NAME` | a file that the texts up to the next heading can include, as `/vcl/NAME` |
-//! | `messages` | what the compiler reports about the text before it; nothing, if there is no such fence |
-//! | `prints` | what running the subroutine does (for `vcl`, name it: `vcl vcl_deliver`) |
+//! | `messages` | messages about the text before it; without this fence, none |
+//! | `prints` | effects of running the subroutine (for `vcl`, name it: `vcl vcl_deliver`) |
 //!
-//! Further words are settings: `4.0`, `err_unref=off`, `unsafe_path=off`, `acl_pedantic=off`, `syntax_min=41`, `inline`
-//! (the text has no file name), `dialect=3.0`. With the environment variable `LITERATE_UPDATE` the expectations are
-//! rewritten to match the present results.
+//! Further words are settings: `4.0`, `err_unref=off`, `unsafe_path=off`, `acl_pedantic=off`,
+//! `syntax_min=41`, `inline` (the text has no file name), `dialect=3.0`. With the environment
+//! variable `LITERATE_UPDATE` the expectations are rewritten to match the present results.
 
 use crate::host::RecordingHost;
 use crate::world::{Files, MAIN, compile, compile_as};
@@ -24,7 +25,7 @@ use vcl_run::eval::{Machine, Outcome};
 use vcl_run::link::LinkedProgram;
 use vcl_run::value::Scratch;
 
-/// A text, and what is expected from it.
+/// A text, and its expected result.
 struct Case {
     text: String,
     settings: Vec<String>,
@@ -163,7 +164,7 @@ fn shown(message: &Diagnostic, case: &Case, files: &Files) -> String {
     text
 }
 
-/// What the subroutine does, one line for each action, and how it ends.
+/// The effects of the subroutine, one line for each action, and its end.
 fn run(compiled: Compiled, method: Method) -> String {
     let program = LinkedProgram::link(compiled.program).expect("a compiled program links");
     let mut host = RecordingHost::new(&program);
@@ -241,7 +242,8 @@ fn every_text_says_and_does_what_its_document_tells() {
     assert!(missing.is_empty(), "codes that no document shows: {missing:?}");
 }
 
-/// The examples in the table of messages cause the stated message, and no longer cause it when corrected.
+/// The examples in the table of messages cause the stated message, and no longer cause it when
+/// corrected.
 #[test]
 fn examples_of_messages_are_true() {
     let mut files = Files::default();

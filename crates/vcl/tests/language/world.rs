@@ -10,7 +10,8 @@ use vcl::{CompileError, CompileOptions, Compiled, FileKind, ReadFile, Resolve, S
 /// The name of the main text.
 pub const MAIN: &str = "/vcl/main.vcl";
 
-/// Files by path; in addition `/vcl/huge.vcl`, larger than any VCL may be, and the socket `/run/socket`.
+/// Files by path; in addition `/vcl/huge.vcl`, larger than the maximum size of a VCL, and the
+/// socket `/run/socket`.
 #[derive(Default)]
 pub struct Files(pub BTreeMap<String, String>);
 
@@ -37,7 +38,7 @@ impl ReadFile for Files {
     }
 }
 
-/// A name server that knows four example names.
+/// A name server with four example names.
 pub struct Hosts;
 
 impl Resolve for Hosts {

@@ -1,8 +1,8 @@
-//! debug: ACLs as values, and which addresses of a range they match.
+//! debug: ACLs as values, and the addresses of a range that they match.
 
 use crate::arguments::Arguments;
+use crate::call::done;
 use crate::context::VmodContext;
-use crate::done;
 use sha2::{Digest, Sha256};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Instant;
@@ -10,7 +10,8 @@ use surface::tag::Tag;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Value};
 
-/// The most addresses that a sweep checks, over all rounds: VCL blocks its event loop for that long.
+/// The most addresses that a sweep checks, over all rounds: VCL blocks its event loop during the
+/// sweep.
 const SWEEP_MAX: u128 = 10_000_000;
 /// Addresses per record.
 const ADDRESSES_A_LINE: usize = 64;
@@ -22,7 +23,7 @@ fn acl_of(arguments: Arguments<'_>) -> Result<u32, Failure> {
     }
 }
 
-/// Whether an ACL matches; writes the record if the ACL logs.
+/// True if an ACL matches; writes the record if the ACL logs.
 fn is_match(context: &mut dyn VmodContext, acl: u32, address: IpAddr) -> bool {
     let program = context.program();
     let (Some(index), Some(definition)) = (program.acl(acl), program.program().acls.get(acl as usize)) else {

@@ -1,11 +1,6 @@
-//! debug: a counter of its own (`DEBUG.count`), which comes and goes as VCL says.
+//! debug: a counter of its own (`DEBUG.count`), which VCL creates and removes.
 
-use crate::arguments::Arguments;
-use crate::context::VmodContext;
-use crate::done;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use vcl_run::host::{Called, Failure};
-use vcl_run::value::Value;
 
 /// The counter, which all VCLs share.
 #[derive(Debug, Default)]
@@ -19,30 +14,26 @@ impl DebugCounter {
     pub(crate) fn shown(&self) -> Option<u64> {
         self.is_shown.load(Ordering::Acquire).then(|| self.value.load(Ordering::Relaxed))
     }
-}
 
-/// `debug.vsc_new()`: only the first call counts.
-pub(crate) fn create(context: &mut dyn VmodContext) -> Value {
-    let counter = &context.shared().debug_counter;
-    if !counter.is_shown.load(Ordering::Acquire) {
-        counter.value.store(0, Ordering::Relaxed);
-        counter.is_shown.store(true, Ordering::Release);
+    /// Creates the counter, unless there is one.
+    pub(crate) fn create(&self) {
+        if !self.is_shown.load(Ordering::Acquire) {
+            self.value.store(0, Ordering::Relaxed);
+            self.is_shown.store(true, Ordering::Release);
+        }
     }
-    Value::Void
-}
 
-/// `debug.vsc_count()`
-pub(crate) fn count(context: &mut dyn VmodContext, arguments: Arguments<'_>) -> Result<Called, Failure> {
-    let counter = &context.shared().debug_counter;
-    if counter.shown().is_none() {
-        return Err(Failure("debug.vsc_count(): there is no counter".to_owned()));
+    /// Adds to the counter. Returns false if there is none.
+    pub(crate) fn add(&self, number: u64) -> bool {
+        let is_shown = self.shown().is_some();
+        if is_shown {
+            self.value.fetch_add(number, Ordering::Relaxed);
+        }
+        is_shown
     }
-    counter.value.fetch_add(arguments.int(0).cast_unsigned(), Ordering::Relaxed);
-    done(Value::Void)
-}
 
-/// `debug.vsc_destroy()`
-pub(crate) fn destroy(context: &mut dyn VmodContext) -> Value {
-    context.shared().debug_counter.is_shown.store(false, Ordering::Release);
-    Value::Void
+    /// Removes the counter.
+    pub(crate) fn remove(&self) {
+        self.is_shown.store(false, Ordering::Release);
+    }
 }

@@ -1,9 +1,10 @@
-//! debug.dyn and debug.dyn_uds: backends that VCL replaces at run time. Each call makes a new backend, even if nothing changes.
+//! debug.dyn and debug.dyn_uds: backends that VCL replaces at run time. Each call makes a new
+//! backend, even if nothing changes.
 
 use crate::arguments::Arguments;
+use crate::call::done;
 use crate::context::{Finish, VmodContext};
 use crate::directors::{create as create_director, director_of};
-use crate::done;
 use backend::{Backend, DirectorKind};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::FileTypeExt;

@@ -1,9 +1,9 @@
 //! debug: objects that store the arguments of their constructor.
 
-use super::{Place, address_of, shown};
 use crate::arguments::Arguments;
+use crate::call::done;
 use crate::context::VmodContext;
-use crate::done;
+use crate::debug::state::{Place, address_of, shown};
 use surface::tag::Tag;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Value};

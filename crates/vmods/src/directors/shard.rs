@@ -1,14 +1,15 @@
-//! directors.shard: the methods of the director that uses consistent hashing. Rings and choices are in
-//! `backend::director::kind::shard`.
+//! directors.shard: the methods of the director that uses consistent hashing. Rings and choices are
+//! in `backend::director::kind::shard`.
 //!
-//! Changes of members are kept in the task until `.reconfigure()` or the end of the task. `.backend()` chooses at once, or
-//! with `resolve=LAZY` stores its arguments in the task until the director is used.
+//! Changes of members are kept in the task until `.reconfigure()` or the end of the task.
+//! `.backend()` chooses at once, or with `resolve=LAZY` stores its arguments in the task until the
+//! director is used.
 
 use super::shard_param::{Given, failure, is_backend_side, set_of_blob, settled};
 use super::{director_of, log_notes, name_of};
 use crate::arguments::Arguments;
+use crate::call::done;
 use crate::context::VmodContext;
-use crate::done;
 use backend::DirectorKind;
 use backend::director::choice::hash_text;
 use backend::director::kind::shard::{Change, Shard};
@@ -250,7 +251,7 @@ pub(crate) fn backend(
         }
         return done(Value::Backend(Some(id)));
     }
-    // On the backend side, what an earlier lazy call has stored counts here too.
+    // On the backend side, arguments stored by an earlier lazy call apply here too.
     let task = context.task().shard_parameters.clone();
     let notes = Notes::new();
     let asked = context.resolve_context(&notes);

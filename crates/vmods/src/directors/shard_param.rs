@@ -1,18 +1,20 @@
-//! directors.shard_param: sets of parameters for shard directors, and the checks that a set and `.backend()` share.
+//! directors.shard_param: sets of parameters for shard directors, and the checks that a set and
+//! `.backend()` share.
 //!
-//! In vcl_init a set changes permanently, in a backend task for that task. Elsewhere it cannot be changed.
+//! In vcl_init a set changes permanently, in a backend task for that task. Elsewhere it cannot be
+//! changed.
 
 use super::{log_notes, name_of};
 use crate::arguments::Arguments;
+use crate::call::done;
 use crate::context::VmodContext;
-use crate::done;
 use crate::instances::Instances;
 use backend::Notes;
 use backend::director::choice::shard_parameters::{By, ParameterSet, Parameters, Wanted, blob_key};
 use std::sync::Arc;
 use surface::tag::Tag;
 use surface::vcl::{Method, at};
-use surface::vmod::Function;
+use surface::vmod::functions::directors::Function;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Value};
 
@@ -24,7 +26,7 @@ pub(super) fn failure(name: &str, text: impl std::fmt::Display) -> Failure {
     Failure(format!("vmod_directors: shard {name}: {text}"))
 }
 
-/// Whether the task is on the backend side; vcl_pipe counts as such.
+/// True if the task is on the backend side; vcl_pipe counts as such.
 pub(super) fn is_backend_side(method: Method) -> bool {
     method.row().bit & (at::BACKEND | at::PIPE) != 0
 }
@@ -43,7 +45,8 @@ pub(super) fn set_of_blob(instances: &Instances, blob: &[u8]) -> Option<Arc<Para
     set_of(instances, Some(u32::from_le_bytes(number.try_into().ok()?)))
 }
 
-/// The arguments that `.set()` and `.backend()` share: by, key, key_blob, alt, warmup, rampup, healthy.
+/// The arguments that `.set()` and `.backend()` share: by, key, key_blob, alt, warmup, rampup,
+/// healthy.
 pub(super) struct Given<'a> {
     pub(super) name: &'a str,
     pub(super) function: &'a str,

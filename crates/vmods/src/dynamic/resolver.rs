@@ -1,13 +1,14 @@
-//! dynamic.resolver: how a `dynamic.director` asks DNS. The servers are those of resolv.conf; our own resolver asks them. It
-//! honours the getdns settings that apply to it; settings that ask for something impossible fail vcl_init.
+//! dynamic.resolver: DNS settings of a `dynamic.director`. The servers are those of resolv.conf;
+//! Copal's own resolver queries them. It honours the getdns settings that apply to it; settings for
+//! unsupported features fail vcl_init.
 
 use crate::arguments::Arguments;
+use crate::call::done;
 use crate::context::VmodContext;
 use crate::directors::name_of;
-use crate::done;
 use crate::instances::Instances;
 use parking_lot::Mutex;
-use surface::vmod::Function;
+use surface::vmod::functions::dynamic::Function;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Value};
 
@@ -69,7 +70,7 @@ pub(crate) fn use_blob(instance: Option<u32>, scratch: &mut Scratch) -> Value {
     Value::Blob(scratch.end(start))
 }
 
-/// The methods that set something: true, or a failure that names what is not possible.
+/// The methods that set something: true, or a failure that names the unsupported setting.
 pub(crate) fn set(
     function: Function,
     context: &mut dyn VmodContext,
@@ -78,7 +79,7 @@ pub(crate) fn set(
     scratch: &Scratch,
 ) -> Result<Called, Failure> {
     let name = name_of(context, instance);
-    let fault = |text: &str| Err(Failure(format!("{name}.{}(): {text}", function.row().name)));
+    let fault = |text: &str| Err(Failure(format!("{name}.{}(): {text}", function.name())));
     let Some(resolver) = context.instances().object::<Resolver>(instance) else { return fault("was never made") };
     match (function, scratch.get(arguments.text(0))) {
         (Function::DynamicResolverResolutionType, b"RECURSING") => {
@@ -110,7 +111,8 @@ pub(crate) fn set(
             }
             Err(_) => return fault("may not be negative"),
         },
-        // This is what we do anyway: DNS and the hosts file, aliases followed, no connection kept open.
+        // This is the built-in behaviour: DNS and the hosts file, aliases followed, no connection
+        // kept open.
         _ => {}
     }
     done(Value::Bool(true))

@@ -1,5 +1,6 @@
-//! std: addresses. `std.ip()` reads an address with an optional port. Names are looked up by the system's resolver, which
-//! may take long: the task waits for it within the limits of `lookups.rs`, and the event loop does not.
+//! std: addresses. `std.ip()` reads an address with an optional port. Names are looked up by the
+//! system's resolver, which may take long: the task waits for it within the limits of `lookups.rs`,
+//! and the event loop does not.
 
 use crate::arguments::Arguments;
 use crate::context::{Finish, VmodContext};
@@ -35,7 +36,7 @@ pub(crate) fn ip(
         return settle(resolve(&host, &port), fallback).map(Called::Value);
     }
     if let Some(address) = parse_host(&host) {
-        // Only the services file is asked, which never takes long.
+        // Only the services file is read, which never takes long.
         context.wait(Box::pin(async move {
             let port = spawn_blocking(move || service_port(&port)).await.ok().flatten();
             let finish: Finish = Box::new(move |_, _| settle(port.map(|port| (address, port)), fallback));
@@ -65,7 +66,7 @@ fn settle(found: Option<Address>, fallback: Value) -> Result<Value, Failure> {
     }
 }
 
-/// Asks the resolver for the first address of a name, and the services file for a port. Blocking.
+/// Resolves a name to its first address, and a port by the services file. Blocking.
 fn resolve(host: &str, port: &str) -> Option<Address> {
     let port = parse_port(port).or_else(|| service_port(port))?;
     if let Some(address) = parse_host(host) {
@@ -93,7 +94,8 @@ pub fn service_port(name: &str) -> Option<u16> {
     })
 }
 
-/// Splits `host`, `host:port`, `host port`, `[host]:port` and `[host] port`. An IPv6 address without brackets has no port.
+/// Splits `host`, `host:port`, `host port`, `[host]:port` and `[host] port`. An IPv6 address
+/// without brackets has no port.
 fn split<'a>(text: &'a str, default_port: &'a str) -> Option<(&'a str, &'a str)> {
     if let Some(inner) = text.strip_prefix('[') {
         let (host, rest) = inner.split_once(']')?;
@@ -121,8 +123,8 @@ fn parse_port(text: &str) -> Option<u16> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u64>().ok().map(|port| port as u16))?
 }
 
-/// A numeric address: IPv6 (a zone is dropped, an IPv4-mapped one becomes IPv4), or IPv4 in one to four parts, each decimal,
-/// octal or hexadecimal.
+/// A numeric address: IPv6 (a zone is dropped, an IPv4-mapped one becomes IPv4), or IPv4 in one to
+/// four parts, each decimal, octal or hexadecimal.
 fn parse_host(text: &str) -> Option<IpAddr> {
     if text.contains(':') {
         let address: Ipv6Addr = text.split('%').next()?.parse().ok()?;

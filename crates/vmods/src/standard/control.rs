@@ -1,10 +1,11 @@
 //! std: logging, and control of the running task.
 //!
-//! `std.syslog` writes a datagram to the local `/dev/log`; a message that cannot be delivered at once is dropped.
+//! `std.syslog` writes a datagram to the local `/dev/log`; a message that cannot be delivered at
+//! once is dropped.
 
 use crate::arguments::Arguments;
+use crate::call::done;
 use crate::context::VmodContext;
-use crate::done;
 use std::os::unix::net::UnixDatagram;
 use std::sync::OnceLock;
 use surface::tag::Tag;
@@ -40,7 +41,7 @@ pub(crate) fn syslog(arguments: Arguments<'_>, scratch: &Scratch) -> Value {
     Value::Void
 }
 
-/// A message as syslog(3) sends it, without the time, which the daemon adds.
+/// A message in the format of syslog(3), without the time, which the daemon adds.
 fn syslog_message(priority: i64, text: &[u8], process: u32) -> Vec<u8> {
     // Facility and level have ten bits; the C library masks them in the same way.
     let mut message = format!("<{}>{SYSLOG_NAME}[{process}]: ", priority & 0x3ff).into_bytes();

@@ -1,7 +1,8 @@
-//! std: conversions between types. Each takes exactly one source, by name or position, and a fallback for failures.
+//! std: conversions between types. Each takes exactly one source, by name or position, and a
+//! fallback for failures.
 
 use crate::arguments::Arguments;
-use crate::done;
+use crate::call::done;
 use crate::number::{self, NumberError};
 use semantics::date::DateForms;
 use vcl_run::host::{Called, Failure};
@@ -92,7 +93,8 @@ pub(crate) fn time(dates: DateForms, arguments: Arguments<'_>, scratch: &Scratch
     settle("time", arguments, converted.map(Value::Time))
 }
 
-/// A date, perhaps with blanks before it and spaces after it, or seconds since 1970; zero and negative numbers are not a time.
+/// A date, perhaps with blanks before it and spaces after it, or seconds since 1970; zero and
+/// negative numbers are not a time.
 fn parse_time(text: &[u8], forms: DateForms) -> Option<f64> {
     let end = text.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
     let date = semantics::date::parse(text[..end].trim_ascii_start(), forms);

@@ -1,11 +1,12 @@
-//! std: files. Once std.fileread or std.blobread has read a file, its content is kept until the VCL is discarded, as long as all
-//! those files together are within [`surface::limits::KEPT_FILES_BYTES_MAX`]; others are read each time.
+//! std: files. Once std.fileread or std.blobread has read a file, its content is kept until the VCL
+//! is discarded, as long as all those files together are within
+//! [`surface::limits::KEPT_FILES_BYTES_MAX`]; others are read each time.
 //!
 //! A file system may be slow, so files are read off the event loop if the task can wait.
 
 use crate::arguments::Arguments;
+use crate::call::done;
 use crate::context::{Finish, VmodContext};
-use crate::done;
 use nix::fcntl::OFlag;
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
@@ -72,7 +73,7 @@ pub(crate) fn read(
 
 /// The content of a regular file; others may have no end. Blocks.
 fn content(path: &Path) -> io::Result<Vec<u8>> {
-    // Without waiting for whoever writes into a pipe of that name.
+    // Does not wait for the writer of a pipe of that name.
     let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
     let length = file.metadata().map(|about| about.is_file().then_some(about.len()))?;
     let too_long = || io::Error::from(io::ErrorKind::FileTooLarge);

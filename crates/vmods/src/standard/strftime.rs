@@ -1,4 +1,4 @@
-//! std: `std.strftime()`, which formats a UTC time as the C library does in its C locale.
+//! std: `std.strftime()`, which formats a UTC time like the C library in its C locale.
 
 use crate::arguments::Arguments;
 use semantics::calendar::{self, Zone};

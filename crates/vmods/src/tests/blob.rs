@@ -1,4 +1,4 @@
-//! Blobs as values: their addresses, where they end as strings, and the errors for invalid ones.
+//! Blobs as values: their addresses, their ends as strings, and the errors for invalid ones.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! debug through the table: what Varnish's test cases rely on.
+//! debug through the table: the behaviour that Varnish's test cases rely on.
 
 use super::*;
 

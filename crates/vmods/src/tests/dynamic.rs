@@ -45,7 +45,7 @@ fn make(change: impl FnOnce(&mut Engine, &mut Vec<Value>)) -> Result<Engine, Str
 }
 
 #[test]
-fn what_is_left_out_is_as_documented() {
+fn omitted_arguments_have_the_documented_defaults() {
     let engine = make(|_, _| {}).unwrap_or_else(|text| panic!("{text}"));
     let maker = engine.directors.dns_names().maker(0).unwrap();
     let settings = maker.settings();
@@ -56,7 +56,7 @@ fn what_is_left_out_is_as_documented() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_arguments_are_refused() {
     let cases: [(usize, Value, &str); 8] = [
         (0, Value::Text(Text::EMPTY), "port may not be empty"),
         (5, Value::Duration(0.0), "ttl may not be 0s or less"),

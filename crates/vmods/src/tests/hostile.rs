@@ -55,7 +55,7 @@ fn huge_and_strange_texts_end_in_a_value_or_a_failure() {
 }
 
 #[test]
-fn nothing_is_said_twice_of_a_wrong_expression() {
+fn invalid_expression_is_reported_once() {
     let mut engine = Engine::with(Method::Recv, &[("re", "regex")]);
     let (pattern, subject) = (engine.text("a("), engine.text("a"));
     engine.call_on(Some(0), Function::ReRegex, &[pattern]).unwrap();

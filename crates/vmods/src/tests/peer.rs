@@ -1,4 +1,4 @@
-//! The client at the other end: what the system and a proxy in front say about it.
+//! The client as peer: information from the system and from a proxy in front.
 
 use super::*;
 use http2::ResetLimits;
@@ -57,7 +57,7 @@ fn the_limits_of_an_http2_connection_are_read_and_set() {
 }
 
 #[test]
-fn what_was_agreed_with_a_client_can_be_asked_and_is_unset_in_clear() {
+fn tls_facts_are_available_and_unset_in_clear() {
     let mut engine = Engine::new(Method::Deliver);
     assert_eq!(engine.value(Function::TlsIsTls, &[]), Value::Bool(false));
     let version = engine.value(Function::TlsVersion, &[]);
@@ -86,7 +86,7 @@ fn what_was_agreed_with_a_client_can_be_asked_and_is_unset_in_clear() {
         let value = engine.value(function, &[]);
         assert_eq!(engine.string(value).as_deref(), text, "{function:?}");
     }
-    // Once the origin has answered, its connection is meant.
+    // Once the origin has answered, the functions refer to its connection.
     engine.method = Method::BackendResponse;
     assert_eq!(engine.value(Function::TlsIsTls, &[]), Value::Bool(false));
 }

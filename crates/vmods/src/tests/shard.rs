@@ -1,4 +1,5 @@
-//! The shard director through its VCL methods: which arguments are accepted where, and the errors for wrong ones.
+//! The shard director through its VCL methods: the places of permitted arguments, and the errors
+//! for wrong ones.
 
 use super::*;
 
@@ -60,7 +61,8 @@ fn by_key(engine: &mut Engine, key: i64) -> Vec<(usize, Value)> {
 fn a_key_chooses_at_once_on_both_sides() {
     for method in [Method::Recv, Method::BackendFetch] {
         let mut engine = ready(method);
-        // With three backends and 25 replicas these fall to s1 and s2; b0 and b1 have points of their own.
+        // With three backends and 25 replicas these fall to s1 and s2; b0 and b1 have points of
+        // their own.
         let chosen: Vec<Value> = [1, 0x7fff_ffff, 0xffff_ffff]
             .map(|key| {
                 let given = by_key(&mut engine, key);
@@ -79,7 +81,7 @@ fn a_lazy_call_leaves_its_arguments_for_the_time_of_use() {
     let resolved = |engine: &Engine| {
         let notes = Notes::new();
         let context = engine.resolve_context(&notes);
-        engine.directors.resolve(Some(id), &context).unwrap().name().to_owned()
+        engine.directors.resolve(Some(id), &context).unwrap().backend.name().to_owned()
     };
     let mut names = Vec::new();
     for key in [3, 0x4000_0000, 0x8000_0000, 0xc000_0000, 0xffff_ffff] {

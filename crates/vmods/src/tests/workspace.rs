@@ -1,4 +1,4 @@
-//! vtc: a task with little memory left, and records that nothing else would write.
+//! vtc: a task with little memory left, and records without another source.
 
 use super::*;
 

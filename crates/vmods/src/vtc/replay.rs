@@ -1,8 +1,9 @@
-//! vtc.vsl and vtc.vsl_replay: log records of invented transactions, to test programs that read the log.
+//! vtc.vsl and vtc.vsl_replay: log records of invented transactions, to test programs that read the
+//! log.
 
 use crate::arguments::Arguments;
+use crate::call::done;
 use crate::context::{Transaction, VmodContext};
-use crate::done;
 use surface::tag::Tag;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Value};
@@ -20,7 +21,7 @@ fn record(
     // Compat: unlike in a query, upper and lower case differ.
     let known = Tag::from_name(tag).filter(|known| known.name() == tag);
     let tag = known.ok_or_else(|| Failure(format!("No such tag: {tag}")))?;
-    let number = u32::try_from(number).ok().filter(|number| i64::from(*number) <= NUMBER_MAX);
+    let number = u64::try_from(number).ok().filter(|_| number <= NUMBER_MAX);
     let number = number.ok_or_else(|| Failure("id out of bounds".to_owned()))?;
     let transaction = if is_backend { Transaction::Backend(number) } else { Transaction::Client(number) };
     context.log_for(transaction, tag, payload);
@@ -58,8 +59,8 @@ fn word(line: &[u8]) -> (&[u8], &[u8]) {
     line.split_at(line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len()))
 }
 
-/// Number, tag, side and payload of a line; `None` if it shows no record. In a line that begins with a star, everything
-/// before `vsl|` comes from varnishtest.
+/// Number, tag, side and payload of a line; `None` if it shows no record. In a line that begins
+/// with a star, everything before `vsl|` comes from varnishtest.
 fn parse(line: &[u8]) -> Option<(i64, &str, bool, &[u8])> {
     const MARK: &[u8] = b"vsl|";
     let line = match line.first() {

@@ -1,12 +1,14 @@
-//! vtc.workspace_…: changes the memory of a task, to test what happens to a request that runs out of it.
+//! vtc.workspace_…: changes the memory of a task, to test what happens to a request that runs out
+//! of it.
 //!
-//! There are no workspaces of fixed size here: the strings and messages of a task grow up to the parameter
-//! request_memory_max. All four workspace names mean that memory. Allocating some of it lowers what is left for the rest of
-//! the task; nothing is written to it. Session and thread have nothing that could overflow; only the mark is kept.
+//! There are no workspaces of fixed size here: the strings and messages of a task grow up to the
+//! parameter request_memory_max. All four workspace names mean that memory. Allocating some of it
+//! lowers the remaining memory of the task; nothing is written to it. Session and thread have
+//! nothing that could overflow; only the mark is kept.
 
 use crate::arguments::Arguments;
+use crate::call::done;
 use crate::context::VmodContext;
-use crate::done;
 use vcl_run::host::{Called, Failure};
 use vcl_run::value::{Scratch, Value};
 
@@ -24,7 +26,7 @@ fn asked(context: &dyn VmodContext, size: i64, scratch: &Scratch) -> i64 {
     if size < 0 { size.saturating_add(left) } else { size }
 }
 
-/// Whether the named workspace is the task's, rather than the session's or thread's.
+/// True if the named workspace is the task's, rather than the session's or thread's.
 fn is_of_task(arguments: Arguments<'_>, scratch: &Scratch) -> bool {
     matches!(scratch.get(arguments.text(0)), b"client" | b"backend")
 }

@@ -1,4 +1,4 @@
-//! haproxy's command line: sends a command, closes our side, reads the answer to its end.
+//! haproxy's command line: sends a command, closes the sending side, reads the answer to its end.
 
 use std::io::Read;
 use std::net::Shutdown;
@@ -14,7 +14,7 @@ use crate::matching;
 use crate::specification::{self, Actor, Arguments};
 use crate::test::{Cancel, Outcome};
 
-/// How long connecting may take.
+/// Time limit for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Largest answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 2 << 20;
@@ -23,19 +23,19 @@ const ANSWER_BYTES_MAX: usize = 2 << 20;
 pub(super) fn talk(journal: &Journal, block: &Word, address_macro: &str, cancel: &Cancel) -> Outcome {
     journal.log(2, "CLI starting");
     let address = String::from_utf8_lossy(&journal.expand(format!("${{{address_macro}}}").as_bytes())?).into_owned();
-    let mut talk = Talk { address, socket: None, cancel };
+    let mut talk = CliContext { address, socket: None, cancel };
     specification::run(journal, &block.bytes, block.line, &mut talk)?;
     journal.log(2, "CLI ending");
     Ok(())
 }
 
-struct Talk<'a> {
+struct CliContext<'a> {
     address: String,
     socket: Option<Socket>,
     cancel: &'a Cancel,
 }
 
-impl Actor for Talk<'_> {
+impl Actor for CliContext<'_> {
     fn command(&mut self, journal: &Journal, name: &str, arguments: &mut Arguments) -> Outcome<bool> {
         match name {
             "send" => {
@@ -80,7 +80,7 @@ impl Actor for Talk<'_> {
     }
 }
 
-impl Talk<'_> {
+impl CliContext<'_> {
     fn receive(&mut self, journal: &Journal) -> Outcome<Vec<u8>> {
         let Some(socket) = self.socket.take() else { return Err(journal.fail("CLI expect: nothing was sent")) };
         let mut answer = Vec::new();

@@ -1,4 +1,4 @@
-//! The head of a message, parsed as far as it makes sense.
+//! The head of a message, parsed as far as possible.
 
 /// A head: the three words of its first line, and the other lines unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub(super) struct Head {
     pub second: Option<Vec<u8>>,
     /// A request's protocol, a response's reason.
     pub third: Option<Vec<u8>>,
-    /// The lines behind the first.
+    /// The lines after the first.
     pub lines: Vec<Vec<u8>>,
 }
 
@@ -39,7 +39,7 @@ impl Head {
         self.values(name).next().map(<[u8]>::to_vec)
     }
 
-    /// How many headers have this name.
+    /// Number of headers with this name.
     pub fn count(&self, name: &[u8]) -> usize {
         self.values(name).count()
     }
@@ -60,7 +60,7 @@ fn skip_blanks(bytes: &[u8]) -> &[u8] {
     &bytes[bytes.iter().take_while(|byte| is_blank(**byte)).count()..]
 }
 
-/// The bytes before the first blank, and those after it; `None` when there is no blank.
+/// The bytes before the first blank, and those after it; `None` if there is no blank.
 fn split_word(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
     match bytes.iter().position(|byte| is_blank(*byte) || *byte == b'\r') {
         Some(end) => (&bytes[..end], Some(&bytes[end + 1..])),

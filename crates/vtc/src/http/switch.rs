@@ -11,11 +11,11 @@ use crate::test::Outcome;
 
 /// Time between the two halves of the preface.
 const PREFACE_PAUSE: Duration = Duration::from_millis(10);
-/// The setting that says how large the table for headers may be.
+/// The setting for the maximum size of the header table.
 const HEADER_TABLE_SIZE: u16 = crate::http2::frame::HEADER_TABLE_SIZE;
 
 impl Http {
-    /// Executes a command that is about HTTP/2.
+    /// Executes an HTTP/2 command.
     pub(super) fn switch(&mut self, name: &str, arguments: &mut Arguments) -> Outcome {
         match name {
             "txpri" => {
@@ -40,14 +40,14 @@ impl Http {
         }
     }
 
-    /// Passes on what `fatal` and `timeout` say.
+    /// Passes on the settings of `fatal` and `timeout`.
     pub(super) fn configure_http2(&self) {
         if let Some(http2) = &self.http2 {
             http2.configure(self.is_fatal, self.timeout);
         }
     }
 
-    /// Waits for the streams; what follows is HTTP/1 again.
+    /// Waits for the streams; HTTP/1 follows again.
     pub(super) fn leave_http2(&mut self) -> Outcome {
         match self.http2.take() {
             Some(mut http2) => http2.wait_for_all(),
@@ -74,7 +74,7 @@ impl Http {
         self.run(&script)
     }
 
-    /// Executes commands that the script has not written.
+    /// Executes commands that are not in the script.
     fn run(&mut self, script: &[u8]) -> Outcome {
         let journal: Journal = self.journal.clone();
         specification::run(&journal, script, journal.place().line, self)
@@ -101,7 +101,7 @@ impl Http {
         self.enter_http2()
     }
 
-    /// A server's answer to a request that wants to upgrade.
+    /// A server's answer to an upgrade request.
     fn upgrade(&mut self) -> Outcome {
         for (name, wanted) in [("Upgrade", "h2c"), ("Connection", "Upgrade, HTTP2-Settings")] {
             if self.request.header(name.as_bytes()).as_deref() != Some(wanted.as_bytes()) {
@@ -117,7 +117,7 @@ impl Http {
         self.start_settings()
     }
 
-    /// What follows a client's request to upgrade.
+    /// The connection after a client's upgrade request.
     pub(super) fn upgraded(&mut self, settings: &[u8]) -> Outcome {
         self.run(
             b"rxresp -no_obj\nexpect resp.status == 101\nexpect resp.http.connection == Upgrade\nexpect resp.http.upgrade == h2c\n",

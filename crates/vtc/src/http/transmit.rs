@@ -1,4 +1,4 @@
-//! Sending: requests, responses and chunks, assembled from the words of a command.
+//! Sending side: requests, responses and chunks, assembled from the words of a command.
 
 use super::Http;
 use crate::payload::{self, GENERATED_BYTES_MAX, synthetic_body};
@@ -57,7 +57,7 @@ impl Http {
             }
         }
         let first = [&protocol[..], b" ", &status, b" ", &reason, b"\r\n"].concat();
-        // Sends `Content-Length: 0` unless told otherwise.
+        // Sends `Content-Length: 0` by default.
         let body = Some(Vec::new());
         let draft = Draft { bytes: first, body, has_own_body: false, has_length: true, has_host: true };
         self.send_message("txresp", draft, arguments)
@@ -220,7 +220,7 @@ fn value(arguments: &mut Arguments) -> Outcome<Vec<u8>> {
     arguments.need(&format!("what follows {option}")).map(|word| word.bytes)
 }
 
-/// `\0` in a body means a NUL: no other notation for it gets through to here.
+/// `\0` in a body means a NUL: no other notation for it can be used here.
 fn with_nuls(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.iter().peekable();

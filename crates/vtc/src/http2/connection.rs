@@ -1,12 +1,13 @@
-//! A connection that several streams share: who reads, who writes, who waits.
+//! A connection that several streams share: coordination of readers, writers and waiters.
 //!
-//! There is no thread that reads. A stream that wants a frame reads until one of its own arrives, and queues those of
-//! the others; who comes meanwhile waits. So nothing is read while nobody wants a frame, which scripts about slow peers
-//! rely on. A frame of a stream that the script has not made yet stops the reading until it is made.
+//! There is no thread that reads. A stream that needs a frame reads until one of its own arrives,
+//! and queues those of the others; other streams wait for it. So nothing is read while no stream
+//! needs a frame, which scripts about slow peers rely on. A frame of a stream that the script has
+//! not made yet stops the reading until it is made.
 //!
-//! *Invariants:* one thread reads at a time (`is_reading`); one writes at a time, and encodes while it does, so that the
-//! other side sees the changes of the table in their order. Locks: `writing` before `shared`; nobody waits for a socket
-//! with `shared` locked.
+//! *Invariants:* one thread reads at a time (`is_reading`); one writes at a time, and encodes while
+//! it does, so that the peer sees the changes of the table in their order. Locks: `writing` before
+//! `shared`; no thread waits for a socket with `shared` locked.
 
 use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -22,25 +23,25 @@ use crate::address;
 use crate::journal::Journal;
 use crate::test::{Cancel, Outcome, Waited};
 
-/// How often somebody who waits for the reader looks whether the test is over.
+/// Interval at which a thread that waits for the reader checks for the end of the test.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-/// How many bytes are taken at a time.
+/// Most bytes that are taken at a time.
 const STEP_BYTES: usize = 16 << 10;
 
 /// A connection.
 pub struct Connection {
-    /// The client's or server's, for what concerns no single stream.
+    /// The client's or server's, for records that concern no single stream.
     journal: Journal,
     cancel: Arc<Cancel>,
     socket: Socket,
-    /// Which end this is.
+    /// The end of the connection.
     pub is_server: bool,
     shared: Mutex<Shared>,
     changed: Condvar,
     writing: Mutex<()>,
 }
 
-/// What is under the lock.
+/// State under the lock.
 pub struct Shared {
     /// The streams and tables.
     pub state: State,
@@ -81,23 +82,23 @@ impl Connection {
         }
     }
 
-    /// Locks what the streams share.
+    /// Locks the shared state.
     pub fn lock(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What stops the threads of this connection.
+    /// The cancel of this connection's threads.
     pub fn cancel(&self) -> &Cancel {
         &self.cancel
     }
 
-    /// Whether faults fail the test, and how long to wait for bytes.
+    /// Sets the mode for faults (fail the test or not), and the timeout for received bytes.
     pub fn configure(&self, is_fatal: bool, timeout: Duration) {
         let mut shared = self.lock();
         (shared.is_fatal, shared.timeout) = (is_fatal, timeout);
     }
 
-    /// Something went wrong that `non_fatal` ignores.
+    /// Reports a fault that `non_fatal` ignores.
     ///
     /// # Errors
     /// It is not ignored: the test fails.
@@ -125,7 +126,7 @@ impl Connection {
         taken
     }
 
-    /// Sends what `assemble` makes of the state.
+    /// Sends the bytes that `assemble` makes of the state.
     ///
     /// # Errors
     /// The connection is broken, and that is not ignored: the test fails.
@@ -149,7 +150,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     ///
     /// # Errors
     /// The connection is broken, and that is not ignored: the test fails.
@@ -165,7 +166,7 @@ impl Connection {
         }
     }
 
-    /// The next frame of a stream; `None` when the connection has ended and that is ignored.
+    /// The next frame of a stream; `None` if the connection has ended and that is ignored.
     ///
     /// # Errors
     /// The test has failed, or the thread must stop.
@@ -222,7 +223,7 @@ impl Connection {
         }
     }
 
-    /// Reads one frame, or says why there is none.
+    /// Reads one frame, or returns the reason why there is none.
     fn read(&self, timeout: Duration) -> Outcome<Result<Frame, String>> {
         let head = match self.read_bytes(HEAD_BYTES, timeout)? {
             Ok(head) => head,

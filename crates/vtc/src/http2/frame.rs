@@ -1,6 +1,6 @@
-//! Frames: their nine bytes in front, and what their payloads say.
+//! Frames: their nine bytes in front, and the fields of their payloads.
 //!
-//! Nothing is checked here that a script may want to look at. Source: RFC 9113 §4.1 and §6.
+//! Values that a script may want to inspect are not checked here. Source: RFC 9113 §4.1 and §6.
 
 /// Bytes in front of a payload.
 pub const HEAD_BYTES: usize = 9;
@@ -74,7 +74,7 @@ pub const SETTINGS: [&str; 7] = [
     "MAX_HEADER_LIST_SIZE",
 ];
 
-/// The setting that says how large our table for sending may be.
+/// The setting for the maximum size of the sender's header table.
 pub const HEADER_TABLE_SIZE: u16 = 1;
 
 /// The name of a number in one of these lists.
@@ -86,13 +86,13 @@ pub fn name(list: &[&'static str], number: u32) -> &'static str {
 /// A frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// What it is, see [`kind`].
+    /// The kind, see [`kind`].
     pub kind: u8,
     /// Its flags.
     pub flags: u8,
     /// The stream, with the reserved bit.
     pub stream: u32,
-    /// What follows the nine bytes.
+    /// The bytes after the nine bytes.
     pub payload: Vec<u8>,
 }
 
@@ -110,7 +110,8 @@ impl Frame {
         (Frame::new(kind, flags, u32::from_be_bytes(rest)), u32::from_be_bytes([0, a, b, c]) as usize)
     }
 
-    /// The frame as it is sent. A payload too long for its field is sent with the lower bits of its length.
+    /// The frame as sent. A payload too long for its field is sent with the lower bits of its
+    /// length.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEAD_BYTES + self.payload.len());
@@ -127,7 +128,7 @@ impl Frame {
         KINDS.get(usize::from(self.kind)).copied().unwrap_or("?")
     }
 
-    /// Whether a flag is set.
+    /// True if a flag is set.
     #[must_use]
     pub fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
@@ -153,7 +154,7 @@ impl Frame {
             .map(|row| (u16::from_be_bytes([row[0], row[1]]), u32::from_be_bytes([row[2], row[3], row[4], row[5]])))
     }
 
-    /// Whether this kind of frame can be padded.
+    /// True if this kind of frame can be padded.
     #[must_use]
     pub fn can_be_padded(&self) -> bool {
         matches!(self.kind, kind::DATA | kind::HEADERS | kind::PUSH_PROMISE)
@@ -166,7 +167,7 @@ impl Frame {
         if self.can_be_padded() && self.has(PADDED) && padding < self.payload.len() { padding } else { 0 }
     }
 
-    /// The payload without its padding; `None` when the padding is longer than the payload.
+    /// The payload without its padding; `None` if the padding is longer than the payload.
     #[must_use]
     pub fn unpadded(&self) -> Option<&[u8]> {
         if !(self.can_be_padded() && self.has(PADDED)) {

@@ -1,8 +1,9 @@
-//! Header compression with nothing left to chance: the script says how each header is written.
+//! Header compression under full control of the script, which selects the representation of each
+//! header.
 //!
-//! A library would choose by itself what to index and to pack, and could not send anything wrong. *Invariants:* a table
-//! never holds more than its size; what a block turns into is bounded by [`HEADERS_MAX`] and [`LIST_BYTES_MAX`],
-//! whatever the block says. Source: RFC 7541.
+//! A library would choose indexing and Huffman coding itself, and could not send anything invalid.
+//! *Invariants:* a table never exceeds its size; the decoded form of a block is bounded by
+//! [`HEADERS_MAX`] and [`LIST_BYTES_MAX`], whatever the block contains. Source: RFC 7541.
 
 use field_coding::huffman::{self, NoText};
 use field_coding::integer::{self, Unreadable};
@@ -14,46 +15,46 @@ use super::static_table::STATIC_TABLE;
 pub const HEADERS_MAX: usize = 1024;
 /// Most bytes of the names and values of one block.
 pub const LIST_BYTES_MAX: usize = 16 << 20;
-/// The largest table that a peer may ask for, in bytes.
+/// The largest table that a peer may request, in bytes.
 const PEER_TABLE_BYTES_MAX: usize = 16 << 20;
-/// Most bytes of a number after the first: no longer one has 32 bits.
+/// Most bytes of a number after the first: enough for 32 bits.
 const MORE_BYTES_MAX: u32 = 5;
-/// What an entry counts besides its name and value, in bytes.
+/// Size of an entry besides its name and value, in bytes.
 const ENTRY_BYTES: usize = 32;
 
 /// A name and a value.
 pub type Header = (Vec<u8>, Vec<u8>);
 
-/// What a header does to the table of the other side.
+/// Effect of a header on the table of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Indexing {
-    /// It is added.
+    /// The header is added.
     Added,
-    /// It is not added.
+    /// The header is not added.
     Not,
-    /// It is not added, nor by anybody who passes it on.
+    /// The header is not added, nor by any proxy that passes it on.
     Never,
 }
 
-/// A text of a header, and whether it is Huffman-coded.
+/// A text of a header, and its coding (Huffman or not).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
     /// The text.
     pub bytes: Vec<u8>,
-    /// Whether it is sent Huffman-coded.
+    /// True if it is sent Huffman-coded.
     pub is_packed: bool,
 }
 
-/// The name of a header as it is sent.
+/// The name of a header in its sent form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Name {
-    /// That of an entry of the table.
+    /// The name of an entry of the table.
     Index(u32),
     /// Written out.
     Text(Text),
 }
 
-/// A header as it is sent.
+/// A header in its sent form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Field {
     /// An entry of the table.
@@ -104,7 +105,7 @@ impl Table {
         self.entries.len()
     }
 
-    /// The entry of this index: from 1 those of every table, from 62 our own.
+    /// The entry of this index: from 1 those of every table, from 62 those of this table.
     #[must_use]
     pub fn entry(&self, index: u32) -> Option<(&[u8], &[u8])> {
         let index = (index as usize).checked_sub(1)?;
@@ -114,7 +115,7 @@ impl Table {
         }
     }
 
-    /// Changes the size; the oldest entries go.
+    /// Changes the size; the oldest entries are evicted.
     pub fn resize(&mut self, bytes_max: usize) {
         self.bytes_max = bytes_max;
         self.shrink_to(bytes_max);
@@ -138,7 +139,7 @@ impl Table {
         }
     }
 
-    /// Writes a header behind a block.
+    /// Appends a header to a block.
     pub fn encode(&mut self, field: &Field, block: &mut Vec<u8>) {
         let (indexing, name, value) = match field {
             Field::Indexed(index) => return integer::write(u64::from(*index), 7, 0x80, block),
@@ -161,7 +162,7 @@ impl Table {
             }
         };
         push_text(block, value);
-        // A wrong index can be sent, but then there is no name to remember.
+        // A wrong index can be sent, but then there is no name to store.
         if let Some(name) = name.filter(|_| indexing == Indexing::Added) {
             self.add((name, value.bytes.clone()));
         }
@@ -170,7 +171,7 @@ impl Table {
     /// Reads a block.
     ///
     /// # Errors
-    /// What is wrong with it; the table has seen what was before that.
+    /// The error in the block; the table contains the headers before it.
     pub fn decode(&mut self, block: &[u8]) -> Result<Vec<Header>, &'static str> {
         let mut reader = Reader { rest: block };
         let mut headers = Vec::new();
@@ -226,7 +227,7 @@ fn push_text(block: &mut Vec<u8>, text: &Text) {
     block.extend_from_slice(bytes);
 }
 
-/// What is left of a block.
+/// The unread rest of a block.
 struct Reader<'a> {
     rest: &'a [u8],
 }
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_is_decoded() {
+    fn encoded_fields_are_decoded() {
         let (mut encoder, mut decoder) = (Table::new(4096), Table::new(4096));
         let mut block = Vec::new();
         let long = "x".repeat(1000);

@@ -1,11 +1,13 @@
-//! What is known of a connection: its tables and windows, and of each stream what has arrived.
+//! State of a connection: its tables and windows, and the received frames of each stream.
 //!
 //! ```text
-//! frame ──► take_in: windows, tables, header blocks, body ──► the stream's queue ──► a command of its block
+//! frame ──► take_in: windows, tables, header blocks, body
+//!              └──► the stream's queue ──► a command of its block
 //! ```
 //!
-//! *Invariants:* no I/O, no locks, no panic, whatever arrives; what it holds is bounded by [`BODY_BYTES_MAX`],
-//! [`BLOCK_BYTES_MAX`], [`QUEUE_BYTES_MAX`] and the limits of `hpack.rs`. Next: `connection.rs`, which reads the frames.
+//! *Invariants:* no I/O, no locks, no panic, whatever arrives; its memory is bounded by
+//! [`BODY_BYTES_MAX`], [`BLOCK_BYTES_MAX`], [`QUEUE_BYTES_MAX`] and the limits of `hpack.rs`. Next:
+//! `connection.rs`, which reads the frames.
 
 use std::collections::VecDeque;
 
@@ -22,14 +24,14 @@ pub const QUEUE_BYTES_MAX: usize = 256 << 20;
 const TABLE_BYTES: usize = 4096;
 /// Size of every window at first, in bytes.
 const WINDOW_BYTES: i64 = 65_535;
-/// What a stream weighs at first.
+/// Initial weight of a stream.
 const WEIGHT: u8 = 16;
 
 /// One stream.
 pub struct Stream {
     /// Its number.
     pub id: u32,
-    /// What we still allow the other side to send, in bytes.
+    /// Bytes that the peer may still send.
     pub window_bytes: i64,
     /// Its weight as last sent or received.
     pub weight: u8,
@@ -46,19 +48,19 @@ pub struct Stream {
     queue: VecDeque<Frame>,
 }
 
-/// A header block under way.
+/// An incomplete header block.
 struct Block {
     stream: u32,
     is_request: bool,
     bytes: Vec<u8>,
 }
 
-/// What is wrong with a frame.
+/// An error in a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// In words.
+    /// Error text.
     pub text: String,
-    /// It fails the test even after `non_fatal`.
+    /// True if it fails the test even after `non_fatal`.
     pub is_always_fatal: bool,
 }
 
@@ -72,11 +74,11 @@ fn mostly(text: impl Into<String>) -> Fault {
 
 /// One end of a connection.
 pub struct State {
-    /// For headers that arrive.
+    /// For received headers.
     pub decoder: Table,
-    /// For headers that are sent.
+    /// For sent headers.
     pub encoder: Table,
-    /// What we still allow the other side to send, in bytes.
+    /// Bytes that the peer may still send.
     pub window_bytes: i64,
     /// The window of a new stream, in bytes.
     initial_window_bytes: i64,
@@ -119,7 +121,7 @@ impl State {
         }
     }
 
-    /// Whether a stream exists.
+    /// True if a stream exists.
     #[must_use]
     pub fn has(&self, id: u32) -> bool {
         self.streams.iter().any(|stream| stream.id == id)
@@ -139,13 +141,13 @@ impl State {
         Some(frame)
     }
 
-    /// Forgets the frames of a stream.
+    /// Drops the frames of a stream.
     pub fn forget_frames(&mut self, id: u32) {
         while self.next_frame(id).is_some() {}
         self.stream(id).last = None;
     }
 
-    /// We have announced another window for all streams.
+    /// Applies a new window size, announced to the peer, to all streams.
     pub fn change_initial_window(&mut self, bytes: u32) {
         let change = i64::from(bytes) - self.initial_window_bytes;
         self.initial_window_bytes = i64::from(bytes);
@@ -154,7 +156,8 @@ impl State {
         }
     }
 
-    /// Sets what a stream depends on; the others that depend on that may from now on depend on this one.
+    /// Sets the dependency of a stream; with `is_exclusive`, the other streams that depend on the
+    /// same one depend on this one from now on.
     pub fn depend(&mut self, id: u32, on: u32, weight: u8, is_exclusive: bool) {
         let stream = self.stream(id);
         (stream.dependency, stream.weight) = (on, weight);
@@ -165,7 +168,8 @@ impl State {
         }
     }
 
-    /// Takes in a frame of an existing stream. Returns what is to be said about it, and what is wrong with it.
+    /// Takes in a frame of an existing stream. Returns the texts to log, and the error in the
+    /// frame.
     pub fn take_in(&mut self, frame: Frame) -> (Vec<String>, Result<(), Fault>) {
         let mut notes: Vec<String> = frame.flag_names().iter().map(|flag| format!("flag: {flag}")).collect();
         let taken = self.understand(&frame, &mut notes);

@@ -1,5 +1,5 @@
-//! The commands of a stream's block: receiving, comparing. Next: `stream/transmit.rs` for sending, `stream/fields.rs` for
-//! the words that can be compared.
+//! The commands of a stream's block: receiving, comparing. Next: `stream/transmit.rs` for sending,
+//! `stream/fields.rs` for the words that can be compared.
 
 mod fields;
 mod transmit;
@@ -47,7 +47,7 @@ impl Stream {
         match name {
             "rxreq" | "rxresp" => {
                 self.only_at(name, name == "rxreq")?;
-                // Compat: the stock runner accepts any words here, and scripts say `-no_obj`.
+                // Compat: the stock runner accepts any words here, and scripts use `-no_obj`.
                 self.receive_message(name)
             }
             "rxhdrs" => self.receive_several(name, arguments, kind::HEADERS, kind::CONTINUATION, END_HEADERS),
@@ -98,13 +98,13 @@ impl Stream {
         Err(self.journal.fail(format!("\"{name}\" only possible in {end}")))
     }
 
-    /// The last frame is what `expect` looks at.
+    /// Stores the last frame, which `expect` inspects.
     fn keep(&self, frame: Frame) -> Outcome {
         self.connection.lock().state.stream(self.id).last = Some(frame);
         Ok(())
     }
 
-    /// Receives a frame of this kind; `None` when the connection has ended and that is ignored.
+    /// Receives a frame of this kind; `None` if the connection has ended and that is ignored.
     fn receive(&self, command: &str, number: u64, wanted: u8) -> Outcome<Option<Frame>> {
         let Some(frame) = self.connection.next_frame(self.id)? else { return Ok(None) };
         self.check(command, number, wanted, frame).map(Some)

@@ -19,9 +19,9 @@ use super::steps::{Action, Skip, Step};
 use crate::journal::Journal;
 use crate::test::{Cancel, Outcome};
 
-/// How long to rest when nothing arrives.
+/// Pause when nothing arrives.
 const IDLE: Duration = Duration::from_millis(10);
-/// How often the index is checked while nothing arrives.
+/// Interval at which the index is checked while nothing arrives.
 const INDEX_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A position in a daemon's log.
@@ -46,7 +46,7 @@ pub(super) fn attach(journal: &Journal, folder: &Path, from_head: bool) -> Outco
     Ok(Source { vsm, serial, cursor })
 }
 
-/// What the thread needs.
+/// Data of the thread.
 pub(super) struct Follower {
     pub journal: Journal,
     pub cancel: Arc<Cancel>,
@@ -127,7 +127,7 @@ pub(super) struct Walk<'a> {
     /// The active `fail add` steps.
     failing: Vec<Step>,
     skipped: u64,
-    last: Option<(u32, u8)>,
+    last: Option<(u64, u8)>,
     logs_misses: bool,
 }
 

@@ -28,7 +28,7 @@ pub(super) enum Skip {
     AtMost(u64),
 }
 
-/// What a step does.
+/// Effect of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Expect(Skip),
@@ -42,20 +42,20 @@ pub(super) enum Action {
 pub(super) struct Step {
     pub action: Action,
     pub pattern: Pattern,
-    /// As written, for the log.
+    /// Text of the step, for the log.
     pub source: String,
 }
 
 /// The condition on records.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
-    pub vxid: Wanted<u32>,
+    pub vxid: Wanted<u64>,
     pub tag: Wanted<u8>,
     pub regex: Option<Regex>,
 }
 
 impl Step {
-    /// Parses a step; `None` when the command is not one.
+    /// Parses a step; `None` if the command is not one.
     pub fn parse(journal: &Journal, name: &str, arguments: &mut Arguments) -> Outcome<Option<Step>> {
         let source = journal.place().source.trim().to_owned();
         let action = match name {
@@ -96,7 +96,7 @@ impl Pattern {
             "*" => Wanted::Any,
             "=" => Wanted::Last,
             text => {
-                let number = text.parse::<u32>();
+                let number = text.parse::<u64>();
                 Wanted::Exactly(number.map_err(|_| journal.fail(format!("Not a positive integer: '{text}'")))?)
             }
         };
@@ -115,8 +115,8 @@ impl Pattern {
         Ok(Pattern { vxid, tag, regex })
     }
 
-    /// Whether the record has the vxid that is asked for; false when none is.
-    pub fn is_of(&self, record: &Record, last: Option<(u32, u8)>) -> bool {
+    /// True if the record has the required vxid; false if none is required.
+    pub fn is_of(&self, record: &Record, last: Option<(u64, u8)>) -> bool {
         match self.vxid {
             Wanted::Any => false,
             Wanted::Last => last.is_some_and(|(vxid, _)| vxid == record.id.vxid()),
@@ -124,15 +124,15 @@ impl Pattern {
         }
     }
 
-    /// Whether a record matches; `last` is the vxid and tag of the last record that was expected.
-    pub fn matches(&self, record: &Record, last: Option<(u32, u8)>) -> bool {
+    /// True if a record matches; `last` is the vxid and tag of the last record that was expected.
+    pub fn matches(&self, record: &Record, last: Option<(u64, u8)>) -> bool {
         let vxid_fits = self.vxid == Wanted::Any || self.is_of(record, last);
         let tag_fits = match self.tag {
             Wanted::Any => true,
             Wanted::Last => last.is_some_and(|(_, tag)| tag == record.number),
             Wanted::Exactly(tag) => tag == record.number,
         };
-        // Compat: a regex is considered only when the step names a tag.
+        // Compat: a regex is considered only if the step names a tag.
         let text_fits = match (&self.regex, self.tag) {
             (Some(regex), Wanted::Exactly(tag)) if tag == record.number => matching::occurs(regex, record.data()),
             _ => true,
@@ -161,7 +161,7 @@ mod tests {
     use shm::log::LogId;
     use surface::tag::Tag;
 
-    fn record(tag: Tag, vxid: u32, payload: &[u8]) -> Record<'_> {
+    fn record(tag: Tag, vxid: u64, payload: &[u8]) -> Record<'_> {
         Record { number: tag as u8, id: LogId::client(vxid), payload }
     }
 

@@ -1,23 +1,23 @@
-//! Where in a gzip member the deflate stream starts, where its last block starts, and where it stops: in bits from the
-//! member's start.
+//! Bit positions in a gzip member, from its start: the start of the deflate stream, the start of
+//! its last block, and its end.
 //!
-//! Joining gzip members bit by bit (ESI) involves eight cases, and a script selects one with `-gzipresidual`. The
-//! packing library does not tell the position, so the stream is walked without unpacking it. If it stops at the wrong
-//! bit (the stock runner's library finds shorter matches), an empty block is appended. Source: RFC 1952 §2.3, RFC 1951
-//! §3.2.
+//! Joining gzip members bit by bit (ESI) involves eight cases, and a script selects one with
+//! `-gzipresidual`. The compression library does not return the position, so the stream is walked
+//! without decompressing it. If it stops at the wrong bit (the stock runner's library finds shorter
+//! matches), an empty block is appended. Source: RFC 1952 §2.3, RFC 1951 §3.2.
 
 /// Bits from the start of a gzip member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Positions {
-    /// Where the first block starts.
+    /// Start of the first block.
     pub start: usize,
-    /// Where the last block starts.
+    /// Start of the last block.
     pub last: usize,
-    /// Behind the last block.
+    /// Position after the last block.
     pub stop: usize,
 }
 
-/// The positions in a gzip member; `None` when it is damaged.
+/// The positions in a gzip member; `None` if it is damaged.
 pub(super) fn positions(member: &[u8]) -> Option<Positions> {
     let start = 8 * header_bytes(member)?;
     let mut bits = Bits { bytes: member, at: start };
@@ -39,8 +39,8 @@ pub(super) fn positions(member: &[u8]) -> Option<Positions> {
     }
 }
 
-/// A gzip member with the same text whose stream stops `residual` bits (0 to 7) into a byte; `None` when the member is
-/// damaged.
+/// A gzip member with the same text whose stream stops `residual` bits (0 to 7) into a byte; `None`
+/// if the member is damaged.
 pub(super) fn stopping_at(member: &[u8], residual: usize) -> Option<Vec<u8>> {
     let found = positions(member)?;
     if found.stop % 8 == residual {
@@ -74,15 +74,16 @@ impl Writer {
         }
     }
 
-    /// A final block with its own codes that contains only the end symbol; `zeros` is the number of additional symbols
-    /// of length 0.
+    /// A final block with its own codes that contains only the end symbol; `zeros` is the number of
+    /// additional symbols of length 0.
     fn put_empty_block(&mut self, zeros: usize) {
         self.put(1, 1);
         self.put(2, 2);
         self.put(zeros, 5);
         self.put(0, 5);
         self.put(14, 4);
-        // Code lengths for 16, 17, 18, 0, ... 1: 18 is coded as `0`, 1 as `10`, 0 as `110`, 17 as `111`.
+        // Code lengths for 16, 17, 18, 0, ... 1: 18 is coded as `0`, 1 as `10`, 0 as `110`, 17 as
+        // `111`.
         for length in [0, 3, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2] {
             self.put(length, 3);
         }
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_has_no_positions() {
+    fn damaged_gzip_has_no_positions() {
         let packed = gzip(9, &b"0123456789abcdef".repeat(100));
         for end in 0..packed.len() - 9 {
             assert_eq!(positions(&packed[..end]), None, "{end}");

@@ -1,4 +1,4 @@
-//! The thread that reads a program's output and notices its end.
+//! The thread that reads a program's output and detects its end.
 
 use std::fs::{File, OpenOptions};
 use std::io::{PipeReader, Read, Write};
@@ -18,10 +18,10 @@ use crate::journal::Journal;
 use crate::test::{Cancel, Outcome};
 use crate::varnish::{Wanted, check_status};
 
-/// How often we look whether the program has ended.
+/// Interval at which the end of the program is checked.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// How the output is logged.
+/// Log format of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Logged {
     Nothing,
@@ -36,7 +36,7 @@ pub(super) struct Shared {
     pub screen: Mutex<Screen>,
     output_bytes: AtomicU64,
     error_bytes: AtomicU64,
-    /// 0 when it does not run.
+    /// 0 if it does not run.
     pid: AtomicU32,
     /// See [`super::Process`].
     signal: AtomicI32,
@@ -73,13 +73,13 @@ impl Shared {
         self.signal.store(signal, Ordering::SeqCst);
     }
 
-    /// If we send a signal, the program may die of it.
+    /// If the test sends a signal, the program may die of it.
     pub fn expect_signal_unless_told(&self, signal: i32) {
         let _ = self.signal.compare_exchange(0, -signal, Ordering::SeqCst, Ordering::SeqCst);
     }
 }
 
-/// What the thread needs.
+/// Data of the thread.
 pub(super) struct Reader {
     pub journal: Journal,
     pub cancel: Arc<Cancel>,

@@ -1,6 +1,7 @@
 //! The screen of a terminal.
 //!
-//! *Invariant:* a cell is one printable ASCII character; any other is shown as `?`, as scripts expect.
+//! *Invariant:* a cell is one printable ASCII character; any other is shown as `?`, as scripts
+//! expect.
 
 use std::num::NonZeroU16;
 
@@ -16,14 +17,15 @@ pub(super) struct Screen {
     parser: Parser<Answers>,
 }
 
-/// Answers to the program's queries to the terminal, and sequences that the library leaves to us.
+/// Answers to the program's queries to the terminal, and sequences that the library does not
+/// handle.
 #[derive(Default)]
 struct Answers {
     bytes: Vec<u8>,
     columns: Option<u16>,
     /// Tab stops to go back.
     tabs_back: u16,
-    /// Whether this is a FreeBSD console: a form feed clears it, a backspace continues on the line above.
+    /// True for a FreeBSD console: a form feed clears it, a backspace continues on the line above.
     is_cons25: bool,
 }
 
@@ -65,10 +67,11 @@ impl Default for Screen {
 }
 
 impl Screen {
-    /// An empty screen of so many lines and columns.
+    /// An empty screen of this size.
     pub fn new((lines, columns): (u16, u16)) -> Screen {
         let mut parser = Parser::new_with_callbacks(at_least_one(lines), at_least_one(columns), 0, Answers::default());
-        // Compat: the stock 7.1.1 runner leaves the cursor there, and a script that never moves it relies on that.
+        // Compat: the stock 7.1.1 runner leaves the cursor there, and a script that never moves it
+        // relies on that.
         parser.process(b"\x1b[1;9H");
         Screen { parser }
     }
@@ -114,7 +117,8 @@ impl Screen {
     /// Changes its size.
     pub fn resize(&mut self, (lines, columns): (u16, u16)) {
         self.parser.set_size(at_least_one(lines), at_least_one(columns));
-        // Compat: when the stock runner's terminal is resized it loses its modes, and the cursor goes home.
+        // Compat: when the stock runner's terminal is resized it loses its modes, and the cursor
+        // returns to the first position.
         self.parser.process(b"\x1b[r\x1b[m\x1b[H");
     }
 
@@ -209,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_goes_back_by_tabs_and_is_a_console_of_freebsd_if_told() {
+    fn terminal_uses_tabs_and_the_freebsd_console_if_configured() {
         let mut screen = Screen::new((24, 80));
         screen.show(b"\x1b[2;20H\x1b[Z");
         assert_eq!(screen.cursor(), (2, 17));

@@ -1,7 +1,8 @@
 //! Terminals: opening one, and making a program its leader.
 //!
-//! Only unsafe code could run between fork and exec. So the program under test is started through this very program:
-//! called with [`ARGUMENT`], it takes the terminal and then turns into the shell.
+//! Only unsafe code could run between fork and exec. So the program under test is started through
+//! the runner's own program: called with [`ARGUMENT`], it takes the terminal and then turns into
+//! the shell.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -20,10 +21,11 @@ use rustix::termios::{
 
 use crate::test::{Cancel, Outcome};
 
-/// First argument when this program has to take a terminal. It is followed by terminal, lines, columns, shell line.
+/// First argument when this program has to take a terminal. It is followed by terminal, lines,
+/// columns, shell line.
 pub const ARGUMENT: &str = "--in-terminal";
 
-/// A new terminal: our end of it, and the name of the other.
+/// A new terminal: the runner's end of it, and the name of the other.
 ///
 /// # Errors
 /// The system has none left.
@@ -45,7 +47,7 @@ pub fn resize(terminal: impl AsFd, (lines, columns): (u16, u16)) -> std::io::Res
     tcsetwinsize(terminal, size).map_err(Into::into)
 }
 
-/// Waits for the byte that reports that the terminal has been taken; false when it was not.
+/// Waits for the byte that reports that the terminal has been taken; false if it was not.
 ///
 /// # Errors
 /// The thread must stop.

@@ -1,4 +1,4 @@
-//! One test under way: its process, its folder, its log.
+//! A running test: its process, its folder, its log.
 
 use std::collections::VecDeque;
 use std::io::{PipeReader, Read};
@@ -24,26 +24,26 @@ use crate::script;
 pub enum Verdict {
     /// It passed.
     Passed,
-    /// Something that it needs is missing.
+    /// A required feature is missing.
     Skipped,
     /// It failed, or did not end.
     Failed,
 }
 
-/// How a test ended.
+/// The end of a test.
 #[derive(Clone, Debug)]
 pub struct Ended {
     /// The result.
     pub verdict: Verdict,
-    /// How long it took, in seconds.
+    /// Duration in seconds.
     pub seconds: f64,
-    /// Whether it exceeded its time limit.
+    /// True if it exceeded its time limit.
     pub timed_out: bool,
     /// `exit=2` or `signal=9`.
     pub how: String,
 }
 
-/// One test under way.
+/// A running test.
 pub(super) struct Job {
     script: PathBuf,
     folder: PathBuf,
@@ -113,7 +113,7 @@ impl Job {
         self.kept.bytes()
     }
 
-    /// Reads what it has logged, and checks whether it has ended or its time is up.
+    /// Reads its new log lines, and checks for its end or its time limit.
     pub fn look(&mut self) -> Option<Ended> {
         let status = self.child.try_wait();
         self.take_output();
@@ -126,7 +126,7 @@ impl Job {
                 }
                 None
             }
-            // Somebody else has waited for the process.
+            // The process was already reaped elsewhere.
             Err(_) => Some(self.ended(ExitStatus::from_raw(script::FAILED << 8))),
         }
     }
@@ -179,7 +179,7 @@ fn is_readable(pipe: &PipeReader) -> bool {
         && polled[0].revents().is_some_and(|flags| flags.contains(PollFlags::POLLIN))
 }
 
-/// The part of a log that is kept: if it gets too long, its start and its end.
+/// The stored part of a log: if it gets too long, its start and its end.
 struct Kept {
     half: usize,
     start: Vec<u8>,

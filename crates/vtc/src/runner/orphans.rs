@@ -1,4 +1,5 @@
-//! Processes that outlive their test: found by a variable in their environment, and because they become our children.
+//! Processes that outlive their test: found by a variable in their environment, and because they
+//! become children of the runner.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -10,18 +11,19 @@ use nix::unistd::Pid;
 
 /// The variable that names the test's folder in all its processes.
 pub(super) const MARK: &str = "COPAL_TEST_FOLDER";
-/// How often to look for more before giving up.
+/// Number of searches before giving up.
 const LOOKS: u32 = 100;
 /// Time between two searches.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// Makes us the parent of every descendant whose parent dies.
+/// Makes the runner the parent of every descendant whose parent dies.
 pub(super) fn adopt() {
-    // Without it such processes are found only by their mark.
+    // If this fails, such processes are found only by their mark.
     let _ = nix::sys::prctl::set_child_subreaper(true);
 }
 
-/// Reaps adopted processes that have ended: a script may be waiting for that. `known` are the tests' own.
+/// Reaps adopted processes that have ended: a script may be waiting for that. `known` are the
+/// tests' own.
 pub(super) fn bury(known: &[u32]) {
     for pid in children().into_iter().filter(|pid| !known.contains(pid)) {
         let _ = waitpid(Pid::from_raw(pid as i32), Some(WaitPidFlag::WNOHANG));
@@ -39,7 +41,7 @@ pub(super) fn end_all(known: &[u32]) {
     end(|| children().into_iter().filter(|pid| !known.contains(pid)).collect());
 }
 
-/// Kills and reaps what is found until nothing is.
+/// Kills and reaps all processes that `find` returns, until it returns none.
 fn end(find: impl Fn() -> Vec<u32>) {
     for _ in 0..LOOKS {
         let found = find();
@@ -67,7 +69,7 @@ fn has_in_environment(pid: u32, mark: &[u8]) -> bool {
     environment.split(|byte| *byte == 0).any(|variable| variable == mark)
 }
 
-/// Our children, according to the kernel, for each of our threads.
+/// The runner's children, according to the kernel, for each of its threads.
 fn children() -> Vec<u32> {
     let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return Vec::new() };
     let of_thread =

@@ -1,4 +1,4 @@
-//! What all tests of a run have in common: the daemon, the folder, the addresses.
+//! Environment of all tests of a run: the daemon, the folder, the addresses.
 
 use std::ffi::OsString;
 use std::net::{SocketAddr, TcpListener};
@@ -14,7 +14,7 @@ use crate::settings::TestSettings;
 
 /// The macro that names the daemon.
 const DAEMON_MACRO: &str = "varnishd";
-/// Our programs, by the names used in scripts.
+/// Copal's programs, by the names used in scripts.
 const PROGRAMS: [&str; 9] = [
     "varnishd",
     "varnishadm",
@@ -29,26 +29,26 @@ const PROGRAMS: [&str; 9] = [
 /// An address that no machine has. Source: RFC 5737.
 const BAD_IP: &str = "192.0.2.255";
 
-/// What all tests of a run have in common.
+/// Environment of all tests of a run.
 pub(super) struct Surroundings {
-    /// Where the tests' folders are made.
+    /// Directory in which the tests' folders are made.
     pub temporary: PathBuf,
-    /// Where programs are searched for.
+    /// Search path for programs.
     pub path: OsString,
     working_directory: PathBuf,
     macros: Vec<(String, String)>,
     vmod_path: Option<String>,
     listen_address: String,
-    /// Bound but never listening: connections are refused, and nobody else gets the port.
+    /// Bound but never listening: connections are refused, and no other process gets the port.
     _bad_backend: Socket,
     links: Option<PathBuf>,
 }
 
 impl Surroundings {
-    /// Determines the surroundings.
+    /// Determines the environment.
     ///
     /// # Errors
-    /// What is missing.
+    /// The missing part.
     pub fn find(options: &Options) -> Result<Surroundings, String> {
         let cannot = |what: &str, error: std::io::Error| format!("{what}: {error}");
         let working_directory =
@@ -138,7 +138,7 @@ impl Surroundings {
         self.path = path;
     }
 
-    /// Uses the programs and VMODs of the build tree in which we are, as automake leaves them.
+    /// Uses the programs and VMODs of the current build tree, in the layout of automake.
     fn use_build_tree(&mut self) -> Result<(), String> {
         let top = match std::fs::read_to_string(self.working_directory.join("Makefile")) {
             Err(_) => {
@@ -168,7 +168,7 @@ impl Surroundings {
         Ok(())
     }
 
-    /// What one test is started with.
+    /// Start parameters of one test.
     pub fn settings(&self, script: &Path, folder: &Path, options: &Options, keeps_folder: bool) -> TestSettings {
         TestSettings {
             script: script.display().to_string(),

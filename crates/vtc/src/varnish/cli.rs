@@ -13,7 +13,7 @@ use crate::journal::Journal;
 use crate::matching;
 use crate::test::{Cancel, Outcome, Waited};
 
-/// Our end of the CLI connection.
+/// The test's end of the CLI connection.
 pub(super) struct Cli {
     socket: Socket,
     reader: ResponseReader,

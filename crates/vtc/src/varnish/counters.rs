@@ -8,7 +8,7 @@ use super::Varnish;
 use crate::specification::{Arguments, parse_number};
 use crate::test::{Cancel, Outcome};
 
-/// How often a counter is read before it counts as wrong.
+/// Number of reads of a counter before it counts as wrong.
 const LOOKS: u32 = 50;
 /// Time between two reads.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -88,7 +88,7 @@ impl Varnish {
     }
 }
 
-/// A pattern without a dot refers to `MAIN`.
+/// True if a pattern selects a counter. A pattern without a dot refers to `MAIN`.
 fn is_meant(pattern: &str, name: &str) -> bool {
     if pattern.contains('.') {
         return matches(pattern, name);

@@ -1,4 +1,4 @@
-//! The manager's process: how it is started, and how it ends.
+//! The manager's process: its start and its end.
 
 use std::io::{PipeReader, Read};
 use std::os::fd::AsFd;
@@ -24,11 +24,11 @@ use crate::journal::Journal;
 use crate::test::{Cancel, Outcome, Stop, Waited};
 use crate::threads;
 
-/// Placeholder in the command line for the address of our end of the CLI.
+/// Placeholder in the command line for the address of the test's end of the CLI.
 pub(super) const CLI_ADDRESS: &str = "\u{1}cli\u{1}";
-/// How long an abandoned daemon may take to end by itself.
+/// Time limit for an abandoned daemon to end by itself.
 const END_TIMEOUT: Duration = Duration::from_secs(3);
-/// How often to check whether a process has ended.
+/// Interval at which the end of a process is checked.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// A launched daemon.
@@ -45,7 +45,7 @@ pub(super) struct Manager {
 }
 
 impl Manager {
-    /// Starts the daemon and waits for it to connect to us.
+    /// Starts the daemon and waits for its CLI connection.
     pub fn launch(journal: &Journal, folder: &Path, command: &[u8], cancel: &Cancel) -> Outcome<Manager> {
         let settings = &journal.test.settings;
         let cannot = |what: &str, error: &dyn std::fmt::Display| journal.fail(format!("{what}: {error}"));
@@ -94,7 +94,7 @@ impl Manager {
         })
     }
 
-    /// Waits for the daemon to connect to us, or to end without connecting.
+    /// Waits for the daemon's CLI connection, or for its end without one.
     fn be_called(
         journal: &Journal,
         listener: &Socket,
@@ -195,7 +195,7 @@ pub struct Wanted {
     pub status: i32,
     /// A signal that it must (`true`) or may die of.
     pub signal: Option<(i32, bool)>,
-    /// Whether it may leave a core.
+    /// True if it may leave a core.
     pub allows_core: bool,
 }
 
@@ -224,7 +224,7 @@ pub fn check_status(journal: &Journal, pid: u32, status: ExitStatus, wanted: &Wa
     )))
 }
 
-/// Gives a process a moment to end by itself, then kills it.
+/// Gives a process a short time to end by itself, then kills it.
 fn end_soon(child: &mut Child) {
     let pid = Pid::from_raw(child.id() as i32);
     let deadline = Instant::now() + END_TIMEOUT;

@@ -1,4 +1,4 @@
-//! Copies the daemon's log into the test's log, record by record.
+//! Copy of the daemon's log in the test's log, record by record.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use shm::layout::Layout;
 use shm::read::record::Records;
 use shm::read::ring::{RingCursor, Start};
 use shm::read::vsm::Vsm;
@@ -16,9 +17,17 @@ use crate::journal::Journal;
 use crate::test::{Cancel, Outcome};
 use crate::threads;
 
-/// How long the copier sleeps when there is nothing to copy. Compat: scripts that use `-vsl_catchup` rely on a delay of
-/// this order.
+/// Pause of the copier when there is nothing to copy. Compat: scripts that use `-vsl_catchup` rely
+/// on a delay of this order.
 const IDLE: Duration = Duration::from_millis(100);
+
+/// Layout of the log of the daemon in `folder`; `None` if it has none.
+pub(super) fn layout(folder: &Path) -> Option<Layout> {
+    let mut vsm = Vsm::new(folder);
+    vsm.poll();
+    let region = vsm.map(vsm.find("Log", None)?).ok()?;
+    Some(RingCursor::open(region, Start::Head)?.layout())
+}
 
 /// The thread that copies.
 pub(super) struct LogCopy {
@@ -83,7 +92,7 @@ struct Copier {
 }
 
 impl Copier {
-    /// Copies what is available.
+    /// Copies the available records.
     fn drain(&mut self) {
         let mut words = Vec::new();
         while let Some((_, cursor)) = &mut self.cursor {
@@ -103,7 +112,7 @@ impl Copier {
         }
     }
 
-    /// Copies what is available, then rests.
+    /// Copies the available records, then pauses.
     fn copy(&mut self) -> Outcome {
         self.drain();
         if self.cursor.is_some() {

@@ -1,20 +1,20 @@
-//! What `backend.list -p` adds for backends with attributes of Copal's own: whether their failures have set them aside, how far they
-//! have got since they recovered, and where their names lead.
+//! Extra lines of `backend.list -p` for backends with attributes of Copal's own: state of the
+//! circuit breaker, progress of the slow start, and addresses of the host name.
 
-use backend::TrustFacts;
+use backend::BreakerFacts;
 use backend::listing::CareFacts;
 use cli_proto::json;
 use std::fmt::Write;
 
 /// Rows below the item's own.
 pub(super) fn text(facts: &CareFacts, rows: &mut Vec<Vec<String>>) {
-    if let Some(trust) = &facts.trust {
-        let until = match trust.aside {
+    if let Some(breaker) = &facts.breaker {
+        let until = match breaker.open_for {
             None => "trusted".to_owned(),
             Some(left) if left.is_zero() => "aside, the next fetch tries".to_owned(),
             Some(left) => format!("aside for {:.3}s", left.as_secs_f64()),
         };
-        rows.push(vec![format!("  Fetches: {until}, {}", failures(trust))]);
+        rows.push(vec![format!("  Fetches: {until}, {}", failures(breaker))]);
     }
     if let Some(warmth) = facts.warmth {
         rows.push(vec![format!("  Slow start: {:.0}% of its load", warmth * 100.0)]);
@@ -26,25 +26,25 @@ pub(super) fn text(facts: &CareFacts, rows: &mut Vec<Vec<String>>) {
     rows.push(vec![String::new()]);
 }
 
-fn failures(trust: &TrustFacts) -> String {
+fn failures(breaker: &BreakerFacts) -> String {
     let of = |limit: u32, unit: &str| if limit == 0 { String::new() } else { format!(" (limit {limit}{unit})") };
-    let (failed, all) = trust.share;
+    let (failed, all) = breaker.share;
     format!(
         "{} failures in a row{}, {failed} of {all} failed of late{}",
-        trust.in_row,
-        of(trust.fail_limit, ""),
-        of(trust.fail_ratio, "%")
+        breaker.in_row,
+        of(breaker.fail_limit, ""),
+        of(breaker.fail_ratio, "%")
     )
 }
 
 /// The element `care`.
 pub(super) fn json(facts: &CareFacts, out: &mut String) {
     let mut fields = Vec::new();
-    if let Some(trust) = &facts.trust {
-        let aside = trust.aside.map_or("null".to_owned(), |left| format!("{:.3}", left.as_secs_f64()));
+    if let Some(breaker) = &facts.breaker {
+        let aside = breaker.open_for.map_or("null".to_owned(), |left| format!("{:.3}", left.as_secs_f64()));
         fields.push(format!("\"aside\": {aside}"));
-        fields.push(format!("\"failures_in_row\": {}", trust.in_row));
-        fields.push(format!("\"failures\": [{}, {}]", trust.share.0, trust.share.1));
+        fields.push(format!("\"failures_in_row\": {}", breaker.in_row));
+        fields.push(format!("\"failures\": [{}, {}]", breaker.share.0, breaker.share.1));
     }
     if let Some(warmth) = facts.warmth {
         fields.push(format!("\"warmth\": {warmth:.6}"));

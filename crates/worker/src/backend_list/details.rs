@@ -1,5 +1,6 @@
-//! What `backend.list -p` adds to a row: the probe's window, the members of a director, or, for a name that is resolved,
-//! its backends and the settings of its object. Compat: for names, the elements that libvmod-dynamic shows.
+//! Details of a row in `backend.list -p`: the probe's window, the members of a director, or, for a
+//! name that is resolved, its backends and the settings of its object. Compat: for names, the
+//! elements that libvmod-dynamic shows.
 
 use backend::dns_names::settings::MakerSettings;
 use backend::health::health_word;
@@ -48,7 +49,7 @@ fn window_text(window: &Window, rows: &mut Vec<Vec<String>>) {
     rows.push(vec![String::new()]);
 }
 
-/// A table of members; `middle` returns what goes between name and health, if anything.
+/// A table of members; `middle` returns the columns between name and health, if any.
 fn members_text(
     header: &[&str],
     members: &[MemberFacts],
@@ -70,7 +71,8 @@ fn shard_text(members: &[ShardMemberFacts], rows: &mut Vec<Vec<String>>) {
     members_table(&["Backend", "Ident", "Health", "Rampup  Remaining"], line, rows);
 }
 
-/// An empty line, the header, one line per member, all with an empty first column, and an empty line.
+/// An empty line, the header, one line per member, all with an empty first column, and an empty
+/// line.
 fn members_table(header: &[&str], lines: impl Iterator<Item = Vec<String>>, rows: &mut Vec<Vec<String>>) {
     let header = header.iter().map(|cell| (*cell).to_owned()).collect();
     rows.push(vec![String::new()]);

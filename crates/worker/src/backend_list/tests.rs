@@ -11,7 +11,7 @@ use backend::dns_names::settings::MakerSettings;
 use backend::listing::{Details, MemberFacts, ShardMemberFacts};
 use std::sync::Arc;
 use vcl_run::program::{
-    BackendDefinition, Endpoint, FollowedName, InstanceDefinition, ProbeDefinition, Program, TrustDefinition,
+    BackendDefinition, BreakerDefinition, Endpoint, FollowedName, InstanceDefinition, ProbeDefinition, Program,
 };
 use vcl_run::value::DirectorId;
 
@@ -260,11 +260,11 @@ fn members_of_a_shard_director_show_how_far_they_have_come() {
 }
 
 #[test]
-fn a_backend_with_attributes_of_our_own_shows_how_it_stands() {
+fn backend_with_copal_attributes_shows_its_state() {
     let mut program = Program { syntax: 41, ..Program::default() };
-    let trust = TrustDefinition { fail_limit: 2, ..TrustDefinition::default() };
+    let breaker = BreakerDefinition { fail_limit: 2, ..BreakerDefinition::default() };
     program.backends = vec![BackendDefinition {
-        trust: Some(Box::new(trust)),
+        breaker: Some(Box::new(breaker)),
         slow_start: 60.0,
         follows: Some(FollowedName { host: "app.example".to_owned(), port: 80 }),
         ..definition("app")

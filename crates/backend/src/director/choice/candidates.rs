@@ -1,28 +1,32 @@
-//! What a director can learn about its candidates.
+//! The properties of candidates that a director can query.
 
 use super::context::ResolveContext;
 use std::borrow::Cow;
 use vcl_run::value::DirectorId;
 
-/// The backends and directors of a VCL as a director sees its members: by id, and only as much as a choice needs. The
-/// VCL's table implements this; a kind of director never sees the table itself.
+/// The backends and directors of a VCL as a director sees its members: by id, and limited to the
+/// properties that a choice needs. The VCL's table implements this; a kind of director never sees
+/// the table itself.
 pub trait Candidates {
     /// The VCL name; empty if the id is unknown.
     fn name(&self, id: DirectorId) -> Cow<'_, str>;
-    /// Whether a backend or director can be used, and since when its health has been so (seconds since 1970).
+    /// True if a backend or director can be used, and the time since which its health is unchanged
+    /// (seconds since 1970).
     fn health(&self, id: DirectorId) -> (bool, f64);
-    /// Whether a backend or director can be used for this request; includes saint mode, if the VCL has it.
+    /// True if a backend or director can be used for this request; includes saint mode, if the VCL
+    /// has it.
     fn is_healthy_for(&self, id: DirectorId, context: &ResolveContext<'_>) -> bool;
-    /// The share of its load that a backend gets, at most 1: less while it starts slowly. 1 for directors. `now`: seconds since 1970.
+    /// The share of its load that a backend gets, at most 1: less while it starts slowly. 1 for
+    /// directors. `now`: seconds since 1970.
     fn warmth(&self, id: DirectorId, now: f64) -> f64;
     /// Connections in use, of a backend or of all backends below a director.
     fn connections(&self, id: DirectorId) -> u32;
-    /// Whether `to` is `from` or can be reached from it.
+    /// True if `to` is `from` or can be reached from it.
     fn leads_to(&self, from: DirectorId, to: DirectorId) -> bool;
 }
 
-/// Whether a backend or director can be used for this request, and not only because it has just recovered: one that starts slowly
-/// takes as many of the choices that fall on it as its share says, at random.
+/// True if a backend or director can be used for this request, taking slow start into account: a
+/// recently recovered one accepts only its share of the choices, at random.
 pub(crate) fn takes_load(candidates: &dyn Candidates, id: DirectorId, context: &ResolveContext<'_>) -> bool {
     if !candidates.is_healthy_for(id, context) {
         return false;

@@ -1,4 +1,4 @@
-//! What a choice may depend on: the request, the time, and what its task has set.
+//! The input of a choice: the request, the time, and the settings of its task.
 
 use super::hash_text::hash_text;
 use super::notes::Notes;
@@ -6,7 +6,7 @@ use super::shard_parameters::{By, TaskParameters};
 use crate::random::TestableRandom;
 use std::net::IpAddr;
 
-/// The client's name: what the `client` directors of the old dialects choose by.
+/// The identity of a client, by which the `client` directors of the old dialects choose.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct ClientName<'a> {
     /// `client.identity`, if VCL has set it.
@@ -15,7 +15,7 @@ pub struct ClientName<'a> {
     pub address: Option<IpAddr>,
 }
 
-/// What a choice may depend on.
+/// The input of a choice.
 #[derive(Clone, Copy)]
 pub struct ResolveContext<'a> {
     /// Seconds since 1970.
@@ -28,19 +28,20 @@ pub struct ResolveContext<'a> {
     pub host: Option<&'a [u8]>,
     /// The client.
     pub client: ClientName<'a>,
-    /// The request's hash, once it is known.
+    /// The request's hash, once it is computed.
     pub digest: Option<&'a [u8; 32]>,
-    /// The response is meant for the cache. In a VCL with saint mode, backends in trouble over the digest are sick then.
+    /// The response is meant for the cache. In a VCL with saint mode, backends in trouble over the
+    /// digest are sick then.
     pub is_for_cache: bool,
-    /// What the task has set for shard directors; `None` on the client side, except in vcl_pipe. Without it, shard directors
-    /// can't use the request's hash as a key.
+    /// The settings of the task for shard directors; `None` on the client side, except in vcl_pipe.
+    /// Without it, shard directors can't use the request's hash as a key.
     pub shard: Option<&'a TaskParameters>,
     /// Collects the log records of directors.
     pub notes: &'a Notes,
 }
 
 impl ResolveContext<'_> {
-    /// The hash of the request that is fetched; `None` on the client side.
+    /// The hash of the fetched request; `None` on the client side.
     pub(crate) fn fetched_digest(&self) -> Option<&[u8; 32]> {
         self.digest.filter(|_| self.shard.is_some())
     }

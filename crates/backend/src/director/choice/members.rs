@@ -47,8 +47,8 @@ impl Members {
         Some(place)
     }
 
-    /// The first healthy member at which the sum of the healthy members' weights so far exceeds `share` of their total. `share`
-    /// is in [0, 1).
+    /// The first healthy member at which the sum of the healthy members' weights so far exceeds
+    /// `share` of their total. `share` is in [0, 1).
     pub(crate) fn choose_by_weight(
         &self,
         candidates: &dyn Candidates,
@@ -73,7 +73,7 @@ impl Members {
         at_share(|| healthy().map(|member| (member.director, weight(member))), share)
     }
 
-    /// The same choice among all members, whatever their health.
+    /// The same choice among all members, regardless of their health.
     pub(crate) fn choose_among_all(&self, share: f64) -> Option<DirectorId> {
         let list = self.list();
         at_share(|| list.iter().map(|member| (member.director, member.weight)), share)

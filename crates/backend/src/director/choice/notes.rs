@@ -11,11 +11,12 @@ pub struct Note {
     pub tag: Tag,
     /// The record's text.
     pub text: String,
-    /// Whether it belongs to the running task; other records belong to no transaction.
+    /// True if it belongs to the running task; other records belong to no transaction.
     pub of_task: bool,
 }
 
-/// The log records that directors make while they choose or change. Usually empty and without an allocation.
+/// The log records that directors make while they choose or change. Usually empty and without an
+/// allocation.
 #[derive(Debug, Default)]
 pub struct Notes(RefCell<Vec<Note>>);
 

@@ -1,14 +1,16 @@
-//! The parameters of a shard director's choice, in layers: the arguments of a call take precedence over the parameters of
-//! the running task, these over the set associated with the director, and that over the defaults.
+//! The parameters of a shard director's choice, in layers: the arguments of a call take precedence
+//! over the parameters of the running task, these over the set associated with the director, and
+//! that over the defaults.
 //!
-//! A [`ParameterSet`] belongs to the loaded VCL and changes only in vcl_init; what a backend task sets is kept in its
-//! [`TaskParameters`]. The key and its kind are one value, so that a layer sets both or neither.
+//! A [`ParameterSet`] belongs to the loaded VCL and changes only in vcl_init; the settings of a
+//! backend task are kept in its [`TaskParameters`]. The key and its kind are one value, so that a
+//! layer sets both or neither.
 
 use parking_lot::RwLock;
 use std::sync::Arc;
 use vcl_run::value::DirectorId;
 
-/// Where the key comes from.
+/// The source of the key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum By {
     /// The request's hash (vcl_hash) on the backend side, otherwise that of the URL.
@@ -40,7 +42,7 @@ pub fn blob_key(bytes: &[u8]) -> u32 {
     bytes.iter().take(4).fold(0, |key, byte| key << 8 | u32::from(*byte))
 }
 
-/// Whose health matters to a choice.
+/// The health that a choice takes into account.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wanted {
     /// The chosen member must be healthy; members that are skipped as alternatives need not be.
@@ -63,18 +65,18 @@ impl Wanted {
     }
 }
 
-/// One layer of parameters; `None` = look in the layer below.
+/// One layer of parameters; `None` = use the layer below.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Parameters {
-    /// Where the key comes from.
+    /// The source of the key.
     pub by: Option<By>,
-    /// How many members to skip.
+    /// Number of members to skip.
     pub alt: Option<u64>,
-    /// How often to use the next member, 0 to 1; −1 = the director's setting.
+    /// Probability of using the next member, 0 to 1; −1 = the director's setting.
     pub warmup: Option<f64>,
-    /// Whether members that became healthy ramp up.
+    /// True if members that became healthy ramp up.
     pub rampup: Option<bool>,
-    /// Whose health matters.
+    /// The health that is taken into account.
     pub healthy: Option<Wanted>,
 }
 
@@ -152,7 +154,7 @@ impl ParameterSet {
     }
 }
 
-/// What `.backend(resolve=LAZY, …)` has stored for a director in the running task.
+/// Arguments of `.backend(resolve=LAZY, …)` for a director, stored in the running task.
 #[derive(Clone, Debug, Default)]
 pub struct DirectorLayer {
     /// The arguments given.
@@ -161,7 +163,8 @@ pub struct DirectorLayer {
     pub set: Option<Arc<ParameterSet>>,
 }
 
-/// The parameters of one backend task (or pipe). Empty and without an allocation until VCL sets some.
+/// The parameters of one backend task (or pipe). Empty and without an allocation until VCL sets
+/// some.
 #[derive(Clone, Debug, Default)]
 pub struct TaskParameters {
     directors: Vec<(DirectorId, DirectorLayer)>,
@@ -175,7 +178,7 @@ impl TaskParameters {
         self.sets.clear();
     }
 
-    /// What was stored for a director.
+    /// The stored layer of a director.
     #[must_use]
     pub fn of_director(&self, director: DirectorId) -> Option<&DirectorLayer> {
         self.directors.iter().find(|(id, _)| *id == director).map(|(_, layer)| layer)
@@ -194,7 +197,7 @@ impl TaskParameters {
         self.sets.iter().find(|(id, _)| *id == set).map(|(_, values)| values)
     }
 
-    /// Replaces what the task has set for a set.
+    /// Replaces the task's settings for a parameter set.
     pub fn change_set(&mut self, set: u32, values: Parameters) {
         match self.sets.iter_mut().find(|(id, _)| *id == set) {
             Some((_, held)) => *held = values,

@@ -1,13 +1,15 @@
-//! Dns: looks up the host that a request is for and uses the backend at one of its addresses. From Varnish 2.1 and 3.0.
+//! Dns: looks up the host of a request and uses the backend at one of its addresses. From Varnish
+//! 2.1 and 3.0.
 //!
-//! Only addresses in the block's list, or of its members, are used; the healthy ones of a host take turns. Names are looked
-//! up by [`crate::dns_names`] like all others: in the background, for as long as requests use them. A request waits only
-//! for the first lookup of a name.
-//! Compat: Varnish 3.0.7. Differences: an answer is renewed before it is needed rather than when it is needed; when a later
-//! lookup fails, the addresses stay as they were; `.max_connections` of the list is respected.
+//! Only addresses in the block's list, or of its members, are used; the healthy ones of a host take
+//! turns. Names are looked up by [`crate::dns_names`] like all others: in the background, for as
+//! long as requests use them. A request waits only for the first lookup of a name. Compat: Varnish
+//! 3.0.7. Differences: an answer is renewed before it is needed rather than when it is needed; when
+//! a later lookup fails, the addresses are unchanged; `.max_connections` of the list is respected.
 
 use crate::backend::Backend;
-use crate::director::choice::{Member, ResolveContext};
+use crate::director::choice::{Candidates, Member, ResolveContext};
+use crate::director::interface::Director;
 use crate::dns_names::DnsNames;
 use crate::dns_names::domain::Domain;
 use crate::dns_names::maker::Maker;
@@ -19,9 +21,9 @@ use vcl_run::value::DirectorId;
 
 /// Port of the backends of a list that sets none.
 const PORT: &str = "80";
-/// A name that no request has used for so many seconds is dropped, unless its answers are valid for longer.
+/// A name unused for this many seconds is dropped, unless its answers are valid for longer.
 const USAGE_SECONDS_MIN: f64 = 60.0;
-/// How long a request waits for the first lookup of a name, seconds.
+/// Longest time that a request waits for the first lookup of a name, seconds.
 const FIRST_LOOKUP_SECONDS: f64 = 10.0;
 
 /// The director.
@@ -55,15 +57,38 @@ impl Dns {
         Some(Dns { names: Arc::clone(names), maker: names.maker(instance)?, suffix: block.suffix.clone(), members })
     }
 
-    pub(crate) fn members(&self) -> Arc<[Member]> {
-        Arc::clone(&self.members)
-    }
-
-    /// The name that this request is for; `None` if there is none, or it is too long to be looked up.
-    pub(crate) fn domain(&self, context: &ResolveContext<'_>) -> Option<Arc<Domain>> {
+    /// The name for this request; `None` if there is none, or it is too long to be looked up.
+    fn domain(&self, context: &ResolveContext<'_>) -> Option<Arc<Domain>> {
         let host = context.host?.split(|byte| *byte == b':').next()?;
         let host = format!("{}{}", String::from_utf8_lossy(host), self.suffix).to_ascii_lowercase();
         self.names.domain(&self.maker, &host, None, None, context.now)
+    }
+}
+
+impl Director for Dns {
+    fn type_name(&self) -> &'static str {
+        "dns"
+    }
+
+    fn members(&self) -> Arc<[Member]> {
+        Arc::clone(&self.members)
+    }
+
+    fn choose(&self, _: DirectorId, _: &dyn Candidates, context: &ResolveContext<'_>) -> Option<DirectorId> {
+        self.domain(context).map(|domain| domain.id())
+    }
+
+    /// Always healthy while the host of the request is unknown.
+    fn own_health(&self, changed: f64) -> Option<(bool, f64)> {
+        Some((true, changed))
+    }
+
+    fn is_judged(&self) -> bool {
+        false
+    }
+
+    fn first_lookup(&self, context: &ResolveContext<'_>) -> Option<Arc<Domain>> {
+        self.domain(context).filter(|domain| domain.is_new())
     }
 }
 

@@ -1,7 +1,11 @@
-//! Fallback: the first healthy member. A sticky one keeps its choice until that is sick, then goes on from there.
+//! Fallback: the first healthy member. A sticky one keeps its choice until that is sick, then
+//! continues from there.
 
+use crate::details::{Details, MemberFacts};
 use crate::director::choice::{Candidates, Members, ResolveContext, first_that_takes_load};
+use crate::director::interface::{Director, Progress};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use surface::vcl::Generation;
 use vcl_run::value::DirectorId;
 
 /// The director.
@@ -19,7 +23,7 @@ impl Fallback {
         Fallback { sticky, ..Fallback::default() }
     }
 
-    /// Whether it keeps its choice.
+    /// True if it keeps its choice.
     #[must_use]
     pub fn is_sticky(&self) -> bool {
         self.sticky
@@ -30,8 +34,18 @@ impl Fallback {
     pub fn current(&self) -> usize {
         self.current.load(Relaxed)
     }
+}
 
-    pub(crate) fn choose(&self, candidates: &dyn Candidates, context: &ResolveContext<'_>) -> Option<DirectorId> {
+impl Director for Fallback {
+    fn type_name(&self) -> &'static str {
+        "fallback"
+    }
+
+    fn changeable(&self) -> Option<&Members> {
+        Some(&self.members)
+    }
+
+    fn choose(&self, _: DirectorId, candidates: &dyn Candidates, context: &ResolveContext<'_>) -> Option<DirectorId> {
         let list = self.members.list();
         let start = if self.sticky { self.current() } else { 0 };
         let places = (0..list.len()).map(|step| (start + step) % list.len());
@@ -40,8 +54,8 @@ impl Fallback {
         Some(list[place].director)
     }
 
-    /// Removes a member; if another member is the current choice, it stays so.
-    pub(crate) fn remove(&self, member: DirectorId) {
+    /// If another member is the current choice, it remains so.
+    fn remove(&self, member: DirectorId) {
         let Some(place) = self.members.remove(member) else { return };
         let current = self.current();
         if place < current {
@@ -49,5 +63,32 @@ impl Fallback {
         } else if place == current && current >= self.members.list().len() {
             self.current.store(0, Relaxed);
         }
+    }
+
+    fn details(&self, candidates: &dyn Candidates, _: f64) -> Details {
+        Details::Fallback {
+            is_sticky: self.is_sticky(),
+            current: self.current(),
+            members: MemberFacts::of(&self.members.list(), candidates),
+        }
+    }
+
+    fn tries(&self, _: &dyn Candidates, _: &ResolveContext<'_>, _: Generation) -> Option<usize> {
+        Some(self.members.list().len())
+    }
+
+    fn choose_next(
+        &self,
+        _: DirectorId,
+        progress: &mut Progress,
+        candidates: &dyn Candidates,
+        context: &ResolveContext<'_>,
+        _: Generation,
+    ) -> Option<DirectorId> {
+        let list = self.members.list();
+        let healthy = |place: &usize| candidates.is_healthy_for(list[*place].director, context);
+        let place = (progress.place..list.len()).find(healthy)?;
+        progress.place = place + 1;
+        Some(list[place].director)
     }
 }

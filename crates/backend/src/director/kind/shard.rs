@@ -1,22 +1,25 @@
-//! Shard: chooses a member by consistent hashing, so that the same key leads to the same member, and few keys move when
-//! members come and go.
+//! Shard: chooses a member by consistent hashing, so that the same key leads to the same member,
+//! and few keys move when members are added or removed.
 //!
 //! ```text
-//! add, remove, clear ──(pending, per task)──▶ reconfigure ──▶ Configuration: members and ring, replaced whole
+//! add, remove, clear ──(pending, per task)──▶ reconfigure ──▶ Configuration: members and ring
 //! arguments ▷ task's parameters ▷ associated set ▷ defaults ──▶ Parameters ──▶ choose
 //! ```
 //!
-//! A choice uses the configuration that it started with; a reconfiguration makes a new one. Log records go to [`Notes`],
-//! since directors have no access to the log. Next files: `shard/ring.rs`, `shard/choose.rs`.
-//! Compat: points, order and texts as in Varnish 7.1.1, except that a ring of just two points is searched like any other.
+//! A choice uses the configuration that it started with; a reconfiguration makes a new one. Log
+//! records go to [`Notes`], since directors have no access to the log. Next files: `shard/ring.rs`,
+//! `shard/choose.rs`. Compat: points, order and texts as in Varnish 7.1.1, except that a ring of
+//! just two points is searched like any other.
 
 mod choose;
 mod ring;
 
 pub use ring::Change;
 
+use crate::details::{Details, ShardMemberFacts};
 use crate::director::choice::shard_parameters::{ParameterSet, Parameters, TaskParameters};
 use crate::director::choice::{Candidates, Member, Notes, ResolveContext};
+use crate::director::interface::Director;
 use ring::Configuration;
 use shm::locks::ClassRwLock;
 use std::sync::Arc;
@@ -41,17 +44,6 @@ pub struct Shard {
     configuration: ClassRwLock<Arc<Configuration>>,
     associated: ClassRwLock<Option<Arc<ParameterSet>>>,
     debug: AtomicU32,
-}
-
-/// A member as `backend.list -p` shows it.
-#[derive(Clone, PartialEq, Debug)]
-pub struct ListedMember {
-    /// The member.
-    pub director: DirectorId,
-    /// The text from which its points are made; `None` for its VCL name.
-    pub ident: Option<String>,
-    /// How many seconds it ramps up after it became healthy.
-    pub rampup: f64,
 }
 
 impl Shard {
@@ -80,7 +72,7 @@ impl Shard {
         self.debug.load(Relaxed) & what != 0
     }
 
-    /// `.debug()`: sets which debug records to write.
+    /// `.debug()`: selects the debug records to write.
     pub fn set_debug(&self, flags: i64) {
         self.debug.store(flags as u32, Relaxed);
     }
@@ -90,51 +82,23 @@ impl Shard {
         *self.associated.write() = set;
     }
 
-    /// `.set_warmup()`: sets how often the next member is used instead of the chosen one; in [0, 1).
+    /// `.set_warmup()`: sets the probability that the next member is used instead of the chosen
+    /// one; in [0, 1).
     pub fn set_warmup(&self, probability: f64) {
         let mut held = self.configuration.write();
         *held = Arc::new(Configuration { warmup: probability, ..Configuration::clone(&held) });
     }
 
-    /// `.set_rampup()`: sets for how many seconds a member that became healthy gets fewer requests.
+    /// `.set_rampup()`: sets the time, in seconds, during which a member that became healthy gets
+    /// fewer requests.
     pub fn set_rampup(&self, seconds: f64) {
         let mut held = self.configuration.write();
         *held = Arc::new(Configuration { rampup: seconds.max(0.0), ..Configuration::clone(&held) });
     }
 
-    /// The probability set by [`Shard::set_warmup`].
-    #[must_use]
-    pub fn warmup(&self) -> f64 {
-        self.configuration().warmup
-    }
-
-    /// The seconds set by [`Shard::set_rampup`].
-    #[must_use]
-    pub fn rampup(&self) -> f64 {
-        self.configuration().rampup
-    }
-
-    /// Its members, in the order of the hosts on the ring.
-    #[must_use]
-    pub fn members(&self) -> Arc<[Member]> {
-        let configuration = self.configuration();
-        configuration.hosts.iter().map(|host| Member { director: host.director, weight: 1.0 }).collect()
-    }
-
-    /// Its members as `backend.list -p` shows them.
-    #[must_use]
-    pub fn listed(&self) -> Vec<ListedMember> {
-        let configuration = self.configuration();
-        let listed = |(place, host): (usize, &ring::Host)| ListedMember {
-            director: host.director,
-            ident: host.ident.as_deref().map(str::to_owned),
-            rampup: configuration.rampup_of(place),
-        };
-        configuration.hosts.iter().enumerate().map(listed).collect()
-    }
-
-    /// Applies changes in order and makes a new ring; does nothing if there are no changes. A member that leads back to this
-    /// director (`own`) is left out. Returns false if the director has no members afterwards.
+    /// Applies changes in order and makes a new ring; does nothing if there are no changes. A
+    /// member that leads back to this director (`own`) is left out. Returns false if the director
+    /// has no members afterwards.
     pub(crate) fn reconfigure(
         &self,
         own: DirectorId,
@@ -180,13 +144,15 @@ impl Shard {
         true
     }
 
-    /// The parameters of a choice: those of the task, else of the associated set, else the defaults.
+    /// The parameters of a choice: those of the task, else of the associated set, else the
+    /// defaults.
     #[must_use]
     pub fn parameters(&self, own: DirectorId, task: Option<&TaskParameters>) -> Parameters {
         self.layered(own, task).completed()
     }
 
-    /// As [`Shard::parameters`], overridden by the arguments of a call; `set` replaces the set that would apply otherwise.
+    /// As [`Shard::parameters`], overridden by the arguments of a call; `set` replaces the set that
+    /// would apply otherwise.
     #[must_use]
     pub fn parameters_below(
         &self,
@@ -212,14 +178,43 @@ impl Shard {
         }
         associated.map_or_else(Parameters::default, |set| set.values_in(task))
     }
+}
 
-    /// The member for a fetch that uses the parameters of its task.
-    pub(crate) fn resolve(
-        &self,
-        own: DirectorId,
-        candidates: &dyn Candidates,
-        context: &ResolveContext<'_>,
-    ) -> Option<DirectorId> {
+impl Director for Shard {
+    fn type_name(&self) -> &'static str {
+        "shard"
+    }
+
+    /// In the order of the hosts on the ring.
+    fn members(&self) -> Arc<[Member]> {
+        let configuration = self.configuration();
+        configuration.hosts.iter().map(|host| Member { director: host.director, weight: 1.0 }).collect()
+    }
+
+    /// Uses the parameters of the task.
+    fn choose(&self, own: DirectorId, candidates: &dyn Candidates, context: &ResolveContext<'_>) -> Option<DirectorId> {
         self.choose(candidates, &self.parameters(own, context.shard), context)
+    }
+
+    fn details(&self, candidates: &dyn Candidates, now: f64) -> Details {
+        let configuration = self.configuration();
+        let facts = |(place, host): (usize, &ring::Host)| {
+            let rampup = configuration.rampup_of(place);
+            let (is_healthy, changed) = candidates.health(host.director);
+            let since = now - changed;
+            let (ramped, remaining) = match is_healthy {
+                false => (0.0, 0.0),
+                true if since < rampup => (since / rampup, rampup - since),
+                true => (1.0, 0.0),
+            };
+            let name = candidates.name(host.director).into_owned();
+            let ident = host.ident.as_deref().map_or_else(|| name.clone(), str::to_owned);
+            ShardMemberFacts { name, ident, is_healthy, ramped, remaining }
+        };
+        Details::Shard {
+            warmup: configuration.warmup,
+            rampup: configuration.rampup,
+            members: configuration.hosts.iter().enumerate().map(facts).collect(),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Whether a backend or director can be used, for whom, and since when.
+//! The health of backends and directors, for a purpose, and the time since which it is unchanged.
 
 use crate::backend::Backend;
 use crate::director::choice::{Notes, ResolveContext};
@@ -19,11 +19,11 @@ struct Purpose<'a> {
     saint: Option<&'a [u8; 32]>,
     /// The digest of the fetch, for saintmode directors.
     digest: Option<&'a [u8; 32]>,
-    /// Takes the reason if it can't be used.
+    /// Receives the reason if it can't be used.
     notes: Option<&'a Notes>,
 }
 
-/// What the operator has set for a backend or director.
+/// The operator's setting for a backend or director.
 pub enum OwnHealth<'a> {
     /// For a backend or director of the VCL.
     Own(&'a Health),
@@ -43,7 +43,7 @@ impl Deref for OwnHealth<'_> {
 }
 
 impl Directors {
-    /// Whether a backend that was looked up can be used for this request.
+    /// True if a backend that was looked up can be used for this request.
     pub(super) fn is_usable(&self, backend: &Backend, context: &ResolveContext<'_>) -> bool {
         backend.is_healthy() && !is_troubled(backend, self.digest_of_saints(context), context.now)
     }
@@ -53,13 +53,14 @@ impl Directors {
         context.digest.filter(|_| self.generation.is_legacy() && context.is_for_cache)
     }
 
-    /// Whether a backend or director can be used; false if it does not exist.
+    /// True if a backend or director can be used; false if it does not exist.
     #[must_use]
     pub fn is_healthy(&self, id: DirectorId) -> bool {
         self.state(id, None, 0).0
     }
 
-    /// Whether a backend or director can be used for this request; includes saint mode, if the VCL has it.
+    /// True if a backend or director can be used for this request; includes saint mode, if the VCL
+    /// has it.
     #[must_use]
     pub fn is_healthy_for(&self, id: DirectorId, context: &ResolveContext<'_>) -> bool {
         let purpose = Purpose {
@@ -71,13 +72,13 @@ impl Directors {
         self.state(id, Some(purpose), 0).0
     }
 
-    /// Whether it can be used, and since when (seconds since 1970).
+    /// True if it can be used, and the time since which that is so (seconds since 1970).
     #[must_use]
     pub fn health(&self, id: DirectorId) -> (bool, f64) {
         self.state(id, None, 0)
     }
 
-    /// What the operator has set for a backend or director.
+    /// The operator's setting for a backend or director.
     #[must_use]
     pub fn own_health(&self, id: DirectorId) -> Option<OwnHealth<'_>> {
         match (self.backend(id), self.entry(id)) {
@@ -87,7 +88,8 @@ impl Directors {
         }
     }
 
-    /// Whether it can be used, and since when. Without a purpose, saint mode is ignored.
+    /// True if it can be used, and the time since which that is so. Without a purpose, saint mode
+    /// is ignored.
     fn state(&self, id: DirectorId, purpose: Option<Purpose<'_>>, depth: usize) -> (bool, f64) {
         if let Some(backend) = self.backend(id) {
             let is_troubled = purpose.is_some_and(|purpose| is_troubled(backend, purpose.saint, purpose.now));
@@ -102,7 +104,8 @@ impl Directors {
         (entry.health.overridden().unwrap_or(healthy), changed)
     }
 
-    /// Whether any member is healthy, and the latest change among the director and the members that were checked.
+    /// True if any member is healthy, and the latest change among the director and the members that
+    /// were checked.
     fn members_state(
         &self,
         kind: &DirectorKind,
@@ -110,19 +113,11 @@ impl Directors {
         purpose: Option<Purpose<'_>>,
         depth: usize,
     ) -> (bool, f64) {
-        match kind {
-            // It is not known yet which text will be hashed or which host requests will be for.
-            DirectorKind::Hash(hash) if !hash.hashes_by_itself() => return (true, own_change),
-            DirectorKind::Dns(_) | DirectorKind::Failing => return (true, own_change),
-            DirectorKind::Dynamic(dynamic) => {
-                return dynamic.backend().map_or((false, own_change), |backend| {
-                    (backend.is_healthy(), own_change.max(backend.health().changed()))
-                });
-            }
-            _ => {}
+        if let Some(own) = kind.own_health(own_change) {
+            return own;
         }
-        if let (DirectorKind::Saint(saint), Some(purpose)) = (kind, purpose)
-            && saint.speaks_against(purpose.digest, purpose.now, &self.name(saint.backend()), purpose.notes)
+        if let Some(purpose) = purpose
+            && kind.refuses(self, purpose.digest, purpose.now, purpose.notes)
         {
             return (false, own_change);
         }
@@ -140,8 +135,8 @@ impl Directors {
         (false, changed)
     }
 
-    /// As [`Directors::health`], but ignores what the operator has set for the director itself; `backend.list` shows this.
-    /// `now`: seconds since 1970.
+    /// As [`Directors::health`], but ignores the operator's setting for the director itself;
+    /// `backend.list` shows this. `now`: seconds since 1970.
     #[must_use]
     pub fn unforced_health(&self, id: DirectorId, now: f64) -> (bool, f64) {
         if let Some(backend) = self.backend(id) {
@@ -157,7 +152,7 @@ impl Directors {
     }
 }
 
-/// Whether a backend is in trouble over a digest, even if the operator has set it healthy.
+/// True if a backend is in trouble over a digest, even if the operator has set it healthy.
 fn is_troubled(backend: &Backend, saint: Option<&[u8; 32]>, now: f64) -> bool {
     saint.is_some()
         && backend.health().overridden() != Some(true)

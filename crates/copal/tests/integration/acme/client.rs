@@ -1,4 +1,4 @@
-//! A TLS client that takes any certificate, and says which it got.
+//! A TLS client that accepts any certificate, and returns the one it got.
 
 use super::*;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -47,7 +47,7 @@ impl ServerCertVerifier for Any {
 pub struct Connection(StreamOwned<ClientConnection, TcpStream>);
 
 impl Connection {
-    /// Connects and shakes hands.
+    /// Connects and performs the handshake.
     pub fn open(port: u16, name: &str) -> Result<Connection, String> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut config = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -60,7 +60,7 @@ impl Connection {
         let name = ServerName::try_from(name.to_owned()).unwrap();
         let mut connection = ClientConnection::new(Arc::new(config), name).unwrap();
         let mut socket = TcpStream::connect(("127.0.0.1", port)).map_err(|error| error.to_string())?;
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(HANG)).unwrap();
         connection.complete_io(&mut socket).map_err(|error| error.to_string())?;
         Ok(Connection(StreamOwned::new(connection, socket)))
     }

@@ -1,4 +1,4 @@
-//! Authorities that refuse, or that are none.
+//! Authorities that refuse, and servers that are not authorities.
 
 use super::*;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -66,7 +66,7 @@ fn response(status: &str, headers: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}").into_bytes()
 }
 
-/// A directory; everything but the account is there.
+/// A directory whose account resource does not exist.
 fn directory(port: u16) -> Vec<u8> {
     let at = |path: &str| format!("https://localhost:{port}/{path}");
     let body = serde_json::json!({"newNonce": at("nonce"), "newAccount": at("account"), "newOrder": at("order")});
@@ -74,7 +74,7 @@ fn directory(port: u16) -> Vec<u8> {
 }
 
 #[test]
-fn an_authority_that_is_out_of_order_is_left_alone_for_as_long_as_it_says() {
+fn retry_after_of_a_failing_authority_is_obeyed() {
     let fake = Fake::start(|_, _| response("503 Service Unavailable", "Retry-After: 7200\r\n", "<h1>down</h1>"));
     let daemon = fake.daemon();
     let row = failure_of(&daemon, 1);
@@ -82,22 +82,22 @@ fn an_authority_that_is_out_of_order_is_left_alone_for_as_long_as_it_says() {
     assert!((7100.0..=7210.0).contains(&seconds_until_next(&row)), "{row}");
     let said = daemon.said();
     assert_eq!(times(&said, "ACME: no certificate for a.example from localhost"), 1, "{said}");
-    // A start is no reason to ask again.
+    // A start alone does not cause another order.
     let asked = fake.requests.load(Ordering::Relaxed);
     drop(daemon);
     let daemon = fake.daemon();
     let row = failure_of(&daemon, 1);
     assert_eq!((row["failures"].as_u64(), fake.requests.load(Ordering::Relaxed)), (Some(1), asked));
-    // An operator is.
+    // An operator's command does.
     assert!(daemon.cli(&["acme.renew", "a.example"]).0);
     failure_of(&daemon, 2);
     assert!(fake.requests.load(Ordering::Relaxed) > asked);
-    // Whatever happens there, HTTP is served.
+    // HTTP is served regardless of the failures.
     assert_eq!(daemon.get("/").status, 503);
 }
 
 #[test]
-fn who_removes_the_folder_begins_anew_at_once() {
+fn removed_folder_starts_a_new_account_at_once() {
     let down = "the authority answered 503 Service Unavailable";
     let fake = Fake::start(|_, _| response("503 Service Unavailable", "", "<h1>down</h1>"));
     let daemon = fake.daemon();
@@ -105,13 +105,13 @@ fn who_removes_the_folder_begins_anew_at_once() {
     let asked = fake.requests.load(Ordering::Relaxed);
     std::fs::remove_dir_all(fake.folder.path().join("state")).unwrap();
     assert!(daemon.cli(&["acme.renew"]).0);
-    in_time("it is asked again", || (fake.requests.load(Ordering::Relaxed) > asked).then_some(()));
+    eventually("it is asked again", || (fake.requests.load(Ordering::Relaxed) > asked).then_some(()));
     assert_eq!(failure_of(&daemon, 1)["error"], down);
     assert!(!daemon.said().contains("No such file"), "{}", daemon.said());
 }
 
 #[test]
-fn a_rate_limit_is_told_in_the_words_of_the_authority_and_commands_no_terminal() {
+fn rate_limit_is_reported_verbatim_without_control_characters() {
     let fake = Fake::start(|head, port| {
         if head.starts_with("GET /dir ") {
             return directory(port);
@@ -150,4 +150,21 @@ fn an_authority_that_cannot_be_trusted_is_not_spoken_with() {
     let row = failure_of(&daemon, 1);
     assert!(row["error"].as_str().unwrap().contains("invalid peer certificate"), "{row}");
     assert_eq!(fake.requests.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn an_address_with_a_line_end_is_a_failed_order_and_no_panic() {
+    let fake = Fake::start(|head, port| {
+        if head.starts_with("HEAD /nonce ") {
+            return response("200 OK", "Replay-Nonce: abcdefgh\r\n", "");
+        }
+        let at = |path: &str| format!("https://localhost:{port}/{path}");
+        let nonce = at("nonce\r\nX-Forged: yes");
+        let body = serde_json::json!({"newNonce": nonce, "newAccount": at("account"), "newOrder": at("order")});
+        response("200 OK", "Content-Type: application/json\r\n", &body.to_string())
+    });
+    let daemon = fake.daemon();
+    let row = failure_of(&daemon, 1);
+    assert!(row["error"].as_str().unwrap().contains("the directory's newNonce is not an address"), "{row}");
+    assert!(!daemon.said().contains("panicked"), "{}", daemon.said());
 }

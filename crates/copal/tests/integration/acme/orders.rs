@@ -3,7 +3,7 @@
 use super::client::Connection;
 use super::*;
 
-/// Pebble, with a DNS server that knows every name to be here.
+/// Pebble, with a DNS server that resolves every name to this machine.
 struct Pebble {
     _servers: [Process; 2],
     folder: tempfile::TempDir,
@@ -11,7 +11,8 @@ struct Pebble {
     port: u16,
 }
 
-/// The program, from the variable COPAL_PEBBLE, the path or Go's folder; with the DNS server beside it.
+/// The program, from the variable COPAL_PEBBLE, the path or Go's folder; with the DNS server next
+/// to it.
 fn programs() -> Option<(PathBuf, PathBuf)> {
     let named = std::env::var_os("COPAL_PEBBLE").map(PathBuf::from);
     let path = std::env::var("PATH").unwrap_or_default();
@@ -29,7 +30,7 @@ fn programs() -> Option<(PathBuf, PathBuf)> {
 }
 
 impl Pebble {
-    /// Starts it; it looks at these ports whether a name is ours.
+    /// Starts it; it validates names at these ports.
     fn start(http: u16, tls: u16, environment: &[(&str, &str)]) -> Option<Pebble> {
         let (program, dns) = programs()?;
         let folder = tempfile::tempdir().unwrap();
@@ -71,8 +72,8 @@ impl Pebble {
             .spawn()
             .unwrap();
         let servers = [Process(dns), Process(pebble)];
-        in_time("Pebble accepts", || TcpStream::connect(("127.0.0.1", port)).ok());
-        in_time("its DNS server accepts", || TcpStream::connect(("127.0.0.1", dns_port)).ok());
+        eventually("Pebble accepts", || TcpStream::connect(("127.0.0.1", port)).ok());
+        eventually("its DNS server accepts", || TcpStream::connect(("127.0.0.1", dns_port)).ok());
         Some(Pebble { _servers: servers, folder, identity, port })
     }
 
@@ -133,7 +134,7 @@ fn where_one_way_is_closed_the_other_is_taken() {
     certificate_of(&daemon, "");
     let said = daemon.said();
     assert!(said.contains("a.example by http-01: connection") && said.contains("by tls-alpn-01"), "{said}");
-    // The way that worked comes first from now on.
+    // The challenge type that worked comes first from now on.
     let serial = listed(&daemon)["serial"].as_str().unwrap().to_owned();
     assert!(daemon.cli(&["acme.renew"]).0);
     certificate_of(&daemon, &serial);
@@ -141,7 +142,7 @@ fn where_one_way_is_closed_the_other_is_taken() {
 }
 
 #[test]
-fn renewal_disturbs_nobody() {
+fn renewal_disturbs_no_client() {
     let (http, tls) = (free_port(), free_port());
     let Some(pebble) = Pebble::start(http, tls, &[]) else { return };
     let (plain, secure) = (format!("127.0.0.1:{http}"), format!("127.0.0.1:{tls},https,acme=a.example"));
@@ -164,7 +165,7 @@ fn renewal_disturbs_nobody() {
     assert!(daemon.cli(&["acme.renew", "a.example"]).0);
     let renewed = certificate_of(&daemon, &serial);
     let before = shaken.load(Ordering::Relaxed);
-    in_time("handshakes with the new one", || (shaken.load(Ordering::Relaxed) > before + 2).then_some(()));
+    eventually("handshakes with the new one", || (shaken.load(Ordering::Relaxed) > before + 2).then_some(()));
     is_over.store(true, Ordering::Relaxed);
     assert_eq!(load.join().unwrap(), Ok(()));
     assert_eq!(old.get(), Ok(503), "a connection from before goes on");
@@ -188,7 +189,7 @@ fn a_worker_that_dies_in_the_middle_of_an_order_costs_nothing() {
     let (plain, secure) = (format!("127.0.0.1:{http}"), format!("127.0.0.1:{tls},https,acme=a.example"));
     let daemon = start(&pebble.options(), &["-a", &plain, "-a", &secure]);
     let challenges = pebble.state().join(format!("localhost-{}/challenges", pebble.port));
-    in_time("a challenge", || std::fs::read_dir(&challenges).ok()?.flatten().next());
+    eventually("a challenge", || std::fs::read_dir(&challenges).ok()?.flatten().next());
     let worker = daemon.worker();
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(worker), nix::sys::signal::Signal::SIGKILL).unwrap();
     certificate_of(&daemon, "");
@@ -201,14 +202,16 @@ fn a_worker_that_dies_in_the_middle_of_an_order_costs_nothing() {
 fn of_two_servers_that_share_a_folder_one_orders_and_the_other_may_be_asked() {
     let (http, tls, other_tls) = (free_port(), free_port(), free_port());
     let Some(pebble) = Pebble::start(http, tls, &[]) else { return };
-    let (plain, secure) = (format!("127.0.0.1:{http}"), format!("127.0.0.1:{tls},https,acme=a.example"));
+    // A redirect to https does not prevent a challenge.
+    let plain = format!("127.0.0.1:{http},redirect=https");
+    let secure = format!("127.0.0.1:{tls},https,acme=a.example");
     let reached = start(&pebble.options(), &["-a", &plain, "-a", &secure]);
     let first = certificate_of(&reached, "");
     let secure = format!("127.0.0.1:{other_tls},https,acme=a.example");
     let other = start(&pebble.options(), &["-o", "acme_challenge=http-01", "-a", &secure]);
     assert_eq!(certificate_of(&other, ""), first, "what is there is taken over");
     assert_eq!(times(&other.said(), "ACME: ordering"), 0);
-    // Pebble asks the first one about the challenges of the other's order.
+    // Pebble validates the other server's order at the first one.
     assert!(other.cli(&["acme.renew"]).0);
     let renewed = certificate_of(&other, &first);
     assert_eq!(certificate_of(&reached, &first), renewed);

@@ -1,21 +1,22 @@
-//! Every client asks for the same page, once, and the log says what they spoke and that they all got one object.
+//! Every client requests the same page, once, and the log shows their protocols and that they all
+//! got one object.
 
 use super::*;
 use crate::daemon::{Origin, eventually, ok};
 use std::collections::BTreeMap;
 
-/// A page that tells how it came, to whoever runs scripts.
+/// A page that shows its protocol to clients that run scripts.
 const PAGE: &str = "<!doctype html><title>page</title><body>came over <script>\
     document.write(performance.getEntriesByType('navigation')[0].nextHopProtocol)</script></body>";
 
-/// What a client is expected to leave in the log.
+/// Expected log records of a client.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     protocol: &'static str,
     is_tls: bool,
 }
 
-/// The clients that were here, by the name that each sends as User-Agent.
+/// The clients that were run, by the name that each sends as User-Agent.
 type Visits = BTreeMap<String, Seen>;
 
 fn visited(visits: &mut Visits, name: &str, protocol: &'static str, is_tls: bool) {
@@ -23,7 +24,7 @@ fn visited(visits: &mut Visits, name: &str, protocol: &'static str, is_tls: bool
 }
 
 #[test]
-fn all_clients_get_one_object_and_the_log_tells_what_they_spoke() {
+fn all_clients_get_one_object_and_the_log_has_their_protocol() {
     let origin = Origin::start(|_| ok("Cache-Control: max-age=600\r\nContent-Type: text/html\r\n", PAGE));
     let door = Door::open(origin.port, &[]);
     assert_eq!(door.daemon.get("/page").status, 200);
@@ -91,7 +92,7 @@ fn nghttp(door: &Door, visits: &mut Visits) {
         ("nghttp-narrow", &["-w", "1", "-W", "1", "-b", "200"], &tls),
     ] {
         let mut command = Command::new(&program);
-        command.args(["-t", "20", "-H", &format!("user-agent: {name}")]).args(flags).arg(url);
+        command.args(["-t", &TEST_HANG_SECONDS.to_string(), "-H", &format!("user-agent: {name}")]).args(flags).arg(url);
         let text = succeeds(&mut command);
         assert!(text.contains(PAGE), "{name}: {text}");
         visited(visits, name, "HTTP/2.0", url == &tls);
@@ -114,13 +115,13 @@ fn h2load(door: &Door, visits: &mut Visits) {
     }
 }
 
-/// Handshakes of either version, a session that is taken up again, and both certificates.
+/// Handshakes of either version, a resumed session, and both certificates.
 fn openssl(door: &Door, visits: &mut Visits) {
     let Some(program) = needs("openssl") else { return };
     let ticket = door.folder.path().join("ticket");
     let client = |version: &str, host: &str, more: &[&str]| {
         let mut command = Command::new("timeout");
-        command.args(["-k", "1", "30"]).arg(&program);
+        command.args(["-k", "1", &TEST_HANG_SECONDS.to_string()]).arg(&program);
         let connect = format!("127.0.0.1:{}", door.port);
         command.args(["s_client", "-connect", &connect, "-servername", host, version, "-ign_eof", "-CAfile"]);
         command.arg(door.authority.file()).args(["-verify_hostname", host, "-verify_return_error"]).args(more);
@@ -142,12 +143,13 @@ fn openssl(door: &Door, visits: &mut Visits) {
             visited(visits, &name, "HTTP/1.1", true);
         }
     }
-    // Whoever names nobody who is here gets the last certificate, and may end the connection for that.
+    // A client that sends an unknown name gets the last certificate, and may end the connection for
+    // that.
     let (_, text) = client("-tls1_3", "c.example", &[]);
     assert!(text.contains("hostname mismatch") && !text.contains(PAGE), "{text}");
 }
 
-/// A browser, whom a flag lets trust the key of the certificate.
+/// A browser with a flag to trust the key of the certificate.
 fn chromium(door: &Door, visits: &mut Visits) {
     let (Some(program), Some(openssl)) = (needs("chromium"), needs("openssl")) else { return };
     let certificate = door.folder.path().join(format!("{}.crt", NAMES[0]));
@@ -173,7 +175,7 @@ fn chromium(door: &Door, visits: &mut Visits) {
     }
 }
 
-/// aioquic, and frames of HTTP/2 made by hand.
+/// aioquic, and handmade frames of HTTP/2.
 fn python(door: &Door, visits: &mut Visits) {
     for (name, code, protocol) in
         [("python-h1", "h1", "HTTP/1.1"), ("python-h2", "h2", "HTTP/2.0"), ("python-h3", "h3", "HTTP/3.0")]

@@ -1,10 +1,11 @@
-//! h2spec, all of it, over TLS and in clear.
+//! h2spec, all of it, over TLS and without.
 
 use super::*;
 use crate::daemon::{Origin, ok};
 
-/// What may fail in clear, as `section/number`. A port that speaks HTTP/1 too answers a preface that is none in HTTP/1, with 400, and
-/// closes; h2spec knows no other end than one without an answer.
+/// Tests that may fail without TLS, as `section/number`. A port that serves HTTP/1 too answers an
+/// invalid preface in HTTP/1, with 400, and closes; h2spec accepts no end other than one without an
+/// answer.
 const FAILS_IN_CLEAR: &[&str] = &["3.5. HTTP/2 Connection Preface/2: Sends invalid connection preface"];
 
 /// The program, from the variable COPAL_H2SPEC, the path or Go's folder.
@@ -20,13 +21,13 @@ fn h2spec() -> Option<PathBuf> {
     found
 }
 
-/// The titles of the failed tests, each behind that of its section, and how many there were in all.
+/// The titles of the failed tests, each after that of its section, and the number of all tests.
 fn failures(port: u16, more: &[&str]) -> Option<(Vec<String>, usize)> {
     let mut command = Command::new(h2spec()?);
-    // Its timeout is the time that an error may take to be seen, and machines of tests are busy.
-    command.args(["-h", "127.0.0.1", "-o", "5", "-p", &port.to_string()]).args(more);
+    // Its timeout is the time limit for an error to become visible, and test machines are busy.
+    command.args(["-h", "127.0.0.1", "-o", "60", "-p", &port.to_string()]).args(more);
     let mut limited = Command::new("timeout");
-    limited.args(["-k", "1", "240"]).arg(command.get_program()).args(command.get_args());
+    limited.args(["-k", "1", &TEST_HANG_SECONDS.to_string()]).arg(command.get_program()).args(command.get_args());
     let output = limited.stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let last = text.lines().rev().find(|line| line.contains(" tests, ")).unwrap_or_else(|| panic!("no sum: {text}"));
@@ -43,10 +44,11 @@ fn failures(port: u16, more: &[&str]) -> Option<(Vec<String>, usize)> {
 }
 
 fn door() -> Door {
-    // More than a window: some tests want a stream that is open still when their next frame comes.
+    // More than a window: some tests need a stream that is still open when their next frame
+    // arrives.
     let body = "0123456789".repeat(10_000);
     let origin = Origin::start(move |_| ok("Cache-Control: max-age=600\r\n", &body));
-    // Under the policy of Varnish nobody looks at priorities, whatever they say (`http2::mending`).
+    // Under Varnish's policy priorities are not checked.
     Door::open(origin.port, &["-p", "http_policy=rfc"])
 }
 

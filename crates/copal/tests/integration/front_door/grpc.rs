@@ -1,4 +1,5 @@
-//! gRPC through the whole program, with Google's library for Go at both ends: over HTTP/2 and TLS to the daemon, and from it to the origin.
+//! gRPC through the whole program, with Google's library for Go at both ends: over HTTP/2 and TLS
+//! to the daemon, and from it to the origin.
 
 use super::*;
 use crate::daemon::{Process, eventually};
@@ -20,7 +21,7 @@ fn serve(program: &Path, both: &Path) -> Server {
     Server { port: line.trim().parse().unwrap(), _process: Process(child) }
 }
 
-/// What the client has to say in the end.
+/// Expected output of the client.
 const EXPECTED: &str = "\
 unary UNARY [yes] OK
 large 1048576 OK
@@ -59,14 +60,14 @@ fn calls_of_every_kind_pass_through_with_their_trailers() {
     let mut client = Command::new(&program);
     client.args(["client", &format!("127.0.0.1:{}", door.port)]).arg(door.authority.file()).arg(NAMES[0]);
     assert_eq!(succeeds(&mut client), EXPECTED, "{}", log(&door));
-    // The origin was spoken to in HTTP/2 over TLS.
+    // The origin's connection used HTTP/2 over TLS.
     let records = log(&door);
     assert!(records.contains("BerespProtocol b HTTP/2.0") && records.contains("calls.example h2 full"), "{records}");
     eventually("nothing is under way", || (door.daemon.counter("MAIN.req_bytes") == 0).then_some(()));
     eventually("they shared a connection", || (door.daemon.counter("MAIN.backend_reuse") >= 6).then_some(()));
 }
 
-/// What was logged of the origin, without the tags' columns.
+/// Log records of the origin, without the columns of the tags.
 fn log(door: &Door) -> String {
     let tags = "BerespProtocol,BackendSSL,BackendOpen,BackendClose,FetchError,VCL_Error";
     let output = door.daemon.applet("log", &["-d", "-g", "raw", "-i", tags]);

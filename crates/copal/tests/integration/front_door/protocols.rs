@@ -1,9 +1,10 @@
-//! One table of requests, sent over three protocols by a script (`tests/clients/protocols.py`) that sends what it is told.
+//! One table of requests, sent over three protocols by a script (`tests/clients/protocols.py`) that
+//! sends them as given.
 
 use super::*;
 use std::io::Write as _;
 
-/// A request as HTTP/2 writes it; over HTTP/1 it becomes what means the same there.
+/// A request in the form of HTTP/2; over HTTP/1 its equivalent is sent.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub headers: Vec<(String, String)>,
@@ -30,16 +31,16 @@ impl Request {
     }
 }
 
-/// What came back.
+/// The received answer.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// 0 = no head came.
+    /// 0 = no head was received.
     pub status: u64,
     /// Statuses below 200, in their order.
     pub interim: Vec<u64>,
     pub headers: Vec<(String, String)>,
     pub body: String,
-    /// How the request or its connection ended, if not well.
+    /// The error that ended the request or its connection, if any.
     pub error: Option<String>,
 }
 
@@ -64,7 +65,8 @@ fn interpreter() -> Option<PathBuf> {
     found
 }
 
-/// Sends each request on a connection of its own. `protocol` is h1, h2 or h3; `None` = the script can't run here.
+/// Sends each request on a connection of its own. `protocol` is h1, h2 or h3; `None` = the script
+/// can't run here.
 pub fn send(door: &Door, protocol: &str, requests: &[Request]) -> Option<Vec<Answer>> {
     let python = interpreter()?;
     let requests: Vec<serde_json::Value> = requests
@@ -78,7 +80,7 @@ pub fn send(door: &Door, protocol: &str, requests: &[Request]) -> Option<Vec<Ans
     });
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients/protocols.py");
     let mut command = Command::new("timeout");
-    command.args(["-k", "1", "120"]).arg(python).arg(script);
+    command.args(["-k", "1", &TEST_HANG_SECONDS.to_string()]).arg(python).arg(script);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(job.to_string().as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();

@@ -1,4 +1,5 @@
-//! A certificate is renewed while clients come without a pause: none of them fails, and the new one is seen.
+//! Renewal of a certificate while clients connect without a pause: none of them fails, and the new
+//! one is served.
 
 use super::*;
 use crate::daemon::{Origin, eventually, ok};
@@ -13,13 +14,13 @@ use std::sync::{Arc, Mutex};
 
 /// Clients at a time.
 const CLIENTS: usize = 3;
-/// Most requests of each, if the end is long in coming.
+/// Most requests of each, if the end takes long.
 const REQUESTS_MAX: usize = 20_000;
 
-/// What is done about a file that has changed.
+/// Way to put a changed file into use.
 type Way<'a> = &'a dyn Fn(&Path);
 
-/// A handshake, a request and its response; the certificate that was shown.
+/// A handshake, a request and its response; returns the certificate received.
 fn visit(door: &Door, config: &Arc<ClientConfig>) -> std::io::Result<Vec<u8>> {
     let mut client = door.secured(config)?;
     client.write_all(b"GET /page HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")?;
@@ -29,7 +30,8 @@ fn visit(door: &Door, config: &Arc<ClientConfig>) -> std::io::Result<Vec<u8>> {
     Ok(client.conn.peer_certificates().unwrap()[0].to_vec())
 }
 
-/// One that asks on and on, on a connection of its own from before; returns how often.
+/// A client that keeps requesting, on a connection of its own from before; returns the number of
+/// requests.
 fn stay(door: &Door, config: &Arc<ClientConfig>, is_over: &AtomicBool) -> usize {
     let mut client = door.secured(config).unwrap();
     for count in 0..REQUESTS_MAX {
@@ -62,7 +64,7 @@ fn no_request_fails_while_a_certificate_is_renewed_in_every_way() {
     };
     let (fresh, resuming) = (config(false), config(true));
     let file = door.folder.path().join(format!("{}.pem", NAMES[0]));
-    // Issues another certificate for the name and puts its file in place at once; what it is in DER.
+    // Issues another certificate for the name and replaces its file at once; returns it in DER.
     let renew = |place: &Path| {
         let elsewhere = tempfile::tempdir_in(door.folder.path()).unwrap();
         let made = door.authority.certify_in(elsewhere.path(), NAMES[0]);
@@ -93,7 +95,7 @@ fn no_request_fails_while_a_certificate_is_renewed_in_every_way() {
                     let mut count = 0;
                     while !is_over.load(Ordering::Relaxed) && count < REQUESTS_MAX {
                         let shown = visit(door, config).unwrap();
-                        // One that resumes is shown none, and remembers the one of old.
+                        // A client that resumes receives none, and keeps the old one.
                         if number > 0 && !seen.lock().unwrap().contains(&shown) {
                             seen.lock().unwrap().push(shown);
                         }

@@ -1,7 +1,8 @@
-//! Clients of our own over TLS, for what no client of other make does: reading no further, and asking on while certificates change.
+//! Clients of our own over TLS, for behaviour that no other client has: to stop reading, and to
+//! keep requesting while certificates change.
 
 use super::*;
-use crate::daemon::PATIENCE;
+use crate::daemon::HANG;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -12,7 +13,7 @@ use std::sync::Arc;
 pub type Secured = StreamOwned<ClientConnection, TcpStream>;
 
 impl Door {
-    /// What clients trust, and what they offer to speak.
+    /// Client configuration: trust anchors, and the protocol to offer.
     pub fn client_config(&self, protocol: &str) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_file(self.authority.file()).unwrap()).unwrap();
@@ -23,13 +24,13 @@ impl Door {
         Arc::new(config)
     }
 
-    /// A new connection, its handshake still to come.
+    /// A new connection, before its handshake.
     ///
     /// # Errors
-    /// When there is no connection.
+    /// The connection cannot be made.
     pub fn secured(&self, config: &Arc<ClientConfig>) -> std::io::Result<Secured> {
         let stream = TcpStream::connect(("127.0.0.1", self.port))?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(HANG))?;
         let name = ServerName::try_from(NAMES[0]).unwrap();
         Ok(StreamOwned::new(ClientConnection::new(Arc::clone(config), name).unwrap(), stream))
     }

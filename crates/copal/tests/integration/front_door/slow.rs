@@ -1,5 +1,6 @@
-//! Slow things at the front door: a slow request holds up no other one of its connection, clients that do not read cost a named amount,
-//! and handshakes that never end take descriptors from nobody for long.
+//! Slow peers at the front door: a slow request delays no other one of its connection, clients that
+//! do not read cost a named amount, and handshakes that never end do not occupy descriptors for
+//! long.
 
 use super::*;
 use crate::daemon::{Origin, copal, eventually, ok};
@@ -14,7 +15,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use surface::limits::{H2_QUEUED_BYTES_MAX, REQUEST_BASE_BYTES, TLS_SEND_AHEAD_BYTES};
 use tokio::net::TcpStream as AsyncTcpStream;
 
-/// A gate that somebody opens.
+/// A gate that a test opens.
 #[derive(Default)]
 struct Gate {
     is_open: Mutex<bool>,
@@ -68,30 +69,26 @@ fn of_a_hundred_streams_those_that_need_not_wait_do_not() {
         let slow = ask("/slow".to_owned());
         let others: Vec<_> = (0..99).map(|number| ask(format!("/{number}"))).collect();
         for other in others {
-            let bytes = tokio::time::timeout(crate::daemon::PATIENCE, other).await.expect("none waits").unwrap();
+            let bytes = tokio::time::timeout(crate::daemon::HANG, other).await.expect("none waits").unwrap();
             assert_eq!(bytes, 30_000);
         }
         assert!(!slow.is_finished(), "nobody has let it through");
         gate.open();
         assert_eq!(slow.await.unwrap(), 30_000);
     });
-    assert_eq!(
-        (origin.count(), door.daemon.counter_reaching("MAIN.sess_conn", 2)),
-        (100, 2),
-        "one was the test of the port"
-    );
+    assert_eq!((origin.count(), door.daemon.counter_reaching("MAIN.sess_conn", 1)), (100, 1));
 }
 
-/// Length of the body that nobody reads.
+/// Length of the body that is not read.
 const BODY_BYTES: usize = 50 << 20;
-/// How many clients don't read.
+/// Number of clients that do not read.
 const CLIENTS: usize = 40;
-/// How many streams each of them has, with HTTP/2.
+/// Number of streams of each, with HTTP/2.
 const STREAMS: usize = 5;
-/// What the process may use in addition, for threads, heaps and reserves.
+/// Additional memory that the process may use, for threads, heaps and reserves.
 const SLACK_BYTES: usize = 12 << 20;
 const _: () = assert!(CLIENTS * BODY_BYTES > 20 * SLACK_BYTES, "it would show");
-/// A connection over TLS with its session: what rustls keeps for it, and a record on its way in and out.
+/// Memory of a TLS connection: the session of rustls, and a record on its way in and out.
 const SESSION_BYTES: usize = 64 << 10;
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -99,7 +96,8 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&head.to_bytes()[..], payload].concat()
 }
 
-/// What a client says who has room for everything, and asks for it [`STREAMS`] times: `GET https://h/`.
+/// Bytes of a client whose windows are fully open, and which requests `GET https://h/` [`STREAMS`]
+/// times.
 fn all_windows_open() -> Vec<u8> {
     let most = i32::MAX as u32;
     let settings = [&[0, 4][..], &most.to_be_bytes()].concat();
@@ -114,7 +112,7 @@ fn all_windows_open() -> Vec<u8> {
     said
 }
 
-/// A client that reads the beginning of what it asks for, and no more.
+/// A client that reads the beginning of the response, and no more.
 fn slow_client(door: &Door, protocol: &str, said: &[u8]) -> Secured {
     let mut client = door.secured(&door.client_config(protocol)).unwrap();
     // So that the system buffers little; its buffers are not the worker's memory.
@@ -178,7 +176,7 @@ fn handshakes_that_take_all_descriptors_leave_others_their_connections_and_end()
     };
     ask();
     let mut halves: Vec<TcpStream> = Vec::new();
-    // As much of a ClientHello as keeps the daemon waiting.
+    // An incomplete ClientHello, which keeps the daemon waiting.
     halves.extend((0..100).map(|_| {
         let mut half = TcpStream::connect(("127.0.0.1", door.port)).unwrap();
         half.write_all(&[22, 3, 1, 1, 0, 1]).unwrap();
@@ -188,11 +186,14 @@ fn handshakes_that_take_all_descriptors_leave_others_their_connections_and_end()
         ask();
         door.daemon.said().contains("Out of file descriptors").then_some(())
     });
-    // Those that wait take turns, and each is given up; then somebody who means it gets through.
-    let mut late = door.secured(&config).unwrap();
-    late.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    late.read_to_string(&mut answer).unwrap();
+    // Waiting handshakes take turns, and each is given up; then a real client gets through.
+    let answer = eventually("a handshake has its turn", || {
+        let mut late = door.secured(&config).ok()?;
+        late.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").ok()?;
+        let mut answer = String::new();
+        late.read_to_string(&mut answer).ok()?;
+        Some(answer)
+    });
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     ask();
     door.daemon.counter_reaching("MAIN.sess_fail_emfile", 1);

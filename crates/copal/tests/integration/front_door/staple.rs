@@ -1,11 +1,12 @@
-//! What stands before and beside a handshake: a PROXY header that HAProxy sends, and a response of OCSP that OpenSSL has made and looks at.
+//! Additions to a handshake: a PROXY header that HAProxy sends, and an OCSP response that OpenSSL
+//! has made and verifies.
 
 use super::*;
 use crate::daemon::{Origin, Process, eventually, ok};
 use std::net::TcpStream;
 
 #[test]
-fn a_proxy_header_before_the_handshake_tells_who_the_client_is() {
+fn proxy_header_before_the_handshake_sets_the_client_address() {
     let (Some(haproxy), Some(curl)) = (needs("haproxy"), needs("curl")) else { return };
     let origin = Origin::start(|_| ok("", "hello"));
     let backend = format!("127.0.0.1:{}", origin.port);
@@ -15,7 +16,7 @@ fn a_proxy_header_before_the_handshake_tells_who_the_client_is() {
     let port = free_port();
     let conf = door.folder.path().join("haproxy.cfg");
     let text = format!(
-        "defaults\n mode tcp\n timeout connect 5s\n timeout client 20s\n timeout server 20s\n\
+        "defaults\n mode tcp\n timeout connect 300s\n timeout client 300s\n timeout server 300s\n\
          frontend f\n bind 127.0.0.1:{port}\n default_backend b\n\
          backend b\n server s 127.0.0.1:{} send-proxy-v2\n",
         door.port
@@ -37,7 +38,7 @@ fn a_proxy_header_before_the_handshake_tells_who_the_client_is() {
             text.contains(&format!("{expected} /{protocol}")).then_some(())
         });
     }
-    // Without the header there is no handshake.
+    // Without the header the handshake fails.
     let mut direct = Command::new(&curl);
     direct.args(["-sS", "-m", "10", "--cacert"]).arg(door.authority.file());
     direct.args(["--connect-to", &format!("::127.0.0.1:{}", door.port), &format!("https://{}/", NAMES[0])]);
@@ -54,7 +55,7 @@ fn openssl(folder: &Path, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_response_of_ocsp_beside_a_certificate_is_stapled() {
+fn ocsp_response_next_to_a_certificate_is_stapled() {
     if needs("openssl").is_none() {
         return;
     }

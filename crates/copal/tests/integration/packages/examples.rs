@@ -1,7 +1,7 @@
 //! The settings that distributions ship for varnishd start Copal as they are.
 //!
-//! They name ports and files of the system. So each runs in namespaces of its own: a network with nothing but loopback, and `/etc/varnish`,
-//! `/var/lib/varnish` and `/run` that nobody else sees.
+//! They name ports and files of the system. So each runs in namespaces of its own: a network with
+//! nothing but loopback, and `/etc/varnish`, `/var/lib/varnish` and `/run` of its own.
 
 use crate::daemon::{copal, needs};
 use nix::unistd::{User, geteuid};
@@ -13,7 +13,7 @@ pub(super) const DEBIAN_UNIT: &str = "/usr/sbin/varnishd -j unix,user=vcache -F 
 /// `ExecStart=` of Debian's varnishncsa.service.
 pub(super) const DEBIAN_NCSA_UNIT: &str =
     "/usr/bin/varnishncsa -a -w /var/log/varnish/varnishncsa.log -D -P /run/varnishncsa/varnishncsa.pid";
-/// What Debian's `/etc/default/varnish` sets, and how its init script starts the server with it.
+/// Content of Debian's `/etc/default/varnish`, and the command line of its init script.
 const DEBIAN_DEFAULT: &str = r#"
 NFILES=131072
 MEMLOCK=82000
@@ -24,7 +24,7 @@ DAEMON_OPTS="-a :6081 \
              -s malloc,256m"
 "#;
 const DEBIAN_INIT: &str = "varnishd -P /run/varnishd.pid $DAEMON_OPTS";
-/// What `varnish.params` sets, and the line of the unit that reads it.
+/// Content of `varnish.params`, and the line of the unit that reads it.
 const VARNISH_PARAMS: &str = r#"
 RELOAD_VCL=1
 VARNISH_VCL_CONF=/etc/varnish/default.vcl
@@ -41,8 +41,8 @@ const PARAMS_UNIT: &str = "varnishd -P /var/run/varnish.pid -f $VARNISH_VCL_CONF
                            -T ${VARNISH_ADMIN_LISTEN_ADDRESS}:${VARNISH_ADMIN_LISTEN_PORT} -S $VARNISH_SECRET_FILE -s $VARNISH_STORAGE \
                            $DAEMON_OPTS";
 
-/// Starts a server with these settings and this line, and asks it for its state and for a page. The origin is the server itself, whose
-/// VCL answers.
+/// Starts a server with these settings and this line, and requests its state and a page. The origin
+/// is the server itself, whose VCL answers.
 fn starts(settings: &str, line: &str) {
     let (Some(_), Some(_)) = (needs("unshare"), needs("ip")) else { return };
     let script = format!(
@@ -61,9 +61,10 @@ PATH=/run/bin:$PATH
 server=$!
 end() {{ varnishadm pid | sed -n 's/^Master: *//p' | xargs -r kill; wait; }}
 trap end EXIT
-for turn in {{1..2000}}; do
-    state=$(varnishadm -t 20 -T localhost:6082 -S /etc/varnish/secret status) || true
+for turn in {{1..3000}}; do
+    state=$(varnishadm -t 300 -T localhost:6082 -S /etc/varnish/secret status) || true
     [[ $state == *running* ]] && break
+    sleep 0.1
 done
 echo "$state"
 exec 3<>/dev/tcp/127.0.0.1/6081
@@ -73,7 +74,7 @@ head -n 1 <&3
     );
     let mut command = Command::new("unshare");
     if !geteuid().is_root() {
-        // Without other users there is no jail; all else is as it is for root.
+        // Without other users there is no jail; everything else is as for root.
         command.args(["--map-current-user", "--keep-caps"]);
     }
     let output = command
@@ -110,7 +111,7 @@ fn the_line_of_debians_unit_starts_as_it_is() {
 }
 
 #[test]
-fn what_is_taken_for_debians_is_debians() {
+fn examples_of_debian_files_match_debian() {
     let text = |path: &str| std::fs::read_to_string(path).ok();
     let unit = text("/usr/share/doc/varnish/copyright").and(text("/lib/systemd/system/varnish.service"));
     let (Some(unit), Some(defaults)) = (unit, text("/etc/default/varnish")) else {

@@ -1,4 +1,5 @@
-//! A root of its own for packages: dpkg works in it without being root, and a service of it runs with its paths put below it.
+//! A root directory for packages: dpkg works in it without root's rights, and a service of it runs
+//! with its paths below that directory.
 
 use crate::daemon::{Answer, Process, copal, eventually, exchange, free_port};
 use nix::sys::signal::{Signal, kill};
@@ -7,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The folder that stands for `/`.
+/// The folder that represents `/`.
 pub(super) struct Root {
     folder: tempfile::TempDir,
 }
@@ -44,11 +45,12 @@ impl Root {
         std::fs::metadata(self.path(path)).unwrap().permissions().mode() & 0o777
     }
 
-    /// Runs dpkg in it, which has to succeed; returns what it said.
+    /// Runs dpkg in it, which has to succeed; returns its output.
     pub(super) fn dpkg(&self, arguments: &[&str]) -> String {
         let output = Command::new("dpkg")
             .arg(format!("--root={}", self.folder.path().display()))
-            // The libraries are those of the machine, and the scripts run outside of the root, which they know (DPKG_ROOT).
+            // The libraries are those of the machine, and the scripts run outside of the root,
+            // which they get in DPKG_ROOT.
             .args(["--force-depends", "--force-script-chrootless", "--force-not-root", "--force-confold"])
             .arg("--log=/dev/null")
             .args(arguments)
@@ -66,7 +68,7 @@ impl Root {
         self.dpkg(&["--install"].into_iter().chain(packages).collect::<Vec<_>>())
     }
 
-    /// The files that are there, but for those of dpkg.
+    /// The remaining files, except for those of dpkg.
     pub(super) fn left_over(&self) -> Vec<String> {
         let (mut folders, mut found) = (vec![self.folder.path().to_owned()], Vec::new());
         while let Some(folder) = folders.pop() {
@@ -93,7 +95,7 @@ pub(super) struct Service<'a> {
 }
 
 impl Service<'_> {
-    /// Starts what the unit of the package copal starts, with its options.
+    /// Starts the service of the unit of the package copal, with its options.
     pub(super) fn start(root: &Root) -> Service<'_> {
         let unit = root.read("lib/systemd/system/copal.service");
         let line = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
@@ -104,7 +106,8 @@ impl Service<'_> {
         Service::of(root, Path::new(&root.path(words[0].trim_start_matches('/'))), &words[1..])
     }
 
-    /// Starts a command line with its paths below the root, on a port of its own, and without a jail, whose users are not here.
+    /// Starts a command line with its paths below the root, on a port of its own, and without a
+    /// jail, whose users do not exist here.
     pub(super) fn of<'a>(root: &'a Root, program: &Path, words: &[String]) -> Service<'a> {
         let port = free_port();
         let mut arguments: Vec<String> = Vec::new();

@@ -1,16 +1,16 @@
-//! A retry keeps nothing of the last attempt, but everything else. Each structure is filled and checked without `..`, so that a
-//! new field does not compile until somebody has stated here what becomes of it.
+//! A retry keeps nothing of the last attempt, but everything else. Each structure is filled and
+//! checked without `..`, so that a new field does not compile until its treatment is stated here.
 
 use super::*;
 use crate::clock::Clock;
 use crate::context::Engine;
 use crate::exchange::BodyAnnounced;
 use crate::fetch::{Fetch, Step};
-use crate::loaded_vcl::{VclState, VclTable};
+use crate::loaded_vcl::VclTable;
 use crate::memory::RequestMemory;
 use crate::origin::Carriage;
 use crate::panics::PanicHook;
-use crate::peer::Listener;
+use crate::peer::Peer;
 use crate::query_rules::QueryRules;
 use crate::storages::Storages;
 use crate::vcl_life;
@@ -18,7 +18,7 @@ use crate::vxid::VxidSource;
 use arc_swap::ArcSwap;
 use backend::{Dial, DialTarget, Dialling, Ends, Stream, TestableRandom};
 use cache::Cache;
-use semantics::rfc::{FieldNames, Refusal};
+use semantics::rfc::{FieldNames, Refusal, Sharing};
 use shm::counters::MainCounters;
 use shm::log::LogRing;
 use std::io;
@@ -27,13 +27,15 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use store::{BodyState, ObjectAttributes};
+use surface::closed_set::VclState;
 use surface::counter::Main;
 use surface::encoding::Encoding;
+use surface::parameter::Parameters;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 const FOREIGN: Carriage = Carriage { counter: Main::FetchChunked, fetch_body: "foreign", account: "foreign" };
 
-/// An origin that accepts everything and answers nothing.
+/// An origin that accepts everything and sends no answer.
 struct Silent;
 
 impl Stream for Silent {
@@ -78,9 +80,11 @@ pub(crate) fn event_loop() -> Rc<Loop> {
         parameters: ArcSwap::from_pointee(Parameters::default()),
         ring: LogRing::in_memory(1 << 16),
         vcl: ArcSwap::from_pointee(VclTable::default()),
-        vxids: VxidSource::new(),
+        vxids: VxidSource::new(30),
         identity: String::new(),
         hostname: String::new(),
+        pseudonym: String::new(),
+        name: surface::program::Called::Stock,
         pipes: 0.into(),
         draining: false.into(),
         fragment_fetch_bytes: 0.into(),
@@ -109,53 +113,30 @@ pub(crate) fn order(context: &Loop) -> FetchOrder<'static> {
     let program = vcl::compile(&vcl::SourceText { name: "<test>", text }, &vcl::CompileOptions::default()).unwrap();
     let vcl = vcl_life::load(&context.engine, "boot", program.program, VclState::Auto, 1.0).unwrap();
     let address: SocketAddr = "192.0.2.7:4711".parse().unwrap();
+    let peer = Peer::direct(Rc::default(), address, address, -1);
+    let director = vcl.directors.default_director();
+    let parameters = context.engine.parameters.load_full();
     FetchOrder {
-        mode: FetchMode::Pass,
+        order: Ordered {
+            is_hit_for_miss: true,
+            is_hit_for_pass: true,
+            ..Ordered::new(parameters, FetchMode::Pass, [7; 32], vcl, peer, [1, 3])
+        },
         request: Box::leak(Box::new(message(b"/ordered"))),
         prepared: None,
         client: None,
-        parent_vxid: 1,
         vxid: 2,
-        digest: [7; 32],
-        query: None,
         busy: None,
         stale: None,
         part: None,
         asks_for_part: false,
         slice: None,
-        is_hit_for_miss: true,
-        is_hit_for_pass: true,
-        director: vcl.directors.default_director(),
-        vcl,
+        director,
         body: RequestBody::None,
         early: None,
-        peer: Peer {
-            client: address,
-            server: address,
-            remote: address,
-            local: address,
-            listener: Rc::new(Listener {
-                name: String::new(),
-                endpoint: String::new(),
-                path: None,
-                proxy: false,
-                tls: false,
-                names_scheme: false,
-                http3_port: None,
-            }),
-            descriptor: -1,
-            credentials: None,
-            proxy_elements: None,
-            tls: None,
-            early: None,
-        },
         client_identity: Some(b"somebody".to_vec()),
-        session_vxid: 3,
         trace: Some(true),
-        aside: None,
-        is_duplex: false,
-        interest: None,
-        fragment: None,
+        out_of_band: None,
     }
 }
 
@@ -188,6 +169,8 @@ fn foreign_verdict() -> Verdict {
         must_validate: true,
         never_stale: true,
         unshared: FieldNames::of_list(b"foreign").unwrap(),
+        sharing: Some(Sharing::default()),
+        is_vouched_for: true,
     }
 }
 
@@ -196,6 +179,8 @@ fn foreign_attempt(exchange: OriginExchange, object: Arc<Object>) -> Attempt {
         exchange: Some(exchange),
         wants_fresh: true,
         held_place: None,
+        sent_body: SentBody::All(7),
+        interims: 7,
         trial: Some(7),
         last_byte_by: Some(Instant::now()),
         failure: Some(Reason::OriginClosed),
@@ -244,8 +229,10 @@ fn assert_verdict_is_new(verdict: &Verdict) {
         must_validate,
         never_stale,
         unshared,
+        sharing,
+        is_vouched_for,
     } = verdict;
-    assert!(refusal.is_none() && unshared.is_empty());
+    assert!(refusal.is_none() && unshared.is_empty() && sharing.is_none() && !is_vouched_for);
     assert_eq!([*is_ttl_set, *must_validate, *never_stale], [false; 3]);
     assert_eq!([*do_esi, *do_gzip, *do_gunzip, *do_stream], [false; 4]);
     assert_eq!([*was_304, *is_hit_for_pass, *is_cacheable, *is_unremembered], [false; 4]);
@@ -263,6 +250,8 @@ fn assert_attempt_is_new(attempt: &Attempt) {
         last_byte_by,
         failure,
         is_faulty,
+        sent_body,
+        interims,
         body_stages,
         unpacked,
         beresp,
@@ -285,6 +274,7 @@ fn assert_attempt_is_new(attempt: &Attempt) {
     assert!(exchange.is_none() && body_stages.is_none() && held_place.is_none() && trial.is_none());
     assert_eq!([*wants_fresh, *is_storage_chosen, *is_synthetic, *is_faulty], [false; 4]);
     assert_eq!((*last_byte_by, *failure), (None, None));
+    assert_eq!((*sent_body, *interims), (SentBody::None, 0));
     assert_eq!(*unpacked, None);
     for message in [beresp, stale_head] {
         assert_eq!((message.memory_bytes(), message.target(), message.header_count()), (0, &b""[..], 0));
@@ -298,7 +288,7 @@ fn assert_attempt_is_new(attempt: &Attempt) {
     assert!(error_reason.is_empty() && synthetic.is_empty());
 }
 
-/// What VCL sees of everything else, before and after a retry.
+/// Values of everything else that VCL sees, before and after a retry.
 fn assert_rest_stays(task: &FetchTask) {
     let Choices {
         director,
@@ -313,7 +303,7 @@ fn assert_rest_stays(task: &FetchTask) {
     assert!(director.is_some() && client_identity.is_some() && body_filters.is_some());
     assert_eq!((*trace, *connect_timeout), (Some(true), 5.0));
     assert_eq!([*first_byte_timeout, *between_bytes_timeout, last_byte_timeout.unwrap()], [6.0, 7.0, 8.0]);
-    let Route { backend, trail: _, has_backend_host: _, address } = &task.route;
+    let Route { backend, trail: _, has_backend_host: _, attempts: _, address } = &task.route;
     assert!(backend.is_some() && address.is_some());
     let Life { uncacheable, uncacheable_by, is_vary_unusable, account, .. } = &task.life;
     assert!(*uncacheable && uncacheable_by.is_some() && *is_vary_unusable);

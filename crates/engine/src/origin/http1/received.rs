@@ -1,8 +1,10 @@
-//! What an origin has sent and nobody has used yet, and the buffers for it, which a loop's connections to origins share.
+//! Received and unused bytes of an origin, and their buffers, which an event loop's connections to
+//! origins share.
 //!
-//! A response of usual size is received, used and over within one turn of the loop, so that one buffer does for all of them. What is
-//! kept for the next one is bounded; buffers that have grown for a long body are not kept. *Invariant:* `start <= buffer.len()`; what
-//! has no buffer holds no memory.
+//! A response of usual size is received, used and over within one turn of the event loop, so that
+//! one buffer is enough for all of them. The memory kept for the next one is bounded; buffers that
+//! have grown for a long body are not kept. *Invariant:* `start <= buffer.len()`; a connection
+//! without a buffer holds no memory.
 
 use bytes::BufMut;
 use bytes::buf::Limit;
@@ -13,30 +15,31 @@ use std::rc::Rc;
 pub(super) const BUFFER_BYTES: usize = 16 << 10;
 pub(crate) const BUFFER_BYTES_LONG: usize = 64 << 10;
 
-/// Room for the head of a request at first, and the most that is kept, in bytes.
+/// Initial room for the head of a request, and the most that is kept, in bytes.
 const HEAD_BYTES: usize = 1 << 10;
 const HEAD_BYTES_KEPT: usize = 16 << 10;
 
-/// Most buffers that are kept while nobody uses them.
+/// Most unused buffers that are kept.
 const KEPT_MAX: usize = 8;
 
-/// The buffers of one event loop that nobody uses.
+/// The unused buffers of one event loop.
 #[derive(Default)]
 pub(crate) struct ReceiveBuffers {
     kept: RefCell<Vec<Vec<u8>>>,
-    /// What the last request was sent from.
+    /// The buffer that the last request was sent from.
     head: Cell<Vec<u8>>,
 }
 
 impl ReceiveBuffers {
-    /// An empty buffer to send a request from. Most requests are sent at once, so that there is one for all of them.
+    /// An empty buffer to send a request from. Most requests are sent at once, so that one buffer
+    /// is enough for all of them.
     pub(super) fn take_head(&self) -> Vec<u8> {
         let mut head = self.head.take();
         head.reserve(HEAD_BYTES);
         head
     }
 
-    /// Takes it back.
+    /// Takes the buffer back.
     pub(super) fn put_head(&self, mut head: Vec<u8>) {
         if (1..=HEAD_BYTES_KEPT).contains(&head.capacity()) {
             head.clear();
@@ -62,7 +65,7 @@ pub(super) struct Received {
     buffers: Rc<ReceiveBuffers>,
     buffer: Vec<u8>,
     start: usize,
-    /// A read has filled the buffer: more is likely to come at once.
+    /// A read has filled the buffer: more is likely to follow at once.
     was_filled: bool,
 }
 
@@ -71,7 +74,7 @@ impl Received {
         Received { buffers, buffer: Vec::new(), start: 0, was_filled: false }
     }
 
-    /// Those that its event loop shares.
+    /// The buffers that its event loop shares.
     pub(super) fn buffers(&self) -> &ReceiveBuffers {
         &self.buffers
     }
@@ -96,7 +99,8 @@ impl Received {
         }
     }
 
-    /// The buffer with all that was received and not used, if it is long and nearly full, so that it holds little else.
+    /// The buffer with all bytes that were received and not used, if it is long and nearly full, so
+    /// that it holds little else.
     pub(super) fn take(&mut self) -> Option<Vec<u8>> {
         let (length, room) = (self.buffer.len(), self.buffer.capacity());
         if self.start > 0 || room < BUFFER_BYTES_LONG || length < room - room / 4 {
@@ -119,7 +123,8 @@ impl Received {
         (&mut self.buffer).limit(room)
     }
 
-    /// Makes room for at least one byte after the received ones. If a read filled the buffer, more is likely to come, and it grows.
+    /// Makes room for at least one byte after the received ones. If a read filled the buffer, more
+    /// is likely to follow, and it grows.
     pub(super) fn make_room(&mut self) {
         let room = self.buffer.capacity();
         if room == 0 {
@@ -133,7 +138,7 @@ impl Received {
         self.buffer.reserve_exact(needed.max(if self.was_filled { BUFFER_BYTES_LONG } else { BUFFER_BYTES }) - len);
     }
 
-    /// Gives the buffer back, with what is in it.
+    /// Discards the received bytes and returns the buffer.
     pub(super) fn discard(&mut self) {
         (self.start, self.was_filled) = (0, false);
         self.buffers.put(std::mem::take(&mut self.buffer));

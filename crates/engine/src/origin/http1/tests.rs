@@ -1,4 +1,5 @@
-//! What an exchange over HTTP/1.1 promises, tested with an origin that records every write it gets.
+//! Promises of an exchange over HTTP/1.1, tested with an origin that records every write it
+//! receives.
 
 use super::*;
 use crate::fetch::task::tests::{event_loop, order};
@@ -11,13 +12,16 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What was sent to the origin, and its answer, which comes all at once and is followed by the end of the stream.
+/// The bytes sent to the origin, and its answer, which arrives all at once and is followed by the
+/// end of the stream.
 #[derive(Default)]
 struct Script {
     writes: RefCell<Vec<Vec<u8>>>,
     answer: RefCell<Vec<u8>>,
-    /// The end comes without close_notify.
+    /// The stream ends without close_notify.
     is_cut_off: bool,
+    /// The origin sends nothing and keeps the connection open.
+    is_silent: bool,
 }
 
 struct Scripted(Rc<Script>);
@@ -34,6 +38,9 @@ impl Stream for Scripted {
 
 impl AsyncRead for Scripted {
     fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.0.is_silent {
+            return Poll::Pending;
+        }
         let mut answer = self.0.answer.borrow_mut();
         let count = answer.len().min(into.remaining());
         into.put_slice(&answer[..count]);
@@ -66,7 +73,7 @@ impl Dial for DialScript {
     }
 }
 
-/// An exchange and everything around it.
+/// An exchange and its environment.
 struct Scene {
     context: Rc<Loop>,
     script: Rc<Script>,
@@ -84,11 +91,16 @@ impl Scene {
         Scene::with(Script { answer: RefCell::new(answer.into()), ..Script::default() }).await
     }
 
+    /// A scene with an origin that reads and does not answer.
+    async fn silent() -> Scene {
+        Scene::with(Script { is_silent: true, ..Script::default() }).await
+    }
+
     async fn with(script: Script) -> Scene {
         let context = event_loop();
         let order = order(&context);
         let notes = Notes::new();
-        let backend = order.vcl.directors.resolve(
+        let backend = order.order.vcl.directors.resolve(
             order.director,
             &ResolveContext {
                 now: 1.0,
@@ -104,7 +116,7 @@ impl Scene {
         );
         let script = Rc::new(script);
         let request = OpenRequest {
-            backend: &backend.unwrap_or_else(|none| panic!("{}", none.text())),
+            backend: &backend.unwrap_or_else(|none| panic!("{}", none.text())).backend,
             pool: &context.pool,
             dial: &DialScript(Rc::clone(&script)),
             parameters: &context.engine.parameters.load_full(),
@@ -138,7 +150,7 @@ impl Scene {
 
     async fn head(&mut self) -> ResponseBody {
         self.exchange.receive_head(&mut self.beresp, &limits()).await.unwrap();
-        self.exchange.begin_body(&self.bereq, &self.beresp, BodyTerms::default()).unwrap()
+        self.exchange.begin_body(&self.bereq, &self.beresp, BodySettings::default()).unwrap()
     }
 
     /// The pieces of the body until its end.
@@ -152,7 +164,7 @@ impl Scene {
         Ok(pieces)
     }
 
-    /// Releases the connection and returns what the log says about that.
+    /// Releases the connection and returns the log's records about that.
     fn released(mut self) -> String {
         self.exchange.release(&self.beresp, &self.context, &mut self.log);
         self.log.end();
@@ -177,13 +189,13 @@ fn limits() -> ReceiveLimits {
 
 #[tokio::test]
 async fn a_head_and_a_short_body_go_out_as_one_and_a_long_one_behind_it() {
-    let mut scene = Scene::new("").await;
+    let mut scene = Scene::silent().await;
     scene.begin(BodyAnnounced::Length(5));
     assert_eq!(scene.exchange.send(b"short", STALL).await, Ok(5));
     assert_eq!(scene.exchange.end(None, STALL).await, Ok(0));
     assert_eq!(scene.writes(), ["PUT / HTTP/1.1\r\nContent-Length: 5\r\n\r\nshort"]);
 
-    let mut scene = Scene::new("").await;
+    let mut scene = Scene::silent().await;
     let long = vec![b'x'; JOINED_BODY_BYTES_MAX + 1];
     scene.begin(BodyAnnounced::Length(long.len() as u64));
     assert_eq!(scene.exchange.send(&long, STALL).await, Ok(long.len() as u64));
@@ -193,7 +205,7 @@ async fn a_head_and_a_short_body_go_out_as_one_and_a_long_one_behind_it() {
 
 #[tokio::test]
 async fn a_body_of_unknown_length_goes_out_in_chunks_and_of_nothing_there_is_none() {
-    let mut scene = Scene::new("").await;
+    let mut scene = Scene::silent().await;
     scene.begin(BodyAnnounced::Unknown);
     assert_eq!(scene.exchange.send(b"", STALL).await, Ok(0));
     assert_eq!(scene.exchange.send(b"abc", STALL).await, Ok(8));
@@ -225,7 +237,7 @@ async fn interim_heads_come_one_by_one_and_leave_nothing_behind() {
 }
 
 #[tokio::test]
-async fn what_follows_a_body_or_says_close_costs_the_connection() {
+async fn excess_bytes_or_close_end_the_connection() {
     let mut scene = Scene::new("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nabHTTP/1.1 200").await;
     assert_eq!(scene.head().await.size, BodyAnnounced::Length(2));
     assert_eq!(scene.body().await, Ok(vec!["ab".to_owned()]));
@@ -265,8 +277,8 @@ async fn an_encrypted_body_that_ends_with_the_connection_needs_the_origins_word_
         let answer = RefCell::new(format!("{head}abc").into());
         let mut scene = Scene::with(Script { answer, is_cut_off: true, ..Script::default() }).await;
         scene.exchange.receive_head(&mut scene.beresp, &limits()).await.unwrap();
-        let terms = BodyTerms { needs_close_notify: needs, ..BodyTerms::default() };
-        scene.exchange.begin_body(&scene.bereq, &scene.beresp, terms).unwrap();
+        let settings = BodySettings { needs_close_notify: needs, ..BodySettings::default() };
+        scene.exchange.begin_body(&scene.bereq, &scene.beresp, settings).unwrap();
         assert_eq!(scene.body().await, expected, "{head} {needs}");
     }
 }

@@ -1,11 +1,15 @@
 //! A connection to an origin, used by one exchange: sends and receives bytes within time limits.
 //!
-//! While a request is being sent, whatever the origin already sends is received, so that an origin that answers before it has
-//! read everything neither blocks nor is blocked. A timer is made only for what has to wait. *Invariant:* a connection whose answer has
-//! not begun holds no buffer. Next file: `received.rs`.
+//! While a request is being sent, bytes that the origin already sends are received, so that an
+//! origin that answers before it has read everything neither blocks nor is blocked. A request with
+//! a body is sent no further once the origin has refused it, or has closed its side: its answer
+//! would be lost with the connection. A timer is created only for an operation that has to wait.
+//! *Invariant:* a connection whose answer has not begun holds no buffer. Source: RFC 9112 §9.5.
+//! Next file: `received.rs`.
 
 use super::received::{BUFFER_BYTES, ReceiveBuffers, Received};
 use crate::fetch::interest::Interested;
+use crate::origin::types::{Early, Unsent};
 use backend::{BackendConnection, TlsFailure};
 use std::future::{Future, poll_fn};
 use std::io;
@@ -13,20 +17,27 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use surface::limits::EARLY_ANSWER_STALL_SECONDS;
 use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// The number of the error when nothing moves.
+/// Error number for a timeout without progress.
 const ETIMEDOUT: i32 = 110;
 
-/// Why nothing could be received.
+/// Longest time in which an origin that has begun to answer may accept no bytes of the request.
+const EARLY_ANSWER_STALL: Duration = Duration::from_secs(EARLY_ANSWER_STALL_SECONDS);
+
+/// Length of `HTTP/1.1 200`.
+const STATUS_BYTES: usize = 12;
+
+/// Reason why nothing could be received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ReceiveError {
     /// The time limit passed.
     Timeout,
     /// The connection broke, with this error number.
     Broken(i32),
-    /// Nobody wants it any more.
+    /// No client needs it any more.
     Abandoned,
 }
 
@@ -40,9 +51,13 @@ pub(super) struct OriginWire {
     has_answered: bool,
     /// The origin will send nothing more.
     is_ended: bool,
-    /// Ends waiting when nobody wants the response any more.
+    /// The error number by which that happened, if it was not reported yet.
+    ended_by: Option<i32>,
+    /// The request has a body, which an early answer may make unnecessary.
+    is_watching: bool,
+    /// Ends waiting when no client needs the response any more.
     interest: Option<Interested>,
-    /// The error of TLS by which the connection ended.
+    /// The TLS error by which the connection ended.
     tls_failure: Option<TlsFailure>,
 }
 
@@ -54,6 +69,8 @@ impl OriginWire {
             sent_bytes: 0,
             has_answered: false,
             is_ended: false,
+            ended_by: None,
+            is_watching: false,
             interest: None,
             tls_failure: None,
         }
@@ -69,22 +86,32 @@ impl OriginWire {
         &self.connection
     }
 
-    /// Ends waiting when nobody wants the response any more.
+    /// Ends waiting when no client needs the response any more.
     pub(super) fn serves(&mut self, interest: Option<Interested>) {
         self.interest = interest;
     }
 
-    /// Whether the origin may have seen any of the request.
+    /// Stores that the origin keeps the idle connection for at least this many seconds.
+    pub(super) fn kept_for(&mut self, seconds: f64) {
+        self.connection.kept_seconds = seconds;
+    }
+
+    /// Watches for an early answer while the request is sent.
+    pub(super) fn watches(&mut self, is_watching: bool) {
+        self.is_watching = is_watching;
+    }
+
+    /// True if the origin may have received any of the request.
     pub(super) fn has_sent(&self) -> bool {
         self.sent_bytes > 0
     }
 
-    /// Whether a byte of an answer has arrived since the connection was taken.
+    /// True if a byte of an answer has arrived since the connection was taken.
     pub(super) fn has_answered(&self) -> bool {
         self.has_answered
     }
 
-    /// The error of TLS by which the connection ended, if that is what happened.
+    /// The TLS error by which the connection ended, if that was the cause.
     pub(super) fn take_tls_failure(&mut self) -> Option<String> {
         self.tls_failure.take().map(|failure| failure.text)
     }
@@ -104,64 +131,116 @@ impl OriginWire {
         self.received.consume(count);
     }
 
-    /// Takes all bytes that were received and not used, in their buffer; `None` if that would save nothing.
+    /// Takes all bytes that were received and not used, in their buffer; `None` if that would save
+    /// nothing.
     pub(super) fn take_received(&mut self) -> Option<Vec<u8>> {
         self.received.take()
     }
 
-    /// Sends all of `bytes`. If nothing moves for `stall`, the connection counts as broken, with ETIMEDOUT.
+    /// Sends all of `bytes`. If no byte is accepted for `stall`, the connection counts as broken,
+    /// with ETIMEDOUT.
     ///
     /// # Errors
-    /// The error number.
-    pub(super) async fn send(&mut self, bytes: &[u8], stall: Duration) -> Result<(), i32> {
+    /// [`Unsent`].
+    pub(super) async fn send(&mut self, bytes: &[u8], stall: Duration) -> Result<(), Unsent> {
         let mut sent = 0;
         while sent < bytes.len() {
-            match within(|| Instant::now() + stall, |context| self.poll_send(context, &bytes[sent..])).await {
-                Some(Ok(count)) => {
-                    sent += count;
-                    self.sent_bytes += count as u64;
-                }
-                Some(Err(error)) => return Err(backend::backend::error_number(&error)),
-                None => return Err(ETIMEDOUT),
+            let rest = &bytes[sent..];
+            let count = self
+                .push(stall, |connection, context| match Pin::new(&mut connection.stream).poll_write(context, rest) {
+                    Poll::Ready(Ok(0)) => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+                    polled => polled,
+                })
+                .await?;
+            sent += count;
+            self.sent_bytes += count as u64;
+        }
+        // An encrypted connection keeps the bytes that its socket did not accept.
+        let flushed =
+            self.push(stall, |connection, context| Pin::new(&mut connection.stream).poll_flush(context).map_ok(|()| 0));
+        flushed.await.map(drop)
+    }
+
+    /// Waits until the connection accepts bytes. An origin that has begun to answer is given less
+    /// time for that.
+    async fn push(
+        &mut self,
+        stall: Duration,
+        mut poll: impl FnMut(&mut BackendConnection, &mut Context<'_>) -> Poll<io::Result<usize>>,
+    ) -> Result<usize, Unsent> {
+        loop {
+            let is_accepted = self.early() == Some(Early::Accepted);
+            let stall = if is_accepted { stall.min(EARLY_ANSWER_STALL) } else { stall };
+            let moved = within(
+                || Instant::now() + stall,
+                |context| {
+                    if self.is_watching {
+                        self.take_answer(context);
+                        if self.early() == Some(Early::Declined) {
+                            return Poll::Ready(Some(Err(Unsent::Answered)));
+                        }
+                    }
+                    match poll(&mut self.connection, context) {
+                        Poll::Ready(Ok(count)) => return Poll::Ready(Some(Ok(count))),
+                        Poll::Ready(Err(error)) => {
+                            let number = backend::backend::error_number(&error);
+                            return Poll::Ready(Some(Err(Unsent::Broken(number))));
+                        }
+                        Poll::Pending => {}
+                    }
+                    if !self.is_watching {
+                        self.take_answer(context);
+                    }
+                    // The time limit has changed.
+                    if !is_accepted && self.early() == Some(Early::Accepted) {
+                        Poll::Ready(None)
+                    } else {
+                        Poll::Pending
+                    }
+                },
+            );
+            match moved.await {
+                Some(Some(moved)) => return moved,
+                Some(None) => {}
+                None if is_accepted => return Err(Unsent::Answered),
+                None => return Err(Unsent::Broken(ETIMEDOUT)),
             }
         }
-        self.flush(stall).await
     }
 
-    /// An encrypted connection keeps what its socket did not take.
-    async fn flush(&mut self, stall: Duration) -> Result<(), i32> {
-        let flushed = within(
-            || Instant::now() + stall,
-            |context| match Pin::new(&mut self.connection.stream).poll_flush(context) {
-                Poll::Pending => self.poll_answer(context),
-                done => done,
-            },
-        );
-        match flushed.await {
-            Some(result) => result.map_err(|error| backend::backend::error_number(&error)),
-            None => Err(ETIMEDOUT),
+    /// The answer so far, if it matters for the rest of the request.
+    fn early(&self) -> Option<Early> {
+        if self.is_watching { early(self.received.bytes(), self.is_ended).1 } else { None }
+    }
+
+    /// Watches for an answer while nothing is sent. Ready with an interim head, or when the rest is
+    /// not needed.
+    pub(super) fn poll_early(&mut self, context: &mut Context<'_>) -> Poll<Early> {
+        if !self.is_watching {
+            return Poll::Pending;
+        }
+        self.take_answer(context);
+        match early(self.received.bytes(), self.is_ended) {
+            (_, Some(Early::Declined)) => Poll::Ready(Early::Declined),
+            (true, _) => Poll::Ready(Early::Interim),
+            (false, _) => Poll::Pending,
         }
     }
 
-    fn poll_send(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match Pin::new(&mut self.connection.stream).poll_write(context, bytes) {
-            Poll::Ready(Ok(0)) => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
-            Poll::Ready(result) => Poll::Ready(result),
-            Poll::Pending => self.poll_answer(context),
-        }
-    }
-
-    /// Takes what the origin sends while it does not accept anything: one that waits for us to read would never accept the rest.
-    /// Never ready.
-    fn poll_answer<T>(&mut self, context: &mut Context<'_>) -> Poll<T> {
+    /// Receives the origin's bytes while it accepts none: an origin that waits for Copal to read
+    /// would never accept the rest.
+    fn take_answer(&mut self, context: &mut Context<'_>) {
         while !self.is_ended && self.received.len() < BUFFER_BYTES {
             match self.poll_receive(context, BUFFER_BYTES - self.received.len()) {
                 Poll::Ready(Ok(1..)) => {}
-                Poll::Ready(Ok(0) | Err(_)) => self.is_ended = true,
+                Poll::Ready(Ok(0)) => self.is_ended = true,
+                Poll::Ready(Err(error)) => {
+                    self.is_ended = true;
+                    self.ended_by = Some(backend::backend::error_number(&error));
+                }
                 Poll::Pending => break,
             }
         }
-        Poll::Pending
     }
 
     fn poll_receive(&mut self, context: &mut Context<'_>, most: usize) -> Poll<io::Result<usize>> {
@@ -176,7 +255,8 @@ impl OriginWire {
                 Poll::Ready(Err(error))
             }
             Poll::Pending => {
-                // An origin may take its time: until then every request that waits for one would hold a buffer.
+                // An origin may take long: until then every request that waits for one would hold a
+                // buffer.
                 if !self.has_answered {
                     self.received.discard();
                 }
@@ -185,13 +265,14 @@ impl OriginWire {
         }
     }
 
-    /// Receives more bytes, at most `most` (0 = no limit), until `deadline`. 0 means the end of the stream.
+    /// Receives more bytes, at most `most` (0 = no limit), until `deadline`. 0 means the end of the
+    /// stream.
     ///
     /// # Errors
     /// [`ReceiveError`].
     pub(super) async fn receive(&mut self, most: usize, deadline: Instant) -> Result<usize, ReceiveError> {
         if self.is_ended {
-            return Ok(0);
+            return self.ended_by.map_or(Ok(0), |errno| Err(ReceiveError::Broken(errno)));
         }
         self.received.make_room();
         let most = if most == 0 { usize::MAX } else { most };
@@ -209,8 +290,10 @@ impl OriginWire {
             }
             Some(Some(Ok(count))) => Ok(count),
             Some(Some(Err(error))) => {
+                let errno = backend::backend::error_number(&error);
                 self.is_ended = true;
-                Err(ReceiveError::Broken(backend::backend::error_number(&error)))
+                self.ended_by = Some(errno);
+                Err(ReceiveError::Broken(errno))
             }
             Some(None) => Err(ReceiveError::Abandoned),
             None => Err(ReceiveError::Timeout),
@@ -218,7 +301,43 @@ impl OriginWire {
     }
 }
 
-/// Waits for something until a time that is asked for only if there is something to wait for; `None` when it has passed.
+/// The meaning of the received part of an answer for a request that is still being sent: if
+/// complete interim heads precede it, and the final answer.
+fn early(received: &[u8], is_ended: bool) -> (bool, Option<Early>) {
+    let mut rest = received;
+    let mut has_interim = false;
+    let ended = is_ended.then_some(Early::Declined);
+    loop {
+        while let [b'\r' | b'\n', after @ ..] = rest {
+            rest = after;
+        }
+        if rest.len() < STATUS_BYTES {
+            return (has_interim, ended);
+        }
+        let is_interim = rest.starts_with(b"HTTP/") && rest[9] == b'1' && &rest[9..STATUS_BYTES] != b"101";
+        if !is_interim {
+            let is_accepted = rest.starts_with(b"HTTP/") && rest[9] == b'2' && !is_ended;
+            return (has_interim, Some(if is_accepted { Early::Accepted } else { Early::Declined }));
+        }
+        match head_bytes(rest) {
+            Some(count) => rest = &rest[count..],
+            None => return (has_interim, ended),
+        }
+        has_interim = true;
+    }
+}
+
+/// Length of the head at the front; `None` if it is incomplete.
+fn head_bytes(bytes: &[u8]) -> Option<usize> {
+    let ends = |at: usize| {
+        let after = &bytes[at + 1..];
+        if after.starts_with(b"\n") { Some(at + 2) } else { after.starts_with(b"\r\n").then_some(at + 3) }
+    };
+    bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').find_map(|(at, _)| ends(at))
+}
+
+/// Waits for an event until a time that is computed only if a wait is needed; `None` if it has
+/// passed.
 async fn within<T>(due: impl FnOnce() -> Instant, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Option<T> {
     let mut due = Some(due);
     let mut timer = pin!(None::<Sleep>);
@@ -232,4 +351,30 @@ async fn within<T>(due: impl FnOnce() -> Instant, mut poll: impl FnMut(&mut Cont
         timer.as_mut().as_pin_mut().map_or(Poll::Pending, |timer| timer.poll(context).map(|()| None))
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_so_far_is_known_by_its_status_after_any_interim_heads() {
+        let hint = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
+        for (received, expected) in [
+            ("", (false, None)),
+            ("HTTP/1.1 41", (false, None)),
+            ("HTTP/1.1 413", (false, Some(Early::Declined))),
+            ("HTTP/1.1 302 Found\r\n", (false, Some(Early::Declined))),
+            ("HTTP/1.1 101 Switching Protocols\r\n", (false, Some(Early::Declined))),
+            ("\r\nHTTP/1.1 200 OK", (false, Some(Early::Accepted))),
+            ("this is not HTTP", (false, Some(Early::Declined))),
+            ("HTTP/1.1 100 Continue\r\n", (false, None)),
+            ("HTTP/1.1 100 Continue\n\nHTTP/1.1 ", (true, None)),
+        ] {
+            assert_eq!(early(received.as_bytes(), false), expected, "{received}");
+            let after_hint = early(format!("{hint}{received}").as_bytes(), false);
+            assert_eq!(after_hint, (true, expected.1), "{received}");
+            assert_eq!(early(received.as_bytes(), true).1, Some(Early::Declined), "{received}");
+        }
+    }
 }

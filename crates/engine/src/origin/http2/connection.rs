@@ -1,10 +1,11 @@
 //! One HTTP/2 connection to an origin, on which several requests run at a time.
 //!
-//! A task of its own drives it. It ends when the origin ends it, or when nobody needs it any more: when it is out of the table
-//! (`connections.rs`), and its last request is over. *Invariants:* the task holds nothing that keeps the connection in use; a
-//! connection that is ended sends GOAWAY and has a few seconds for that. Next file: `watch.rs`.
+//! A task of its own drives it. It ends when the origin ends it, or when it is unused: when it is
+//! out of the table (`connections.rs`), and its last request is over. *Invariants:* the task holds
+//! nothing that keeps the connection in use; a connection that is ended by Copal sends GOAWAY
+//! within a limit of a few seconds. Next file: `guard.rs`.
 
-use super::watch::{Seen, Watched};
+use super::guard::{Guarded, Seen};
 use backend::open::Place;
 use backend::{BackendConnection, Ends, Stream};
 use bytes::Bytes;
@@ -24,32 +25,32 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep, timeout_at};
 use vcl_run::tls::TlsFacts;
 
-type Driven = client::Connection<Watched<Box<dyn Stream>>, Bytes>;
+type Driven = client::Connection<Guarded<Box<dyn Stream>>, Bytes>;
 
-/// Largest frame that we take, in bytes.
+/// Largest frame that Copal accepts, in bytes.
 const FRAME_BYTES_MAX: u32 = 16 << 10;
-/// What RFC 9113 §6.5.2 adds to the size of each field.
+/// Overhead that RFC 9113 §6.5.2 adds to the size of each field.
 const FIELD_OVERHEAD_BYTES: u64 = 32;
 
 /// A connection that requests share.
 pub(super) struct Shared {
     requests: SendRequest<Bytes>,
-    /// Its addresses.
+    /// Addresses of the connection.
     ends: Ends,
-    /// What was agreed in its handshake; `None` in clear.
+    /// TLS parameters of the connection; `None` in clear.
     tls: Option<TlsFacts>,
-    /// What has been seen on it.
+    /// Observations of the connection guard.
     seen: Rc<Seen>,
     state: Rc<State>,
     /// The requests in progress.
     streams: Cell<usize>,
-    /// When it was first found to be idle, seconds since 1970; `None` while it is in use.
+    /// Time when it was first found to be idle, seconds since 1970; `None` while it is in use.
     idle_since: Cell<Option<f64>>,
 }
 
-/// What the driving task knows, too.
+/// State shared with the driving task.
 struct State {
-    /// How many requests the origin allows at a time.
+    /// Number of requests that the origin allows at a time.
     streams_max: Cell<usize>,
     /// No further request may use it.
     is_retired: Cell<bool>,
@@ -58,7 +59,8 @@ struct State {
 }
 
 impl Shared {
-    /// Makes an HTTP/2 connection of an open one. `changed` is notified when there may be room for more requests.
+    /// Makes an HTTP/2 connection of an open connection. `changed` is notified when there may be
+    /// room for more requests.
     ///
     /// # Errors
     /// The error number.
@@ -70,8 +72,8 @@ impl Shared {
     ) -> Result<Rc<Shared>, i32> {
         let (ends, tls) = (stream.ends(), stream.tls().cloned());
         let seen = Seen::new();
-        let watched = Watched::new(stream, Rc::clone(&seen));
-        let shaking = settings(parameters).handshake(watched);
+        let guarded = Guarded::new(stream, Rc::clone(&seen));
+        let shaking = settings(parameters).handshake(guarded);
         let timed_out = || std::io::Error::from(std::io::ErrorKind::TimedOut);
         let shaken = match timeout_at(deadline, shaking).await {
             Ok(shaken) => shaken.map_err(|error| error.into_io().unwrap_or_else(timed_out)),
@@ -93,17 +95,17 @@ impl Shared {
         Ok(shared)
     }
 
-    /// Whether a further request may use it now.
+    /// True if a further request may use it now.
     pub(super) fn has_room(&self) -> bool {
         !self.is_retired() && self.streams.get() < self.state.streams_max.get()
     }
 
-    /// Whether it may have room soon: the origin has not yet said how much it allows.
+    /// True if it may have room soon: the origin has not yet sent its limit.
     pub(super) fn is_settling(&self) -> bool {
         !self.is_retired() && !self.seen.is_settled.get()
     }
 
-    /// Whether no further request will ever use it.
+    /// True if no further request will ever use it.
     pub(super) fn is_retired(&self) -> bool {
         self.state.is_retired.get() || self.seen.last_stream.get().is_some() || self.seen.is_worn()
     }
@@ -113,12 +115,12 @@ impl Shared {
         self.state.is_retired.set(true);
     }
 
-    /// Whether no request uses it.
+    /// True if no request uses it.
     pub(super) fn is_unused(&self) -> bool {
         self.streams.get() == 0
     }
 
-    /// Whether it has been idle for `idle_timeout` seconds. Call it from time to time.
+    /// True if it has been idle for `idle_timeout` seconds. Must be called periodically.
     pub(super) fn is_idle(&self, now: f64, idle_timeout: f64) -> bool {
         if self.streams.get() > 0 {
             return false;
@@ -129,12 +131,12 @@ impl Shared {
     }
 }
 
-/// How many streams that were given up are remembered for each that may be open.
+/// Number of reset streams that are remembered for each stream that may be open.
 const RESET_STREAMS_A_PLACE: usize = 10;
 
-/// The settings that we send.
+/// The settings that Copal sends.
 fn settings(parameters: &Parameters) -> client::Builder {
-    // Somewhat larger heads than allowed are received, to be refused with the right words.
+    // Somewhat larger heads than allowed are received, to be refused with the right message.
     let head_bytes = 2 * parameters.http_resp_size + FIELD_OVERHEAD_BYTES * parameters.http_max_hdr;
     let mut builder = client::Builder::new();
     builder
@@ -142,13 +144,14 @@ fn settings(parameters: &Parameters) -> client::Builder {
         .max_concurrent_streams(0)
         .initial_max_send_streams(1)
         .initial_window_size(HTTP2_ORIGIN_WINDOW_BYTES as u32)
-        // Nobody waits for a window because another one does not read.
+        // No stream waits for a window because another one does not read.
         .initial_connection_window_size((HTTP2_ORIGIN_WINDOW_BYTES * (HTTP2_ORIGIN_STREAMS_MAX + 1)) as u32)
         .max_frame_size(FRAME_BYTES_MAX)
         .max_header_list_size(u32::try_from(head_bytes).unwrap_or(u32::MAX))
         .max_send_buffer_size(HTTP2_ORIGIN_SEND_BYTES_MAX)
-        // Streams that we give up are forgotten soon; what still comes on them is dropped. What comes later is refused, each time. The
-        // library would end the connection after some number of that, and break the responses of others.
+        // Streams that Copal resets are remembered only briefly; frames that still arrive on them
+        // are dropped. Later frames are refused, each time. Otherwise the library would end the
+        // connection after a certain number of them, and break the responses of other requests.
         .max_concurrent_reset_streams(RESET_STREAMS_A_PLACE * HTTP2_ORIGIN_STREAMS_MAX)
         .max_local_error_reset_streams(None)
         .reset_stream_duration(Duration::from_secs(HTTP2_ORIGIN_CLOSE_SECONDS_MAX));
@@ -164,7 +167,8 @@ async fn drive(connection: Driven, shared: Weak<Shared>, state: Rc<State>) {
         let polled = connection.as_mut().poll(context);
         let streams_max = connection.max_concurrent_send_streams().min(HTTP2_ORIGIN_STREAMS_MAX);
         let is_settled = shared.upgrade().is_none_or(|shared| !shared.is_settling());
-        // Who waits for the settings must hear of them, even if nothing is allowed beyond what was assumed.
+        // Requests that wait for the settings must be notified of them, even if they allow no more
+        // than was assumed.
         let is_news = !std::mem::replace(&mut was_settled, is_settled);
         if is_settled && (state.streams_max.replace(streams_max) != streams_max || is_news) {
             state.changed.notify_waiters();
@@ -187,18 +191,18 @@ async fn drive(connection: Driven, shared: Weak<Shared>, state: Rc<State>) {
 pub(crate) struct Lease {
     shared: Rc<Shared>,
     backend: Arc<backend::Backend>,
-    /// `None` once it was taken for another exchange.
+    /// `None` once the slot was taken for another exchange.
     place: Option<Place>,
-    /// The connection was there before the request.
+    /// The connection existed before the request.
     pub(super) is_reused: bool,
     /// Length of the PROXY header that was sent for it.
     pub(super) proxy_header_bytes: u64,
-    /// When it was given.
+    /// Time when the lease was given.
     since: Instant,
 }
 
 impl Lease {
-    /// Call this only if the connection has room, or was made for this request.
+    /// Must be called only if the connection has room, or was made for this request.
     pub(super) fn new(shared: &Rc<Shared>, place: Place, is_reused: bool, proxy_header_bytes: u64) -> Lease {
         shared.streams.set(shared.streams.get() + 1);
         shared.idle_since.set(None);
@@ -212,17 +216,17 @@ impl Lease {
         }
     }
 
-    /// What requests are sent with.
+    /// Sender of requests.
     pub(super) fn requests(&self) -> SendRequest<Bytes> {
         self.shared.requests.clone()
     }
 
-    /// What was agreed in the connection's handshake; `None` in clear.
+    /// TLS parameters of the connection; `None` in clear.
     pub(super) fn tls(&self) -> Option<&TlsFacts> {
         self.shared.tls.as_ref()
     }
 
-    /// What has been seen on the connection.
+    /// Observations of the connection guard.
     pub(super) fn seen(&self) -> &Seen {
         &self.shared.seen
     }
@@ -237,7 +241,7 @@ impl Lease {
         &self.backend
     }
 
-    /// Takes the place out of it, so that it outlives the exchange.
+    /// Takes the connection slot, so that it outlives the exchange.
     pub(super) fn take_place(&mut self) -> Option<Place> {
         self.place.take()
     }
@@ -247,7 +251,8 @@ impl Lease {
         self.shared.retire();
     }
 
-    /// The origin took too long: if nothing at all has come on the connection meanwhile, it may be dead.
+    /// Handles an origin that took too long: if no bytes at all arrived on the connection in that
+    /// time, it may be dead.
     pub(super) fn doubt(&self) {
         if self.shared.seen.received_at.get() < self.since {
             self.retire();
@@ -262,7 +267,7 @@ impl Drop for Lease {
     }
 }
 
-/// What a request got to be sent on.
+/// Connection or stream for one request.
 pub(crate) enum Got {
     /// A stream of an HTTP/2 connection.
     Stream(Lease),

@@ -1,15 +1,18 @@
-//! The HTTP/2 connections of one event loop, by where they lead.
+//! The HTTP/2 connections of one event loop, by destination.
 //!
-//! A request goes to the first connection that has room, so that the others become idle and close. If none has room, one request
-//! opens a further connection, and those that come meanwhile wait for it; what happens to it happens to them. Whether an origin
-//! that is reached over TLS speaks HTTP/2 shows in the handshake. If it does not, its requests get connections of their own, and
-//! that is remembered, so that they don't wait for one another. A connection that begins with a PROXY header tells of one client,
-//! and serves one request. The addresses of a name that is followed are places of their own, which take turns; a connection is kept
-//! where it leads, even if it was opened for another one of them, which could not be reached.
+//! A request goes to the first connection that has room, so that the others become idle and close.
+//! If none has room, one request opens a further connection, and requests that arrive during that
+//! wait for it; they share its outcome. The TLS handshake shows if an origin supports HTTP/2. If it
+//! does not, its requests get connections of their own, and that is remembered, so that they don't
+//! wait for one another. A connection that begins with a PROXY header belongs to one client, and
+//! serves one request. The addresses of a followed name are separate destinations, which take
+//! turns; a connection is kept under its own address, even if it was opened for another address of
+//! the name that could not be reached.
 //!
-//! `max_connections` of a backend bounds its requests in flight: whoever waits or sends holds a place
-//! (`docs/decisions/origins-count-requests.md`). *Invariant:* at most one connection for a place is being opened at a time, unless
-//! the origin speaks HTTP/1.1. Next file: `connection.rs`.
+//! `max_connections` of a backend bounds its requests in flight: a request that waits or sends
+//! holds a slot (`docs/decisions/origins-count-requests.md`). *Invariant:* at most one connection
+//! to a destination is being opened at a time, unless the origin uses HTTP/1.1. Next file:
+//! `connection.rs`.
 
 use super::connection::{Got, Lease, Shared};
 use backend::open::{Place, admit, connect, connect_limit, reuse};
@@ -30,28 +33,28 @@ const TIMED_OUT: i32 = 110;
 /// The connections of one event loop.
 #[derive(Default)]
 pub(crate) struct Connections {
-    /// By the address of the key, which lives as long as its entry.
+    /// By the address of the key, which exists as long as its entry.
     kept: RefCell<HashMap<*const PoolKey, Kept>>,
 }
 
-/// The connections to one place.
+/// The connections to one destination.
 struct Kept {
     key: Arc<PoolKey>,
     open: Vec<Rc<Shared>>,
-    /// The idle timeout of the backend that was asked last, if that has its own, in seconds.
+    /// The idle timeout of the most recently used backend, if it has its own, in seconds.
     own_timeout: Option<f64>,
     /// A request opens a further one.
     is_opening: bool,
-    /// How often that has failed, and how it failed last.
+    /// Number of failed openings, and the last error.
     failures: u64,
     last_failure: Option<OpenError>,
-    /// The origin preferred HTTP/1.1 when it was last asked.
+    /// The origin preferred HTTP/1.1 in the last handshake.
     speaks_http1: bool,
     /// Notified when one of these has changed, and when a request may find room.
     changed: Rc<Notify>,
 }
 
-/// What a request can do.
+/// Next action of a request.
 enum Way {
     Use(Rc<Shared>),
     Open,
@@ -72,7 +75,7 @@ impl Kept {
         }
     }
 
-    /// Whether there is nothing to wait for.
+    /// True if there is nothing to wait for.
     fn is_empty(&self) -> bool {
         !self.is_opening && self.open.iter().all(|shared| shared.is_retired())
     }
@@ -88,7 +91,7 @@ impl Kept {
     }
 }
 
-/// Ends the opening of a connection, however that went.
+/// Ends the opening of a connection, whatever its result.
 struct Opening<'a> {
     connections: &'a Connections,
     key: &'a Arc<PoolKey>,
@@ -109,7 +112,7 @@ impl Connections {
         action(all.entry(Arc::as_ptr(key)).or_insert_with(|| Kept::new(key)))
     }
 
-    /// Gets something to send a request on.
+    /// Gets a stream or a connection to send a request on.
     ///
     /// # Errors
     /// See [`OpenError`]; the failure is already counted.
@@ -198,9 +201,9 @@ impl Connections {
         Ok(Got::Stream(lease))
     }
 
-    /// Closes connections that have been idle for `idle_timeout` seconds, that no backend leads to any more, or that are more than
-    /// are kept for later. Returns how many.
-    pub(crate) fn sweep(&self, now: f64, idle_timeout: f64) -> usize {
+    /// Closes connections that have been idle for `idle_timeout` seconds, whose destination no
+    /// backend has any more, or that exceed the number kept for later. Returns their number.
+    pub(crate) fn close_idle(&self, now: f64, idle_timeout: f64) -> usize {
         let mut closed = 0;
         self.kept.borrow_mut().retain(|_, kept| {
             let before = kept.open.len();
@@ -217,13 +220,13 @@ impl Connections {
         closed
     }
 
-    /// How many connections may be used by further requests.
+    /// Number of connections that may be used by further requests.
     pub(crate) fn len(&self) -> usize {
         self.kept.borrow().values().flat_map(|kept| &kept.open).filter(|shared| !shared.is_retired()).count()
     }
 }
 
-/// In clear there is nobody to ask: the definition says so.
+/// In clear there is no negotiation: the backend's definition decides.
 fn speaks_http2(connection: &BackendConnection) -> bool {
     connection.stream.tls().is_none_or(|facts| facts.alpn.as_deref() == Some("h2"))
 }

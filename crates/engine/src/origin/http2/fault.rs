@@ -1,20 +1,20 @@
-//! Why a stream or its connection broke: from the library's errors to operators' words.
+//! Reasons for a broken stream or connection: from the library's errors to operators' words.
 
-use super::watch::Seen;
+use super::guard::Seen;
 use h2::Reason as Code;
 use surface::reason::Reason;
 
-/// What happened to a request.
+/// Fate of a request.
 pub(super) struct Fault {
-    /// Whose fault it is.
+    /// Reason, which implies the party at fault.
     pub(super) reason: Reason,
     /// The payload of the `FetchError` record.
     pub(super) text: &'static str,
-    /// The origin has not looked at the request.
+    /// The origin has not processed the request.
     pub(super) is_unprocessed: bool,
 }
 
-/// Words for an error on a stream with this number.
+/// Fault for an error on a stream with this number.
 pub(super) fn of(error: &h2::Error, seen: &Seen, stream: Option<u32>) -> Fault {
     let fault = |reason, text| Fault { reason, text, is_unprocessed: false };
     if let Some(text) = seen.fault.get() {

@@ -1,8 +1,11 @@
-//! Heads of messages with an origin, as HTTP/2 has them: [`Message`] to what the library sends, and back.
+//! Heads of messages with an origin, as HTTP/2 has them: [`Message`] to what the library sends, and
+//! back.
 //!
-//! The host becomes `:authority`, and what is about one connection stays behind. What cannot be said is an error, so that nothing
-//! else is said instead; only a target is spelled in another way (RFC 3986 §2.1), as it is over HTTP/1. Source: RFC 9113 §8.2, §8.3.
+//! The host becomes `:authority`, and connection-specific fields are dropped. A head that cannot be
+//! expressed is an error, so that no other head is sent instead; only a target is encoded
+//! differently (RFC 3986 §2.1), as it is over HTTP/1. Source: RFC 9113 §8.2, §8.3.
 
+use crate::origin::BrokenLimit;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Method, Request, Uri, Version};
@@ -14,7 +17,7 @@ use surface::header::is_of_connection;
 /// The head of a request, and its size in bytes as HTTP/1 would write it.
 ///
 /// # Errors
-/// What cannot be said over HTTP/2.
+/// The part that cannot be expressed in HTTP/2.
 pub(super) fn request(bereq: &Message, is_secure: bool) -> Result<(Request<()>, u64), &'static str> {
     let mut request = Request::new(());
     *request.version_mut() = Version::HTTP_2;
@@ -29,7 +32,7 @@ pub(super) fn request(bereq: &Message, is_secure: bool) -> Result<(Request<()>, 
     }
     *request.uri_mut() = uri(bereq.target(), host.filter(|host| !host.is_empty()), is_secure)?;
     if request.uri().authority().is_none() {
-        // The library takes a request without a host only as one that came over HTTP/1.
+        // The library accepts a request without a host only if it has the version HTTP/1.
         *request.version_mut() = Version::HTTP_11;
     }
     *request.headers_mut() = fields(bereq)?;
@@ -56,7 +59,7 @@ fn uri(target: &[u8], host: Option<&[u8]>, is_secure: bool) -> Result<Uri, &'sta
     builder.build().map_err(|_| "target")
 }
 
-/// A target, spelled so that every byte is sent.
+/// A target, encoded so that every byte is sent.
 fn path(target: &[u8]) -> Option<PathAndQuery> {
     let is_plain = target.iter().all(|&byte| (b'!'..=b'~').contains(&byte) && byte != b'#');
     if is_plain && let Ok(path) = PathAndQuery::try_from(target) {
@@ -77,7 +80,7 @@ fn path(target: &[u8]) -> Option<PathAndQuery> {
 /// The fields of a request, or its trailers.
 ///
 /// # Errors
-/// What cannot be said over HTTP/2.
+/// The part that cannot be expressed in HTTP/2.
 pub(super) fn fields(message: &Message) -> Result<HeaderMap, &'static str> {
     let mut fields = HeaderMap::with_capacity(message.header_count());
     let named: Vec<_> = message
@@ -98,8 +101,16 @@ pub(super) fn fields(message: &Message) -> Result<HeaderMap, &'static str> {
     Ok(fields)
 }
 
-/// Takes the head of a response, interim or final. Returns its size in bytes as HTTP/1 would write it, `None` if it is too large.
-pub(super) fn take_response<T>(response: &http::Response<T>, limits: HeadLimits, beresp: &mut Message) -> Option<u64> {
+/// Takes the head of a response, interim or final. Returns its size in bytes as HTTP/1 would write
+/// it.
+///
+/// # Errors
+/// The limit that it exceeds.
+pub(super) fn take_response<T>(
+    response: &http::Response<T>,
+    limits: HeadLimits,
+    beresp: &mut Message,
+) -> Result<u64, BrokenLimit> {
     beresp.clear();
     let status = response.status().as_u16();
     beresp.set_protocol(b"HTTP/2.0");
@@ -107,31 +118,34 @@ pub(super) fn take_response<T>(response: &http::Response<T>, limits: HeadLimits,
     let phrase = reason::phrase(status);
     beresp.set_reason(phrase.as_bytes());
     let bytes = take_fields(response.headers(), limits, beresp)? + phrase.len() + "HTTP/2.0 200 \r\n\r\n".len();
-    (bytes <= limits.total_bytes).then_some(bytes as u64)
+    if bytes > limits.total_bytes { Err(BrokenLimit::of_total(&limits)) } else { Ok(bytes as u64) }
 }
 
 /// Takes trailers; `None` if they are too large.
 pub(super) fn take_trailers(fields: &HeaderMap, limits: HeadLimits) -> Option<Message> {
     let mut trailers = Message::new();
-    let bytes = take_fields(fields, limits, &mut trailers)?;
+    let bytes = take_fields(fields, limits, &mut trailers).ok()?;
     (bytes <= limits.total_bytes).then_some(trailers)
 }
 
-fn take_fields(fields: &HeaderMap, limits: HeadLimits, message: &mut Message) -> Option<usize> {
+fn take_fields(fields: &HeaderMap, limits: HeadLimits, message: &mut Message) -> Result<usize, BrokenLimit> {
     if fields.len() > limits.headers_max {
-        return None;
+        return Err(BrokenLimit::of_headers(&limits));
     }
     let mut bytes = 0;
     for (name, value) in fields {
         let value = value.as_bytes().trim_ascii();
         let line = name.as_str().len() + value.len() + 2;
         bytes += line + 2;
-        if line > limits.line_bytes || bytes > limits.total_bytes {
-            return None;
+        if line > limits.line_bytes {
+            return Err(BrokenLimit::of_line(&limits));
+        }
+        if bytes > limits.total_bytes {
+            return Err(BrokenLimit::of_total(&limits));
         }
         message.append(name.as_str().as_bytes(), value);
     }
-    Some(bytes)
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -150,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_about_one_connection_stays_behind() {
+    fn connection_specific_fields_are_removed() {
         let message = bereq(
             "/a?b=c",
             &[
@@ -173,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_said_is_refused() {
+    fn requests_that_http2_cannot_express_are_refused() {
         let of = |target, headers: &[_]| request(&bereq(target, headers), false).map(drop);
         assert_eq!(of("/", &[("Host", "user@example.com")]), Err("host"));
         assert_eq!(of("/", &[("Host", "exa mple.com")]), Err("host"));
@@ -214,13 +228,15 @@ mod tests {
             response.body(()).unwrap()
         };
         let bytes = take_response(&build(&[("set-cookie", "a=1"), ("set-cookie", "b=2")]), limits, &mut taken);
-        assert_eq!(bytes, Some("HTTP/2.0 404 Not Found\r\nset-cookie: a=1\r\nset-cookie: b=2\r\n\r\n".len() as u64));
+        assert_eq!(bytes, Ok("HTTP/2.0 404 Not Found\r\nset-cookie: a=1\r\nset-cookie: b=2\r\n\r\n".len() as u64));
         assert_eq!((taken.protocol(), taken.status(), taken.reason()), (&b"HTTP/2.0"[..], 404, &b"Not Found"[..]));
         assert_eq!(taken.get_all("Set-Cookie").collect::<Vec<_>>(), [b"a=1", b"b=2"]);
         let long = "x".repeat(40);
-        assert_eq!(take_response(&build(&[("a", &long)]), limits, &mut taken), None);
-        assert_eq!(take_response(&build(&[("a", "1"), ("b", "1"), ("c", "1"), ("d", "1")]), limits, &mut taken), None);
+        let mut broken =
+            |fields: &[(&str, &str)]| take_response(&build(fields), limits, &mut taken).unwrap_err().parameter;
+        assert_eq!(broken(&[("a", &long)]), "http_resp_hdr_len");
+        assert_eq!(broken(&[("a", "1"), ("b", "1"), ("c", "1"), ("d", "1")]), "http_max_hdr");
         let half = "x".repeat(30);
-        assert_eq!(take_response(&build(&[("a", &half), ("b", &half), ("c", &half)]), limits, &mut taken), None);
+        assert_eq!(broken(&[("a", &half), ("b", &half), ("c", &half)]), "http_resp_size");
     }
 }

@@ -1,7 +1,7 @@
-//! The request's side of a stream: its body goes out here, for as long as there is some.
+//! The request's side of a stream, which sends the body, if there is one.
 //!
-//! It can be detached, so that somebody sends while the response is already received. Both sides then know when something last
-//! moved on the other.
+//! It can be detached, so that another task sends while the response is already received. Each side
+//! can then see the time of the last progress of the other.
 
 use crate::exchange::BodyAnnounced;
 use bytes::Bytes;
@@ -22,16 +22,16 @@ const INVALID: i32 = 22;
 const BROKEN: i32 = 32;
 const TIMED_OUT: i32 = 110;
 
-/// What both sides know.
+/// State shared by both sides.
 #[derive(Default)]
 struct Progress {
-    /// When some of the body was last sent by a detached sender, or its end was.
+    /// Time when a detached sender last sent some of the body, or its end.
     moved_at: Cell<Option<Instant>>,
-    /// Since when more of it is awaited from the client.
+    /// Start of the current wait for more of it from the client.
     awaited_since: Cell<Option<Instant>>,
-    /// How long it was awaited before.
+    /// Total time of earlier waits.
     client_time: Cell<Duration>,
-    /// Why it was not sent to its end.
+    /// Reason why it was not sent to its end.
     failure: Cell<Option<Reason>>,
 }
 
@@ -39,16 +39,16 @@ struct Progress {
 #[derive(Default)]
 pub(crate) struct Sender {
     stream: Option<SendStream<Bytes>>,
-    /// Bytes that were announced and not sent; `None` = the end is said when it comes.
+    /// Bytes that were announced and not sent; `None` = unknown length, the end is sent separately.
     left: Option<u64>,
-    /// The end has been said, or goes with the head.
+    /// The end has been sent, or is sent with the head.
     is_over: bool,
     progress: Rc<Progress>,
     is_detached: bool,
 }
 
 impl Drop for Sender {
-    /// One that goes in the middle of the body has not sent all of it.
+    /// A sender that is dropped in the middle of the body has not sent all of it.
     fn drop(&mut self) {
         if self.is_detached && !self.is_over {
             self.give_up(Reason::RequestNotSent);
@@ -66,7 +66,7 @@ impl Sender {
         self.is_over = self.left == Some(0);
     }
 
-    /// Whether nothing comes after the head.
+    /// True if nothing follows the head.
     pub(super) fn is_complete(&self) -> bool {
         self.is_over
     }
@@ -75,7 +75,7 @@ impl Sender {
         self.stream = Some(stream);
     }
 
-    /// Takes the right to send out of the exchange. `None` when there is nothing to send.
+    /// Takes the right to send out of the exchange. `None` if there is nothing to send.
     pub(super) fn detach(&mut self) -> Option<Sender> {
         if self.is_over {
             return None;
@@ -87,23 +87,24 @@ impl Sender {
         Some(Sender { stream: self.stream.take(), left, is_over: false, progress, is_detached: true })
     }
 
-    /// More of the body is awaited from the client: what passes until [`Sender::client_spoke`] is not the origin's time.
+    /// Marks that more of the body is awaited from the client: the time until
+    /// [`Sender::client_spoke`] is not the origin's.
     pub(crate) fn await_client(&self) {
         self.progress.awaited_since.set(Some(Instant::now()));
     }
 
-    /// Some of the body has come, or its end.
+    /// Marks that some of the body was received, or its end.
     pub(crate) fn client_spoke(&self) {
         self.progress.client_time.set(self.client_time());
         self.progress.awaited_since.set(None);
     }
 
-    /// Whether a detached sender awaits more from the client.
+    /// True if a detached sender awaits more from the client.
     pub(super) fn awaits_client(&self) -> bool {
         self.progress.awaited_since.get().is_some()
     }
 
-    /// How long a detached sender has awaited what the client sends.
+    /// Time for which a detached sender has awaited the client.
     pub(super) fn client_time(&self) -> Duration {
         let now = self.progress.awaited_since.get().map_or(Duration::ZERO, |since| since.elapsed());
         self.progress.client_time.get() + now
@@ -114,12 +115,13 @@ impl Sender {
         self.progress.moved_at.get().map_or(deadline, |moved_at| (moved_at + limit).max(deadline))
     }
 
-    /// Why a detached sender has given up, if it has.
+    /// Reason why a detached sender has stopped, if it has.
     pub(super) fn failure(&self) -> Option<Reason> {
         self.progress.failure.get()
     }
 
-    /// Waits until at least one byte of `wanted` can be sent. The error is that of the stream, if there is one.
+    /// Waits until at least one byte of `wanted` can be sent. The error is that of the stream, if
+    /// there is one.
     pub(super) fn poll_room(
         &mut self,
         context: &mut Context<'_>,
@@ -136,7 +138,7 @@ impl Sender {
                 Poll::Ready(Some(Ok(_))) => {}
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(Some(error))),
                 Poll::Ready(None) => {
-                    // The stream is closed; the other side may have said why.
+                    // The stream is closed; the other side may have sent the reason.
                     return Poll::Ready(Err(match stream.poll_reset(context) {
                         Poll::Ready(Err(error)) => Some(error),
                         Poll::Ready(Ok(_)) | Poll::Pending => None,
@@ -147,7 +149,7 @@ impl Sender {
         }
     }
 
-    /// Sends a piece. If the origin takes nothing for `stall`, that is an error.
+    /// Sends a piece. If the origin accepts nothing for `stall`, that is an error.
     ///
     /// # Errors
     /// The error number.
@@ -178,7 +180,7 @@ impl Sender {
         Ok(())
     }
 
-    /// The body has ended, with these trailers. Returns 0, as if nothing were sent for it.
+    /// Ends the body, with these trailers. Returns 0, as if nothing were sent for it.
     ///
     /// # Errors
     /// The error number.
@@ -196,14 +198,14 @@ impl Sender {
         sent.map(|()| 0).map_err(|_| BROKEN)
     }
 
-    /// From here on the origin has all of its time again.
+    /// Records progress: from here on the origin has its full time again.
     fn note_moved(&self) {
         if self.is_detached {
             self.progress.moved_at.set(Some(Instant::now()));
         }
     }
 
-    /// Gives up in the middle of the body: the origin must not take it for the whole.
+    /// Stops in the middle of the body: the origin must not take it for the whole.
     pub(crate) fn give_up(&mut self, why: Reason) {
         self.is_over = true;
         self.progress.failure.set(Some(why));

@@ -1,11 +1,11 @@
-//! A request that goes back to the pool leaves nothing behind. Each structure is filled and checked without `..`, so that a new
-//! field does not compile until somebody has stated here what becomes of it.
+//! A request that returns to the pool keeps no data. Each structure is filled and checked without
+//! `..`, so that a new field does not compile until its treatment is stated here.
 
 use super::*;
 use crate::bodies::filters::Filters;
 use crate::bodies::fragment::Fragment;
 use crate::bodies::page::Budget;
-use crate::fetch::aside::Aside;
+use crate::fetch::out_of_band::OutOfBand;
 use crate::fetch::{FetchMode, FetchTicket};
 use crate::peer::EarlyPhase;
 use crate::request::inclusion::Top;
@@ -13,7 +13,7 @@ use crate::request::{Buffers, RequestPool, RequestSlot};
 use crate::slicing::Slicing;
 use crate::world::decision::Noted;
 use cache::{Cache, Lookup, LookupRequest};
-use semantics::Wishes;
+use semantics::RequestDirectives;
 use shm::counters::MainCounters;
 use std::rc::Rc;
 use store::ObjectAttributes;
@@ -30,7 +30,7 @@ fn message(text: &[u8]) -> Message {
 
 /// The result of a lookup with that key, and an object that is not in the index.
 fn of_cache(cache: &Cache, request: &Message) -> (Busy, Arc<Object>) {
-    let question = LookupRequest {
+    let lookup_request = LookupRequest {
         key: &[7; 32],
         now: 1.0,
         request,
@@ -42,11 +42,11 @@ fn of_cache(cache: &Cache, request: &Message) -> (Busy, Arc<Object>) {
         gzip_support: true,
         parts: false,
         sameness: semantics::vary::Sameness::Bytes,
-        terms: None,
+        conditions: None,
         vary_notice: 10,
         unused_seconds: None,
     };
-    let Lookup::Miss { busy, .. } = cache.lookup(&question, &MainCounters::new(), &mut |_, _| {}) else {
+    let Lookup::Miss { busy, .. } = cache.lookup(&lookup_request, &MainCounters::new(), &mut |_, _| {}) else {
         panic!("hash_always_miss must miss");
     };
     let object = cache.stores()[0].create(&ObjectAttributes::default(), b"").unwrap();
@@ -73,6 +73,7 @@ fn foreign_life() -> Life {
         reason: Some(Reason::VclFailed),
         received_pieces: 7,
         error_status: 777,
+        sent_status: 777,
         close: Some(CloseReason::RxJunk),
         is_answered: true,
         held: Held::foreign(),
@@ -82,8 +83,8 @@ fn foreign_life() -> Life {
         is_left: true,
         inclusion: Some(Box::new(Inclusion {
             level: 1,
-            top: Rc::new(Top { request: Message::new(), received_at: 1.0, vcl: None, budget: Budget::new(1) }),
-            fragment: Fragment::new(),
+            top: Rc::new(Top { request: Message::new(), received_at: 1.0, vcl: None, budget: Budget::new(1, 1) }),
+            fragment: Fragment::new(None),
         })),
         early: Some(EarlyPhase::begun()),
         vcl_before_label: None,
@@ -98,7 +99,7 @@ fn foreign_choices() -> Choices {
         slice_bytes: Some(7),
         ttl_cap: Some(7.0),
         grace_cap: Some(7.0),
-        wishes: Wishes { no_cache: true, ..Wishes::default() },
+        request_directives: RequestDirectives { no_cache: true, ..RequestDirectives::default() },
         always_miss: true,
         always_miss_by: Some(Noted::default()),
         ignore_busy: true,
@@ -118,6 +119,7 @@ fn foreign_found(cache: &Cache, ring: &LogRing) -> Found {
     Found {
         unused_seconds: 7.0,
         is_hit: true,
+        is_forced: true,
         has_waited: true,
         is_grace_hit: true,
         is_hitmiss: true,
@@ -135,9 +137,10 @@ fn foreign_found(cache: &Cache, ring: &LogRing) -> Found {
         busy: Some(busy),
         stale: Some(Arc::clone(&object)),
         part: Some(object),
-        aside: Some(Aside::default()),
+        out_of_band: Some(OutOfBand::default()),
         ticket: Some(FetchTicket { ready: tokio::sync::oneshot::channel().1 }),
         feed: Some(crate::bodies::request::feed(None).0),
+        fed: Some(Box::default()),
         interest: Some(Interest::default()),
         duplex: Some(Box::default()),
         pipe: Some(Box::new(PipeRequest {
@@ -174,6 +177,7 @@ fn assert_life_is_new(life: Life) {
         reason,
         received_pieces,
         error_status,
+        sent_status,
         close,
         is_answered,
         held,
@@ -186,7 +190,7 @@ fn assert_life_is_new(life: Life) {
         vcl_before_label,
     } = life;
     assert!(inclusion.is_none() && early.is_none() && vcl_before_label.is_none());
-    assert_eq!((vxid, restarts, received_pieces, error_status), (0, 0, 0, 0));
+    assert_eq!((vxid, restarts, received_pieces, error_status, sent_status), (0, 0, 0, 0, 0));
     assert_eq!(protocol, "");
     assert_eq!([started, received_at, previous, responded_at], [0.0; 4]);
     assert_eq!([is_under_label, late_continue, is_length_unsaid, is_head, is_answered, is_left], [false; 6]);
@@ -204,7 +208,7 @@ fn assert_choices_are_new(choices: Choices) {
         slice_bytes,
         ttl_cap,
         grace_cap,
-        wishes,
+        request_directives,
         always_miss,
         always_miss_by,
         ignore_busy,
@@ -217,7 +221,7 @@ fn assert_choices_are_new(choices: Choices) {
     } = choices;
     assert_eq!((director, client_identity, storage, trace, body_filters), (None, None, None, None, None));
     assert_eq!(slice_bytes, None);
-    assert_eq!(([ttl_cap, grace_cap], wishes), ([None; 2], Wishes::default()));
+    assert_eq!(([ttl_cap, grace_cap], request_directives), ([None; 2], RequestDirectives::default()));
     assert_eq!([always_miss, ignore_busy, ignore_vary, is_esi_forbidden, is_body_filtered], [false; 5]);
     assert!(always_miss_by.is_none() && body_stages.is_none());
 }
@@ -226,6 +230,7 @@ fn assert_found_is_new(found: Found) {
     let Found {
         unused_seconds,
         is_hit,
+        is_forced,
         has_waited,
         is_grace_hit,
         is_hitmiss,
@@ -240,17 +245,21 @@ fn assert_found_is_new(found: Found) {
         stale,
         part,
         ticket,
-        aside,
+        out_of_band,
         feed,
+        fed,
         interest,
         duplex,
         pipe,
         prepared,
     } = found;
     assert_eq!((unused_seconds, object_head), (0.0, ObjectHead::Unread));
-    assert_eq!([is_hit, has_waited, is_grace_hit, is_hitmiss, is_hitpass, is_passed], [false; 6]);
+    assert_eq!([is_hit, is_forced, has_waited, is_grace_hit, is_hitmiss, is_hitpass, is_passed], [false; 7]);
+    assert!(fed.is_none());
     assert!(object.is_none() && copy.is_none() && busy.is_none() && stale.is_none() && part.is_none());
-    assert!(slices.is_none() && ticket.is_none() && aside.is_none() && query_rule.is_none() && interest.is_none());
+    assert!(
+        slices.is_none() && ticket.is_none() && out_of_band.is_none() && query_rule.is_none() && interest.is_none()
+    );
     assert!(feed.is_none() && duplex.is_none() && pipe.is_none() && prepared.is_none());
 }
 

@@ -1,10 +1,11 @@
-//! The client's connection: receives and sends bytes within time limits. It knows nothing of HTTP.
+//! The client's connection: receives and sends bytes within time limits, independently of HTTP.
 //!
-//! Generic over the stream, so that the same code runs over TCP, Unix-domain sockets, TLS and memory. Nothing is buffered here:
-//! received bytes go to the slot of the request, and sent bytes are written from where they are.
+//! Generic over the stream, so that the same code runs over TCP, Unix-domain sockets, TLS and
+//! memory. Nothing is buffered here: received bytes are appended to the slot of the request, and
+//! sent bytes are written from where they are.
 
 use crate::deadline::{Deadline, duration};
-use crate::exchange::{Heard, SendError, SendLimits};
+use crate::exchange::{ClientEvent, SendError, SendLimits};
 use crate::transport::discard::poll_discard;
 use shm::log::LogBuffer;
 use std::future::{Future, poll_fn};
@@ -12,12 +13,12 @@ use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use surface::limits::{FAREWELL_BYTES_MAX, FAREWELL_SECONDS};
+use surface::limits::{GRACEFUL_CLOSE_BYTES_MAX, GRACEFUL_CLOSE_SECONDS};
 use surface::tag::Tag;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-/// Why nothing was received.
+/// Reason why nothing was received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ReceiveError {
     /// The client closed, or the connection broke.
@@ -26,14 +27,16 @@ pub(super) enum ReceiveError {
     TimedOut,
 }
 
-/// The shortest time to wait for a write without progress, so that waiting cannot turn into spinning.
+/// The shortest time to wait for a write without progress, so that a wait cannot become a busy
+/// loop.
 const IDLE_MIN: Duration = Duration::from_millis(1);
 
 /// A client's connection.
 pub(in crate::transport) struct Connection<S> {
     stream: S,
     deadline: Deadline,
-    /// Seconds as VCL and parameters give them: a response that goes out in one write needs neither the clock nor durations.
+    /// Seconds as VCL and parameters give them: a response that is sent in one write needs neither
+    /// the clock nor durations.
     limits: SendLimits,
     /// Something was sent since the limits began to count.
     has_sent: bool,
@@ -41,20 +44,30 @@ pub(in crate::transport) struct Connection<S> {
     sending: Option<Sending>,
     /// The last request was answered before it was read to its end.
     pub(super) has_unread: bool,
+    /// The last response broke off, and only the end of the connection shows where it ends.
+    pub(super) is_cut: bool,
 }
 
-/// How far one send has got.
+/// Progress of one send.
 #[derive(Clone, Copy, Default)]
 struct Sending {
     bytes: usize,
-    /// When writing stopped making progress.
+    /// Time when writing stopped making progress.
     stalled_at: Option<Instant>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(in crate::transport) fn new(stream: S) -> Self {
         let limits = SendLimits { idle: f64::INFINITY, total: f64::INFINITY, since: Instant::now() };
-        Connection { stream, deadline: Deadline::new(), limits, has_sent: false, sending: None, has_unread: false }
+        Connection {
+            stream,
+            deadline: Deadline::new(),
+            limits,
+            has_sent: false,
+            sending: None,
+            has_unread: false,
+            is_cut: false,
+        }
     }
 
     /// Begins to send a response: the limits count from zero.
@@ -74,8 +87,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         &mut self.stream
     }
 
-    /// Reads once into the buffer that `take_buffer` returns. Each attempt asks for a buffer and returns it when there is
-    /// nothing to read, so that a waiting connection holds none.
+    /// Reads once into the buffer that `take_buffer` returns. Each attempt takes a buffer and
+    /// returns it if there is nothing to read, so that a waiting connection holds none.
     pub(super) async fn receive_first<B: AsMut<Vec<u8>>>(
         &mut self,
         due: Instant,
@@ -128,22 +141,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Ready when the connection breaks or ends while nobody reads from it, or bytes arrive, which are appended to the buffer.
-    pub(super) fn poll_hear(&mut self, context: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<Heard> {
+    /// Ready when the connection breaks or ends during a time without reads, or bytes arrive, which
+    /// are appended to the buffer.
+    pub(super) fn poll_client_event(&mut self, context: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<ClientEvent> {
         pin!(self.stream.read_buf(buffer)).poll(context).map(|read| match read {
-            Ok(0) => Heard::End,
-            Ok(_) => Heard::More,
-            Err(_) => Heard::Gone,
+            Ok(0) => ClientEvent::End,
+            Ok(_) => ClientEvent::More,
+            Err(_) => ClientEvent::Gone,
         })
     }
 
-    /// Reads nothing, which on a TLS connection lets the handshake go on. How it ends is told by its `EarlyPhase`.
+    /// Reads nothing, which on a TLS connection lets the handshake proceed. Its result is reported
+    /// by its `EarlyPhase`.
     pub(super) fn drive_handshake(&mut self, context: &mut Context<'_>) {
         let _ = Pin::new(&mut self.stream).poll_read(context, &mut ReadBuf::new(&mut []));
     }
 
-    /// Sends all parts in order, in as few writes as the peer allows, and flushes them. Returns how many bytes were sent, and
-    /// whether that was everything. Poll it with the same parts until it is ready.
+    /// Sends all parts in order, in as few writes as the peer allows, and flushes them. Returns the
+    /// number of bytes sent, and true if that was everything. Must be polled with the same parts
+    /// until it is ready.
     pub(super) fn poll_send<const PARTS: usize>(
         &mut self,
         context: &mut Context<'_>,
@@ -153,7 +169,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let total: usize = parts.iter().map(|part| part.len()).sum();
         let mut sending = match self.sending.take() {
             Some(sending) => sending,
-            // Compat: checked before every write but the first. Time the origin took counts as well.
+            // Compat: checked before every write but the first. Time the origin took counts as
+            // well.
             None if std::mem::replace(&mut self.has_sent, true) && self.total_due() <= Instant::now() => {
                 log.record_fmt(Tag::Debug, format_args!("Hit total send timeout, wrote = 0/{total}; not retrying"));
                 return Poll::Ready((0, Err(SendError)));
@@ -213,8 +230,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.limits.since + duration(self.limits.total)
     }
 
-    /// Sets the limit for a write that has made no progress since then. Returns whether the limit is the one for the whole
-    /// response.
+    /// Sets the limit for a write that has made no progress since then. Returns true if the limit
+    /// is the one for the whole response.
     fn limit_from(&mut self, stalled_at: Instant) -> bool {
         let idle = stalled_at + duration(self.limits.idle).max(IDLE_MIN);
         let total = self.total_due();
@@ -231,15 +248,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         .await;
     }
 
-    /// Whether what the client still sends has to be read, see [`Connection::linger`].
+    /// True if the bytes that the client still sends have to be read, see [`Connection::linger`].
     pub(in crate::transport) fn has_unread(&self) -> bool {
         self.has_unread
     }
 
-    /// Reads and throws away what the client still sends, within limits.
+    /// True if the client must not take the end of the connection for the end of the response.
+    pub(in crate::transport) fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// Reads and discards the bytes that the client still sends, within limits.
     pub(in crate::transport) async fn linger(&mut self) {
-        self.deadline.set(Instant::now() + Duration::from_secs(FAREWELL_SECONDS));
-        let mut bytes_left = FAREWELL_BYTES_MAX;
+        self.deadline.set(Instant::now() + Duration::from_secs(GRACEFUL_CLOSE_SECONDS));
+        let mut bytes_left = GRACEFUL_CLOSE_BYTES_MAX;
         poll_fn(|context| {
             while bytes_left > 0 && self.deadline.poll(context).is_pending() {
                 let count = ready!(poll_discard(&mut self.stream, context));

@@ -1,14 +1,15 @@
 //! One request of a connection and its response: framing, `Connection`, `Expect`.
 //!
-//! A hit of usual size is one write: of one buffer, if the body is so small that copying it costs less than a vectored write
-//! does, else of head and body from where they are. *Invariant:* what a client sends after a body
-//! is never taken for part of it. Source: RFC 9112 §6, §7, §9.3; RFC 9110 §7.6.1, §10.1.1.
+//! A hit of usual size is one write: of one buffer, if the body is so small that copying it costs
+//! less than a vectored write does, else of head and body from where they are. *Invariant:* bytes
+//! that a client sends after a body are never taken for part of it. Source: RFC 9112 §6, §7, §9.3;
+//! RFC 9110 §7.6.1, §10.1.1.
 
 use super::connection::{Connection, ReceiveError};
 use crate::deadline::duration;
 use crate::exchange::{
-    BodyAnnounced, BodyBroken, Exchange, Gathering, Heard, Malformed, PIECES_MAX, Refusal, SendError, SendLimits, Sent,
-    Wire,
+    BodyAnnounced, BodyBroken, ClientEvent, Exchange, Gathering, Malformed, PIECES_MAX, Refusal, SendError, SendLimits,
+    Sent, Wire,
 };
 use crate::logged::{self, REQ, RESP};
 use crate::request::Buffers;
@@ -36,19 +37,19 @@ const FLAT_BYTES_MAX: usize = 4 << 10;
 /// Most bytes of a body read at a time.
 const READ_BYTES: usize = 16 << 10;
 
-/// How large a trailer section of a request may be.
+/// Limits for a trailer section of a request.
 const TRAILER_LIMITS: HeadLimits = HeadLimits {
     total_bytes: CHUNK_TRAILER_BYTES_MAX,
     line_bytes: CHUNK_TRAILER_BYTES_MAX,
     headers_max: TRAILER_FIELDS_MAX + START_LINE_SLOTS,
 };
 
-/// How the end of a response's body is marked.
+/// Marking of the end of a response's body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Framing {
-    /// By its length, or by closing the connection.
+    /// Marked by its length, or by closing the connection.
     Plain,
-    /// By an empty chunk.
+    /// Marked by an empty chunk.
     Chunked,
 }
 
@@ -57,9 +58,9 @@ struct Incoming {
     decoder: BodyDecoder,
     is_chunked: bool,
     is_begun: bool,
-    /// The trailer section, if somebody wants it.
+    /// The trailer section, if it is kept.
     trailers: Option<Vec<u8>>,
-    /// The time limit of the current wait for more; `None` when nothing waits.
+    /// The time limit of the current wait for more; `None` without a wait.
     due: Option<Instant>,
 }
 
@@ -67,30 +68,39 @@ struct Incoming {
 pub(super) struct Http1Exchange<'a, S> {
     connection: &'a mut Connection<S>,
     buffers: &'a mut Buffers,
-    /// What is wrong with the head, if anything.
+    /// The fault of the head, if there is one.
     malformed: Option<Malformed>,
-    /// Why the client does not get HTTP/2 that it asked for, for the log.
+    /// Reason why the client does not get the HTTP/2 that it requested, for the log.
     note: Option<&'static str>,
     incoming: Option<Incoming>,
     is_http11: bool,
+    expects_continue: bool,
     owes_continue: bool,
     framing: Framing,
-    /// What ends a chunked body with trailers, beginning with the end of its last chunk; empty without trailers.
+    /// The body ends with the connection.
+    is_until_close: bool,
+    /// End of a chunked body with trailers, beginning with the end of its last chunk; empty without
+    /// trailers.
     end: Vec<u8>,
     /// A piece is being sent.
     is_sending: bool,
-    /// It was copied behind the head, with what ends it.
+    /// The piece was copied behind the head, with the end of the body.
     is_flat: bool,
-    /// The head being sent is a bare one: only the bytes that really go out count.
+    /// The head being sent is a bare one: only the bytes that are really sent count.
     is_bare: bool,
     sent: Sent,
 }
 
 impl<'a, S: AsyncRead + AsyncWrite + Unpin> Http1Exchange<'a, S> {
-    /// Whether the client has nothing more to send of its request, and has sent nothing after it.
+    /// True if the client has sent its whole request, and has sent nothing after it.
     pub(super) fn is_all_read(&self) -> bool {
         let is_body_over = self.incoming.as_ref().is_none_or(|incoming| incoming.decoder.is_done());
         is_body_over && self.malformed.is_none() && self.buffers.unread().is_empty()
+    }
+
+    /// True if only the end of the connection marks the end of the response's body.
+    pub(super) fn is_until_close(&self) -> bool {
+        self.is_until_close
     }
 
     pub(super) fn new(
@@ -106,8 +116,10 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Http1Exchange<'a, S> {
             note,
             incoming: None,
             is_http11: false,
+            expects_continue: false,
             owes_continue: false,
             framing: Framing::Plain,
+            is_until_close: false,
             end: Vec::new(),
             is_sending: false,
             is_flat: false,
@@ -116,7 +128,8 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Http1Exchange<'a, S> {
         }
     }
 
-    /// Begins a head of which only the bytes that really go out count. Returns the buffer to write it to.
+    /// Begins a head of which only the bytes that are really sent count. Returns the buffer to
+    /// write it to.
     fn begin_uncounted(&mut self, limits: SendLimits) -> &mut Vec<u8> {
         self.connection.begin_sending(limits);
         self.is_bare = true;
@@ -127,7 +140,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin> Http1Exchange<'a, S> {
     }
 }
 
-/// `GET http://host/path` means the host and path of the target, whatever `Host` says.
+/// `GET http://host/path` means the host and path of the target, whatever the value of `Host`.
 fn apply_absolute_form(head: &mut Message, log: &mut LogBuffer) {
     if head.target().first() == Some(&b'/') {
         return;
@@ -138,7 +151,7 @@ fn apply_absolute_form(head: &mut Message, log: &mut LogBuffer) {
     head.set_target(&path);
 }
 
-/// What follows a piece of body. `trailing` is what ends a chunked body with trailers.
+/// The bytes that follow a piece of body. `trailing` is the end of a chunked body with trailers.
 fn ending(framing: Framing, is_alone: bool, is_last: bool, trailing: &[u8]) -> &[u8] {
     match (framing, is_alone, is_last) {
         (Framing::Plain, ..) | (Framing::Chunked, true, false) => b"",
@@ -236,7 +249,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Exchange for Http1Exchange<'_, S> {
                     close: CloseReason::RxJunk,
                 });
             }
-            // A client that has gone on sending without waiting needs no answer.
+            // A client that has continued to send without waiting needs no answer.
+            self.expects_continue = self.is_http11;
             self.owes_continue = self.buffers.unread().is_empty() && self.is_http11;
             logged::unset(log, REQ, head, "Expect");
         }
@@ -258,6 +272,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Exchange for Http1Exchange<'_, S> {
 
     fn take_continue(&mut self) -> bool {
         std::mem::take(&mut self.owes_continue)
+    }
+
+    fn expects_continue(&self) -> bool {
+        self.expects_continue
+    }
+
+    fn owes_continue(&self) -> bool {
+        self.owes_continue
     }
 
     fn poll_body(&mut self, context: &mut Context<'_>, idle_seconds: f64) -> Poll<Result<usize, BodyBroken>> {
@@ -337,7 +359,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Exchange for Http1Exchange<'_, S> {
 
     fn describe_synthetic(&self, response: &mut Message, log: &mut LogBuffer) {
         if self.owes_continue {
-            // The client is not told to continue, and its body is not read. VCL may decide otherwise by removing this header.
+            // The client gets no `100 Continue`, and its body is not read. VCL may decide otherwise
+            // by removing this header.
             logged::append(log, RESP, response, "Connection", &[b"close"]);
         }
     }
@@ -358,8 +381,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Exchange for Http1Exchange<'_, S> {
             logged::append(log, RESP, response, "Transfer-Encoding", &[b"chunked"]);
             self.framing = Framing::Chunked;
         } else {
-            // This reason takes precedence over the one that an old client already gave for closing.
+            // This reason takes precedence over the one of an HTTP/1.0 client's close.
             *close = Some(CloseReason::TxEof);
+            self.is_until_close = true;
         }
     }
 
@@ -450,8 +474,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Exchange for Http1Exchange<'_, S> {
         "V1B"
     }
 
-    fn poll_hear(&mut self, context: &mut Context<'_>) -> Poll<Heard> {
-        self.connection.poll_hear(context, &mut self.buffers.received)
+    fn poll_client_event(&mut self, context: &mut Context<'_>) -> Poll<ClientEvent> {
+        self.connection.poll_client_event(context, &mut self.buffers.received)
     }
 
     fn drive_handshake(&mut self, context: &mut Context<'_>) {

@@ -1,129 +1,70 @@
-//! A stream of the library `h2` as a [`RequestStream`].
+//! A stream of the machine as a [`RequestStream`].
 
-use super::queue::{Piece, Queue};
-use super::watch::Watch;
-use crate::transport::stream::priority::Priority;
+use super::lane::Lane;
+use crate::transport::stream::response_head::ResponseHead;
 use crate::transport::stream::{RequestStream, Reset, StreamGone};
-use ::http2::Windows;
+use ::http2::frame::ErrorCode;
+use ::http2::head::RequestHead;
+use ::http2::{BodyPart, Sending};
 use bytes::Bytes;
-use h2::server::SendResponse;
-use h2::{Reason, RecvStream, SendStream};
-use http::{HeaderMap, Response};
-use std::cell::{Cell, RefCell};
+use field_coding::FieldList;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
-use surface::limits::{H2_DRIBBLE_BYTES, H2_SLICE_BYTES_MAX};
-
-/// What the streams of a connection share.
-pub(super) struct Lane {
-    /// Places for what is sent.
-    pub(super) queue: Rc<Queue>,
-    /// The client takes nothing from the connection, whatever its windows are.
-    pub(super) is_blocked: Cell<bool>,
-    /// `h2_window_timeout`, in seconds.
-    pub(super) window_seconds: f64,
-    /// A client gets its credit back in lumps of this many bytes.
-    pub(super) lump_bytes: usize,
-    /// The guard of the connection.
-    pub(super) watch: Rc<Watch>,
-    /// If it is told so at once.
-    pub(super) windows: Option<Rc<RefCell<Windows>>>,
-}
-
-/// What a request and its connection share of a stream.
-pub(super) struct Shared {
-    pub(super) priority: Cell<Priority>,
-    /// The connection resets the stream with this.
-    pub(super) respond: RefCell<SendResponse<Piece>>,
-}
-
-impl Shared {
-    pub(super) fn new(priority: Priority, respond: SendResponse<Piece>) -> Shared {
-        Shared { priority: Cell::new(priority), respond: RefCell::new(respond) }
-    }
-}
+use std::task::{Context, Poll};
 
 /// One stream with a request on it.
 pub(super) struct Http2Stream {
     id: u32,
     lane: Rc<Lane>,
-    shared: Rc<Shared>,
-    /// Since the head was sent.
-    sending: Option<SendStream<Piece>>,
-    body: RecvStream,
-    /// Bytes that were used, and the client was not told yet.
-    unreleased: usize,
     /// The present wait is one for the client's window.
     awaits_window: bool,
+    /// Number of flushes when the wait for one began; the stream is counted in
+    /// [`Lane::unflushed`].
+    awaits_flush: Option<u64>,
 }
 
 impl Http2Stream {
-    pub(super) fn new(lane: &Rc<Lane>, shared: &Rc<Shared>, id: u32, body: RecvStream) -> Http2Stream {
-        Http2Stream {
-            id,
-            lane: Rc::clone(lane),
-            shared: Rc::clone(shared),
-            sending: None,
-            body,
-            unreleased: 0,
-            awaits_window: false,
-        }
+    pub(super) fn new(lane: &Rc<Lane>, id: u32) -> Http2Stream {
+        Http2Stream { id, lane: Rc::clone(lane), awaits_window: false, awaits_flush: None }
     }
 
-    /// Waits for the client's windows. Returns how many bytes may be sent, at most `wanted`.
-    fn poll_window(&mut self, context: &mut Context<'_>, wanted: usize) -> Poll<Result<usize, StreamGone>> {
-        let sending = self.sending.as_mut().ok_or(StreamGone)?;
-        sending.reserve_capacity(wanted);
-        let mut capacity = sending.capacity();
-        while capacity == 0 {
-            match sending.poll_capacity(context) {
-                Poll::Ready(Some(Ok(assigned))) => capacity = assigned,
-                Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(Err(StreamGone)),
-                Poll::Pending => {
-                    self.awaits_window = true;
-                    self.lane.queue.leave(self.id);
-                    return Poll::Pending;
-                }
-            }
-        }
-        self.awaits_window = false;
-        Poll::Ready(Ok(capacity.min(wanted)))
+    /// The head is no longer needed.
+    pub(super) fn give_back(&self, head: RequestHead) {
+        self.lane.context.http2_heads.put(head);
+    }
+
+    fn wait<T>(&self, context: &Context<'_>) -> Poll<T> {
+        self.lane.wait(self.id, context);
+        Poll::Pending
     }
 }
 
 impl RequestStream for Http2Stream {
     fn poll_data(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamGone>>> {
-        self.body.poll_data(context).map_err(|_| StreamGone)
-    }
-
-    fn release(&mut self, count: usize) {
-        self.unreleased += count;
-        if self.unreleased >= self.lane.lump_bytes {
-            let released = std::mem::take(&mut self.unreleased);
-            let _ = self.body.flow_control().release_capacity(released);
-            if let Some(windows) = &self.lane.windows {
-                windows.borrow_mut().used(self.id, u32::try_from(released).unwrap_or(u32::MAX));
-            }
+        let part = self.lane.machine.borrow_mut().take_body(self.id);
+        match part {
+            Ok(BodyPart::Bytes(bytes)) => Poll::Ready(Some(Ok(bytes))),
+            Ok(BodyPart::End) => Poll::Ready(None),
+            Ok(BodyPart::Nothing) => self.wait(context),
+            Err(_) => Poll::Ready(Some(Err(StreamGone))),
         }
     }
 
-    fn poll_trailers(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<HeaderMap>, StreamGone>> {
-        self.body.poll_trailers(context).map_err(|_| StreamGone)
+    fn release(&mut self, count: usize) {
+        self.lane.machine.borrow_mut().release(self.id, count);
+    }
+
+    fn poll_trailers(&mut self, _context: &mut Context<'_>) -> Poll<Result<Option<FieldList>, StreamGone>> {
+        Poll::Ready(Ok(self.lane.machine.borrow_mut().take_trailers(self.id)))
     }
 
     fn poll_send_head(
         &mut self,
         _context: &mut Context<'_>,
-        head: &mut Response<()>,
+        head: &ResponseHead,
         is_last: bool,
     ) -> Poll<Result<(), StreamGone>> {
-        let head = std::mem::replace(head, Response::new(()));
-        if head.status().is_informational() {
-            return Poll::Ready(self.shared.respond.borrow_mut().send_informational(head).map_err(|_| StreamGone));
-        }
-        let sending = self.shared.respond.borrow_mut().send_response(head, is_last).map_err(|_| StreamGone)?;
-        self.sending = Some(sending);
-        Poll::Ready(Ok(()))
+        let sent = self.lane.machine.borrow_mut().send_head(self.id, head.status, &head.fields, is_last);
+        Poll::Ready(sent.map_err(|_| StreamGone))
     }
 
     fn poll_send_data(
@@ -132,52 +73,62 @@ impl RequestStream for Http2Stream {
         piece: &[u8],
         is_last: bool,
     ) -> Poll<Result<usize, StreamGone>> {
-        let mut count = 0;
-        if !piece.is_empty() {
-            let wanted = piece.len().min(H2_SLICE_BYTES_MAX);
-            count = ready!(self.poll_window(context, wanted))?;
-            ready!(self.lane.queue.poll_place(context, self.id, self.shared.priority.get()));
-            if count < wanted.min(H2_DRIBBLE_BYTES) {
-                self.lane.watch.dribbled();
-            }
+        let now = self.lane.now.get();
+        let sent = self.lane.machine.borrow_mut().send_data(self.id, piece, is_last, now);
+        self.awaits_window = sent == Ok(Sending::NoWindow);
+        match sent {
+            Ok(Sending::Sent(count)) => Poll::Ready(Ok(count)),
+            Ok(Sending::NoWindow | Sending::NoTurn) => self.wait(context),
+            Err(_) => Poll::Ready(Err(StreamGone)),
         }
-        let sending = self.sending.as_mut().ok_or(StreamGone)?;
-        let is_end = is_last && count == piece.len();
-        let slice = self.lane.queue.piece(&piece[..count]);
-        let sent = sending.send_data(slice, is_end);
-        Poll::Ready(sent.map(|()| count).map_err(|_| StreamGone))
     }
 
     fn window_seconds(&self) -> Option<f64> {
         (self.awaits_window && !self.lane.is_blocked.get()).then_some(self.lane.window_seconds)
     }
 
-    fn poll_send_trailers(&mut self, _context: &mut Context<'_>, trailers: &HeaderMap) -> Poll<Result<(), StreamGone>> {
-        let sending = self.sending.as_mut().ok_or(StreamGone)?;
-        Poll::Ready(sending.send_trailers(trailers.clone()).map_err(|_| StreamGone))
+    fn poll_send_trailers(&mut self, _context: &mut Context<'_>, trailers: &FieldList) -> Poll<Result<(), StreamGone>> {
+        let sent = self.lane.machine.borrow_mut().send_trailers(self.id, trailers);
+        Poll::Ready(sent.map_err(|_| StreamGone))
     }
 
     fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        match &mut self.sending {
-            Some(sending) => sending.poll_reset(context).map(drop),
-            None => self.shared.respond.borrow_mut().poll_reset(context).map(drop),
+        if self.lane.machine.borrow().is_gone(self.id) { Poll::Ready(()) } else { self.wait(context) }
+    }
+
+    fn poll_flushed(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.poll_gone(context).is_ready() {
+            return Poll::Ready(());
         }
+        let flushes = self.lane.flushes.get();
+        match self.awaits_flush {
+            Some(before) if flushes > before => return Poll::Ready(()),
+            Some(_) => {}
+            None => {
+                self.awaits_flush = Some(flushes);
+                self.lane.unflushed.set(self.lane.unflushed.get() + 1);
+            }
+        }
+        Poll::Pending
     }
 
     fn reset(&mut self, why: Reset) {
-        let reason = match why {
-            Reset::Malformed => Reason::PROTOCOL_ERROR,
-            Reset::Incomplete => Reason::INTERNAL_ERROR,
-            Reset::Stalled => Reason::CANCEL,
-            // The library does that by itself when a response is complete and the request is not.
-            Reset::Enough => return,
+        let code = match why {
+            Reset::Malformed => ErrorCode::ProtocolError,
+            Reset::Refused => ErrorCode::RefusedStream,
+            Reset::Incomplete => ErrorCode::InternalError,
+            Reset::Stalled => ErrorCode::Cancel,
+            Reset::Enough => ErrorCode::NoError,
         };
-        self.shared.respond.borrow_mut().send_reset(reason);
+        self.lane.machine.borrow_mut().reset(self.id, code, self.lane.now.get());
     }
 }
 
 impl Drop for Http2Stream {
     fn drop(&mut self) {
-        self.lane.queue.leave(self.id);
+        self.lane.machine.borrow_mut().leave_order(self.id);
+        if self.awaits_flush.is_some() {
+            self.lane.unflushed.set(self.lane.unflushed.get() - 1);
+        }
     }
 }

@@ -1,23 +1,25 @@
-//! One connection: accepts its requests, speaks and hears what is beside them, and says when it is over.
+//! One connection: accepts its requests, handles its unidirectional streams, and decides when it is
+//! over.
 //!
 //! ```text
-//! Open ─ worker stops, client goes away, VCL closes ─→ Leaving (GOAWAY) ─ nothing left ─→ closed
-//!   └ nothing for timeout_idle, an error, the client closes ─────────────────────────────→ closed
+//! Open ─ worker stops, client leaves, VCL closes ─→ Leaving (GOAWAY) ─ nothing left ─→ closed
+//!   └ nothing for timeout_idle, an error, the client closes ─────────────────────────→ closed
 //! ```
 //!
-//! *Invariant:* a connection without a fault is closed only when its client has all its responses, takes nothing of them for
-//! idle_send_timeout, or a worker that stops can wait no longer. Requests that come after GOAWAY are refused untouched, so a client may send them elsewhere. Source: RFC 9114
-//! §5.2, §8.
+//! *Invariant:* a connection without a fault is closed only when its client has all its responses,
+//! accepts no bytes of them for idle_send_timeout, or a worker that stops can wait no longer.
+//! Requests that arrive after GOAWAY are refused unprocessed, so a client may send them elsewhere.
+//! Source: RFC 9114 §5.2, §8.
 
-use super::beside::Beside;
 use super::quic::{Connection, ConnectionEnd, ReceiveStream, SendStream};
 use super::request;
 use super::shared::Shared;
-use super::tails::Tails;
+use super::unacknowledged::Unacknowledged;
+use super::unidirectional::UnidirectionalStreams;
 use crate::context::{Loop, Presence};
 use crate::deadline::{Deadline, duration};
 use crate::session::{Session, SessionEnd, SessionView};
-use crate::transport::stream::priority::Priority;
+use ::http2::Priority;
 use ::http3::{Code, control, frames};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -32,9 +34,10 @@ use tokio::time::Instant;
 
 /// Most streams that are accepted before other tasks of the event loop get their turn.
 const ACCEPTED_AT_ONCE_MAX: usize = 16;
-/// How long a client that knows that it is not served any more has to close when it has what it wants.
+/// Time that a client has to close once it knows that it is not served any more, and has all its
+/// responses.
 const LEAVE: Duration = Duration::from_millis(HTTP3_LEAVE_MILLISECONDS_MAX);
-/// By so much the numbers of a client's requests grow.
+/// Increment of the numbers of a client's requests.
 const ID_STEP: u64 = 4;
 
 /// Serves a connection until it ends. It leaves once `leaving` is ready.
@@ -50,11 +53,13 @@ pub(in crate::transport) async fn serve<C: Connection>(
     let mut driver = Driver::new(Rc::clone(&context), connection, session.view(), Rc::clone(&shared));
     let (reason, code) = poll_fn(|wait| driver.poll(wait, leaving.as_mut())).await;
     if let Some(left) = driver.close(reason, code) {
-        // The worker goes when nothing is under way, and whoever sends the client our goodbye needs a moment.
+        // The worker exits when nothing is under way, and sending the final GOAWAY to the client
+        // takes a moment.
         tokio::time::sleep(Duration::from_millis(HTTP3_GOODBYE_MILLISECONDS)).await;
         drop(left);
     }
-    // Requests notice that their streams are gone; what they were is logged before the session's end.
+    // Requests notice that their streams are gone; their records are logged before the session's
+    // end.
     poll_fn(|wait| {
         shared.listen(wait);
         if shared.live() == 0 { Poll::Ready(()) } else { Poll::Pending }
@@ -69,28 +74,29 @@ struct Driver<C: Connection> {
     connection: C,
     view: SessionView,
     shared: Rc<Shared>,
-    beside: Beside<C::Receive>,
-    /// Our control stream, and what is still to be said on it.
+    unidirectional: UnidirectionalStreams<C::Receive>,
+    /// Copal's control stream, and the bytes to be sent on it.
     control: Option<C::Send>,
     unsaid: Vec<u8>,
     /// The number after that of the last request.
     next_id: u64,
-    /// The same, including those that were refused at once.
+    /// The number after that of the last stream, including those that were refused at once.
     streams_end: u64,
     leaving: Option<Leaving>,
-    /// The worker stops: then clients must have been told that the connection is closed, whatever they still miss.
+    /// Deadline of a stopping worker: at that time clients must have been notified that the
+    /// connection is closed, whatever they have not received.
     stops_at: Option<Instant>,
-    /// Responses that the client may not have yet.
-    tails: Rc<Tails<C::Send>>,
+    /// Unacknowledged responses.
+    unacknowledged: Rc<Unacknowledged<C::Send>>,
     idle: Deadline,
-    /// Since when there is nothing to do, and nothing known to arrive at the client.
+    /// Time since which there is nothing to do, and nothing known to arrive at the client.
     quiet_since: Option<Instant>,
 }
 
 /// The connection takes no more requests.
 struct Leaving {
     reason: CloseReason,
-    /// Keeps the worker until the client has what it asked for.
+    /// Keeps the worker alive until the client has its responses.
     _presence: Presence,
 }
 
@@ -102,20 +108,20 @@ impl<C: Connection> Driver<C> {
             connection,
             view,
             shared,
-            beside: Beside::new(),
+            unidirectional: UnidirectionalStreams::new(),
             control: None,
             unsaid,
             next_id: 0,
             streams_end: 0,
             leaving: None,
             stops_at: None,
-            tails: Rc::default(),
+            unacknowledged: Rc::default(),
             idle: Deadline::new(),
             quiet_since: None,
         }
     }
 
-    /// Ready when the connection is over, with the reason and what to tell the client.
+    /// Ready when the connection is over, with the close reason and the code for the client.
     fn poll(
         &mut self,
         wait: &mut Context<'_>,
@@ -142,38 +148,40 @@ impl<C: Connection> Driver<C> {
     }
 
     fn poll_streams(&mut self, wait: &mut Context<'_>) -> Result<(), Over> {
-        let has_all_beside = self.accept_beside(wait)?;
-        if self.beside.poll(wait, &self.context, self.next_id / ID_STEP).map_err(Over::Fault)? {
+        let has_all_unidirectional = self.accept_unidirectional(wait)?;
+        if self.unidirectional.poll(wait, &self.context, self.next_id / ID_STEP).map_err(Over::Fault)? {
             self.leave(CloseReason::RemClose);
         }
-        for (stream, value) in self.beside.take_priorities() {
+        for (stream, value) in self.unidirectional.take_priorities() {
             // The client has no credit for such a stream. Source: RFC 9218 §7.2.
             if stream >= self.streams_end + ID_STEP * HTTP3_STREAMS_MAX as u64 {
                 return Err(Over::Fault(Code::IdError));
             }
             self.shared.prioritise(stream, Priority::of_field(&value), self.next_id);
         }
-        if !self.accept_requests(wait)? || !has_all_beside {
+        if !self.accept_requests(wait)? || !has_all_unidirectional {
             // There may be more, or the end of the connection.
             wait.waker().wake_by_ref();
             return Ok(());
         }
-        // After those, which say whether the connection is gone: then nobody has closed our stream.
+        // After those, which report if the connection is gone: then the client has not closed
+        // Copal's stream.
         self.poll_control(wait)
     }
 
-    /// Takes over the client's streams that go one way. Returns whether there are no more for the moment.
-    fn accept_beside(&mut self, wait: &mut Context<'_>) -> Result<bool, Over> {
+    /// Accepts the client's unidirectional streams. Returns true if there are no more for the
+    /// moment.
+    fn accept_unidirectional(&mut self, wait: &mut Context<'_>) -> Result<bool, Over> {
         for _ in 0..ACCEPTED_AT_ONCE_MAX {
             match self.connection.poll_accept_one_way(wait) {
-                Poll::Ready(stream) => self.beside.add(stream.map_err(Over::Gone)?),
+                Poll::Ready(stream) => self.unidirectional.add(stream.map_err(Over::Gone)?),
                 Poll::Pending => return Ok(true),
             }
         }
         Ok(false)
     }
 
-    /// Begins requests. Returns whether there are no more for the moment.
+    /// Begins requests. Returns true if there are no more for the moment.
     fn accept_requests(&mut self, wait: &mut Context<'_>) -> Result<bool, Over> {
         for _ in 0..ACCEPTED_AT_ONCE_MAX {
             match self.connection.poll_accept(wait) {
@@ -200,15 +208,16 @@ impl<C: Connection> Driver<C> {
         self.next_id = self.next_id.max(id.saturating_add(ID_STEP));
         let live = self.shared.begin(id);
         let (context, shared, view) = (Rc::clone(&self.context), Rc::clone(&self.shared), self.view.clone());
-        let tails = Rc::clone(&self.tails);
-        // Made in there: a future that is handed over takes its room twice.
+        let unacknowledged = Rc::clone(&self.unacknowledged);
+        // Created inside: a future that is moved reserves its memory twice.
         tokio::task::spawn_local(async move {
-            request::serve(context, shared, tails, view, send, receive, &live).await;
+            request::serve(context, shared, unacknowledged, view, send, receive, &live).await;
             drop(live);
         });
     }
 
-    /// Says what is to be said on the control stream, which the client must not close. Source: RFC 9114 §6.2.1.
+    /// Sends the pending bytes of the control stream, which the client must not close. Source: RFC
+    /// 9114 §6.2.1.
     fn poll_control(&mut self, wait: &mut Context<'_>) -> Result<(), Over> {
         if self.control.is_none() {
             match self.connection.poll_open_one_way(wait) {
@@ -255,7 +264,7 @@ impl<C: Connection> Driver<C> {
         if self.leaving.is_none() && !self.connection.holds_room() {
             ready!(self.idle.poll(wait));
         }
-        let (arrived, left) = self.tails.poll(wait);
+        let (arrived, left) = self.unacknowledged.poll(wait);
         if arrived > 0 {
             since = Instant::now();
             self.quiet_since = Some(since);
@@ -279,7 +288,7 @@ impl<C: Connection> Driver<C> {
         }
     }
 
-    /// Closes the connection. Returns what keeps a worker that stops.
+    /// Closes the connection. Returns the guard that keeps a stopping worker alive.
     fn close(mut self, reason: CloseReason, code: Code) -> Option<Leaving> {
         if code != Code::NoError {
             self.context.count(Main::H3Errors);
@@ -293,7 +302,7 @@ impl<C: Connection> Driver<C> {
     }
 }
 
-/// Why nothing more comes.
+/// Reason why nothing more will follow.
 enum Over {
     Gone(ConnectionEnd),
     Fault(Code),

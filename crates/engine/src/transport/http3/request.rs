@@ -3,7 +3,7 @@
 use super::quic::{ReceiveStream, SendStream};
 use super::shared::{Live, Shared};
 use super::stream::{Http3Stream, NoHead, Rest};
-use super::tails::Tails;
+use super::unacknowledged::Unacknowledged;
 use crate::context::Loop;
 use crate::deadline::duration;
 use crate::memory::{Held, MEMORY_SHORT};
@@ -11,14 +11,14 @@ use crate::request::{self, RequestSlot};
 use crate::session::SessionView;
 use crate::transport::http1::head_limits;
 use crate::transport::stream::exchange::{StreamExchange, StreamNames};
-use crate::transport::stream::priority::Priority;
 use crate::transport::stream::request_head::Circumstances;
+use crate::transport::stream::response_head::ResponseHead;
 use crate::transport::stream::{RequestStream, Reset, shows_scheme};
+use ::http2::Priority;
 use ::http3::Code;
 use ::http3::head::{self, HeadFault};
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
-use http::{Response, StatusCode};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
@@ -27,21 +27,25 @@ use surface::counter::Main;
 use surface::limits::{HTTP3_FIELD_BYTES_FACTOR, HTTP3_STREAM_BYTES};
 use surface::tag::Tag;
 
-/// What distinguishes HTTP/3 in the log and in VCL.
+/// Names of HTTP/3 in the log and in VCL.
 const NAMES: StreamNames =
     StreamNames { transport: "HTTP/3", protocol: b"HTTP/3.0", body_source: "H3F", body_sink: "H3B" };
 
-/// How large a request's fields may be, as RFC 9114 §4.2.2 counts them: what we announce.
+/// Request Header Fields Too Large.
+const TOO_LARGE: u16 = 431;
+
+/// Limit for the size of a request's fields, as RFC 9114 §4.2.2 counts them: the value that Copal
+/// announces.
 pub(super) fn field_section_bytes_max(context: &Loop) -> u64 {
     let parameters = context.engine.parameters.load();
-    parameters.http_req_size + parameters.http_max_hdr * ::http3::qpack::FIELD_EXTRA_BYTES as u64
+    parameters.http_req_size + parameters.http_max_hdr * field_coding::FIELD_EXTRA_BYTES as u64
 }
 
-/// Serves the request that comes on a stream.
+/// Serves the request on a stream.
 pub(super) async fn serve<S: SendStream, R: ReceiveStream>(
     context: Rc<Loop>,
     shared: Rc<Shared>,
-    tails: Rc<Tails<S>>,
+    unacknowledged: Rc<Unacknowledged<S>>,
     mut view: SessionView,
     send: S,
     receive: R,
@@ -51,7 +55,8 @@ pub(super) async fn serve<S: SendStream, R: ReceiveStream>(
         let parameters = context.engine.parameters.load();
         (parameters.http_req_size as usize, duration(parameters.timeout_idle))
     };
-    let mut stream = Http3Stream::new(send, receive, Rc::clone(&shared), tails, &live.priority, block_bytes_max);
+    let mut stream =
+        Http3Stream::new(send, receive, Rc::clone(&shared), unacknowledged, &live.priority, block_bytes_max);
     let now = view.now(&context);
     let received = tokio::time::timeout(timeout, receive_head(&context, &mut stream)).await;
     let parts = match received.unwrap_or(Err(Fault::TimedOut)) {
@@ -63,9 +68,9 @@ pub(super) async fn serve<S: SendStream, R: ReceiveStream>(
             return;
         }
     };
-    // A frame knows better than the head what is wanted.
+    // A frame with a priority takes precedence over the head.
     if live.priority.get().is_none() {
-        live.priority.set(Priority::of_head(&parts.headers));
+        live.priority.set(parts.headers.get("priority").map(|value| Priority::of_field(value.as_bytes())));
     }
     let may_wait = is_without_body(&parts);
     let rest = poll_fn(|wait| Poll::Ready(stream.poll_rest(wait))).await;
@@ -81,7 +86,7 @@ pub(super) async fn serve<S: SendStream, R: ReceiveStream>(
             scheme: "https",
             websocket: None,
         };
-        StreamExchange::new(stream, &NAMES, parts, &circumstances, request)
+        StreamExchange::new(stream, &NAMES, &parts, &circumstances, request)
     };
     let rest = match rest {
         Poll::Pending if may_wait && exchange.is_sound() => await_rest(&context, &mut exchange, timeout).await,
@@ -111,7 +116,7 @@ pub(super) async fn serve<S: SendStream, R: ReceiveStream>(
     }
 }
 
-/// What is wrong with a head.
+/// Fault of a head.
 enum Fault {
     None(NoHead),
     Head(HeadFault),
@@ -123,7 +128,7 @@ async fn receive_head<S: SendStream, R: ReceiveStream>(
     context: &Loop,
     stream: &mut Http3Stream<S, R>,
 ) -> Result<Parts, Fault> {
-    // A stream counts as long as its head is awaited, whatever has come of that.
+    // A stream counts as long as its head is awaited, whatever part of it was received.
     let mut held = Held::default();
     let block = poll_fn(|wait| match stream.poll_head(wait) {
         Poll::Ready(block) => Poll::Ready(block.map_err(Fault::None)),
@@ -138,7 +143,7 @@ async fn receive_head<S: SendStream, R: ReceiveStream>(
     head::request(&block, bytes_max.saturating_mul(HTTP3_FIELD_BYTES_FACTOR), fields_max).map_err(Fault::Head)
 }
 
-/// Answers what is no request. Nothing of it reaches VCL.
+/// Answers a malformed request. No part of it reaches VCL.
 async fn give_up<S: SendStream, R: ReceiveStream>(
     context: &Loop,
     view: &SessionView,
@@ -157,17 +162,18 @@ async fn give_up<S: SendStream, R: ReceiveStream>(
             stream.refuse_at_its_cost(Code::MessageError);
         }
         Fault::None(NoHead::TooLong) | Fault::Head(HeadFault::TooLong) => {
-            log("Head of a request is too large (HTTP/3, parameter http_req_size or http_max_hdr)");
-            let mut answer = Response::new(());
-            *answer.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-            let _ = poll_fn(|wait| stream.poll_send_head(wait, &mut answer, true)).await;
+            log("Head of a request is too large, answered with 431 (HTTP/3, parameter http_req_size or http_max_hdr)");
+            context.count(Main::ClientReq400);
+            let answer = ResponseHead::bare(TOO_LARGE);
+            let _ = poll_fn(|wait| stream.poll_send_head(wait, &answer, true)).await;
             stream.reset(Reset::Enough);
         }
         Fault::NoMemory => refuse_for_memory(context, view, &mut stream),
     }
 }
 
-/// Tells the client to send the request elsewhere, or later: nothing has been done for it.
+/// Refuses the request for lack of memory: the client may send it elsewhere, or later, since
+/// nothing has been done for it.
 fn refuse_for_memory<S: SendStream, R: ReceiveStream>(
     context: &Loop,
     view: &SessionView,
@@ -178,8 +184,8 @@ fn refuse_for_memory<S: SendStream, R: ReceiveStream>(
     stream.refuse(Code::RequestRejected);
 }
 
-/// Whether a request says nothing of a body and is of a kind that has none. The end of most requests comes with their head, or
-/// right behind it; only for such a one it is waited for.
+/// True if a request announces no body and has a method without one. The end of most requests
+/// arrives with their head, or right after it; it is waited for only in this case.
 fn is_without_body(parts: &Parts) -> bool {
     semantics::method::is_safe(parts.method.as_str().as_bytes()) && !parts.headers.contains_key(CONTENT_LENGTH)
 }
@@ -187,7 +193,8 @@ fn is_without_body(parts: &Parts) -> bool {
 /// New requests must be refused.
 struct MemoryIsShort;
 
-/// Waits until it is known what follows the head of a request that should have no body. It counts as a request under way.
+/// Waits until it is known what follows the head of a request that should have no body. It counts
+/// as a request under way.
 async fn await_rest<S: SendStream, R: ReceiveStream>(
     context: &Rc<Loop>,
     exchange: &mut StreamExchange<Http3Stream<S, R>>,

@@ -1,8 +1,7 @@
-//! What a connection and its requests share: [`Shared`].
+//! State shared by a connection and its requests: [`Shared`].
 
 use crate::context::Loop;
-use crate::transport::stream::priority::{Priority, WaitingPriorities};
-use ::http2::Resets;
+use ::http2::{Priority, Resets, WaitingPriorities};
 use ::http3::Code;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -10,18 +9,19 @@ use std::task::{Context, Waker};
 use surface::close_reason::CloseReason;
 use tokio::time::Instant;
 
-/// What a connection and its requests share.
+/// State shared by a connection and its requests.
 pub(super) struct Shared {
     /// Requests whose work is not over.
     live: Cell<usize>,
     /// Wakes the connection's task.
     waker: RefCell<Option<Waker>>,
-    /// Why the connection must end now.
+    /// Reason why the connection must end now.
     fault: Cell<Option<Code>>,
     /// VCL closes the session after its response.
     closes: Cell<Option<CloseReason>>,
     began_at: Instant,
-    /// How many requests the client may give up: as in HTTP/2, one that is begun and not wanted costs us and not the client.
+    /// Budget of requests that the client may cancel: as in HTTP/2, a request that is begun and
+    /// cancelled has a cost for Copal and not for the client.
     resets: Resets,
     priorities: RefCell<Priorities>,
 }
@@ -39,7 +39,7 @@ impl Shared {
         }
     }
 
-    /// Remembers whom to wake: the connection's task.
+    /// Stores the task to wake: the connection's.
     pub(super) fn listen(&self, wait: &Context<'_>) {
         let mut waker = self.waker.borrow_mut();
         if !waker.as_ref().is_some_and(|waker| waker.will_wake(wait.waker())) {
@@ -54,7 +54,7 @@ impl Shared {
         }
     }
 
-    /// The client broke the protocol: the connection ends.
+    /// Ends the connection, since the client violated the protocol.
     pub(super) fn fail(&self, code: Code) {
         if self.fault.get().is_none() {
             self.fault.set(Some(code));
@@ -62,27 +62,28 @@ impl Shared {
         }
     }
 
-    /// The session ends after a response.
+    /// Ends the session after a response.
     pub(super) fn leave(&self, reason: CloseReason) {
         self.closes.set(Some(reason));
         self.wake();
     }
 
-    /// The client gave a request up that had begun at this time.
+    /// Counts a request, begun at this time, that the client has cancelled.
     pub(super) fn cancel(&self, began_at: Instant) {
         if self.resets.is_rapid(began_at.elapsed()) {
             self.charge_reset();
         }
     }
 
-    /// The client made us reset a stream, or has reset one itself soon after its beginning.
+    /// Counts a stream that the client made Copal reset, or has reset itself soon after its
+    /// beginning.
     pub(super) fn charge_reset(&self) {
         if !self.resets.charge(self.began_at.elapsed()) {
             self.fail(Code::ExcessiveLoad);
         }
     }
 
-    /// A frame said how much the response on a stream is wanted. Streams from `next` on have not begun.
+    /// Stores the priority of a response from a frame. Streams from `next` on have not begun.
     pub(super) fn prioritise(&self, stream: u64, priority: Priority, next: u64) {
         let priorities = &mut *self.priorities.borrow_mut();
         match priorities.live.iter().find(|(live, _)| *live == stream) {
@@ -92,17 +93,17 @@ impl Shared {
         }
     }
 
-    /// How many requests there are whose work is not over.
+    /// Number of requests whose work is not over.
     pub(super) fn live(&self) -> usize {
         self.live.get()
     }
 
-    /// What the connection must end with, if it must.
+    /// The code that the connection must end with, if it must.
     pub(super) fn fault(&self) -> Option<Code> {
         self.fault.get()
     }
 
-    /// Why VCL closes the session, if it does.
+    /// Reason why VCL closes the session, if it does.
     pub(super) fn closes(&self) -> Option<CloseReason> {
         self.closes.get()
     }
@@ -117,7 +118,7 @@ impl Shared {
     }
 }
 
-/// What frames said of requests.
+/// Priorities of requests from frames.
 #[derive(Default)]
 struct Priorities {
     live: Vec<(u64, Rc<Cell<Option<Priority>>>)>,
@@ -128,7 +129,7 @@ struct Priorities {
 pub(super) struct Live {
     shared: Rc<Shared>,
     stream: u64,
-    /// What a frame said of it, if one did.
+    /// Its priority from a frame, if there was one.
     pub(super) priority: Rc<Cell<Option<Priority>>>,
 }
 

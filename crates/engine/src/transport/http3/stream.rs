@@ -1,19 +1,21 @@
-//! The stream of one request: [`Http3Stream`], which is a [`RequestStream`] once its head has been read.
+//! The stream of one request: [`Http3Stream`], which is a [`RequestStream`] once its head has been
+//! read.
 //!
-//! Frames are read as they come; a body is taken from QUIC only when somebody wants it, so a client has no more of it under
-//! way than QUIC's windows. *Invariant:* only a response that is complete ends the stream; dropped before that it is reset.
-//! Source: RFC 9114 §4.1.
+//! Frames are read as they arrive; a body is taken from QUIC only when it is needed, so a client
+//! has no more of it under way than QUIC's windows allow. *Invariant:* only a response that is
+//! complete ends the stream; dropped before that it is reset. Source: RFC 9114 §4.1.
 
 use super::quic::{ReceiveStream, SendStream, StreamOver};
 use super::shared::Shared;
-use super::tails::Tails;
-use crate::transport::stream::priority::Priority;
+use super::unacknowledged::Unacknowledged;
+use crate::transport::stream::response_head::ResponseHead;
 use crate::transport::stream::{RequestStream, Reset, StreamGone};
+use ::http2::Priority;
 use ::http3::Code;
 use ::http3::frames::{Frame, FrameFault, FrameReader, Place, write_data_header, write_headers};
 use ::http3::head::{self, HeadFault};
 use bytes::Bytes;
-use http::{HeaderMap, Response};
+use field_coding::FieldList;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -28,35 +30,35 @@ const DATA_BYTES_MAX: usize = 16 << 10;
 /// The largest frame header.
 const FRAME_HEADER_BYTES_MAX: usize = 16;
 
-/// Why there is no head.
+/// Reason why there is no head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NoHead {
-    /// The client gave it up.
+    /// The client cancelled the request.
     GivenUp,
     /// The client ended the stream before it was complete.
     Over,
-    /// It is longer than the limit.
+    /// The head is longer than the limit.
     TooLong,
-    /// The connection ends for it.
+    /// The connection ends because of it.
     Fault,
 }
 
-/// What follows the head of a request.
+/// Rest of a request after its head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Rest {
     Body,
     /// Nothing: the request is complete, but for trailers.
     Nothing,
-    /// The client has given it up, or broken it off.
+    /// The client has cancelled it, or broken it off.
     Gone,
 }
 
-/// How far the request has been read.
+/// Progress of reading the request.
 #[derive(PartialEq, Eq)]
 enum Phase {
     Body,
-    /// After the trailers there is nothing more.
-    Trailers(Option<HeaderMap>),
+    /// After the trailers nothing more follows.
+    Trailers(Option<FieldList>),
     Over,
 }
 
@@ -66,9 +68,9 @@ pub(super) struct Http3Stream<S: SendStream, R> {
     send: Option<S>,
     receive: R,
     shared: Rc<Shared>,
-    tails: Rc<Tails<S>>,
+    unacknowledged: Rc<Unacknowledged<S>>,
     frames: FrameReader,
-    /// Received and not read.
+    /// Bytes that were received and not read.
     input: Bytes,
     phase: Phase,
     /// The first piece of the body, if it was read already.
@@ -76,28 +78,28 @@ pub(super) struct Http3Stream<S: SendStream, R> {
     /// A head, or the header of a frame, to be sent.
     out: Vec<u8>,
     out_sent: usize,
-    /// The final head, or trailers, are in `out`. Interim heads are not waited for: whoever does may give that up, and must not
-    /// take along what follows.
+    /// The final head, or trailers, are in `out`. Interim heads are not waited for: such a wait may
+    /// be cancelled, and must not affect the following bytes.
     is_sending_block: bool,
-    /// How much of the present DATA frame is still to be sent.
+    /// Number of bytes of the current DATA frame that are still to be sent.
     frame_left: usize,
     /// The response was ended, completely or not.
     is_ended: bool,
-    /// The client gave the request up.
+    /// The client cancelled the request.
     is_cancelled: bool,
     began_at: Instant,
-    /// How much the response is wanted, and how urgent QUIC takes it to be.
+    /// Priority of the response, and the urgency that QUIC uses for it.
     priority: Rc<Cell<Option<Priority>>>,
     urgency: u8,
 }
 
 impl<S: SendStream, R: ReceiveStream> Http3Stream<S, R> {
-    /// A stream on which a head of so many bytes at most is to come.
+    /// A stream whose head may have at most this number of bytes.
     pub(super) fn new(
         send: S,
         receive: R,
         shared: Rc<Shared>,
-        tails: Rc<Tails<S>>,
+        unacknowledged: Rc<Unacknowledged<S>>,
         priority: &Rc<Cell<Option<Priority>>>,
         block_bytes_max: usize,
     ) -> Http3Stream<S, R> {
@@ -105,7 +107,7 @@ impl<S: SendStream, R: ReceiveStream> Http3Stream<S, R> {
             send: Some(send),
             receive,
             shared,
-            tails,
+            unacknowledged,
             frames: FrameReader::new(Place::Request, block_bytes_max),
             input: Bytes::new(),
             phase: Phase::Body,
@@ -122,12 +124,12 @@ impl<S: SendStream, R: ReceiveStream> Http3Stream<S, R> {
         }
     }
 
-    /// How many bytes of an incomplete head are held.
+    /// Number of bytes of an incomplete head that are held.
     pub(super) fn held_bytes(&self) -> usize {
         self.frames.held_bytes()
     }
 
-    /// Has QUIC send the response as urgently as it is wanted now.
+    /// Makes QUIC send the response with its current urgency.
     fn obey_priority(&mut self) {
         let urgency = self.priority.get().unwrap_or_default().urgency;
         if let Some(send) = &mut self.send
@@ -138,7 +140,7 @@ impl<S: SendStream, R: ReceiveStream> Http3Stream<S, R> {
         }
     }
 
-    /// Waits for the block of fields that a request begins with.
+    /// Waits for the field section that a request begins with.
     pub(super) fn poll_head(&mut self, context: &mut Context<'_>) -> Poll<Result<Bytes, NoHead>> {
         Poll::Ready(match ready!(self.poll_frame(context)) {
             Ok(Some(Frame::Headers(block))) => Ok(block),
@@ -193,7 +195,7 @@ impl<S: SendStream, R: ReceiveStream> Http3Stream<S, R> {
         ReadFault::Broken
     }
 
-    /// Sends what is in `out`.
+    /// Sends the bytes in `out`.
     fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<Result<(), StreamGone>> {
         self.obey_priority();
         while self.out_sent < self.out.len() {
@@ -206,7 +208,7 @@ impl<S: SendStream, R: ReceiveStream> Http3Stream<S, R> {
         Poll::Ready(Ok(()))
     }
 
-    /// Appends a block of fields to what is to be sent.
+    /// Appends a field section to the bytes to be sent.
     fn append_block(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let mut block = Vec::with_capacity(512);
         write(&mut block);
@@ -231,11 +233,11 @@ impl<S: SendStream, R: ReceiveStream> Http3Stream<S, R> {
         Poll::Ready(Ok(()))
     }
 
-    /// Sends an interim head as far as that is possible now; the rest goes ahead of whatever is sent next, or while the request's
-    /// body is received. It waits only for an earlier one.
-    fn poll_send_interim(&mut self, context: &mut Context<'_>, head: &Response<()>) -> Poll<Result<(), StreamGone>> {
+    /// Sends an interim head as far as that is possible now; the rest is sent before the next
+    /// bytes, or while the request's body is received. It waits only for an earlier one.
+    fn poll_send_interim(&mut self, context: &mut Context<'_>, head: &ResponseHead) -> Poll<Result<(), StreamGone>> {
         ready!(self.poll_flush(context))?;
-        self.append_block(|block| head::write_response(head.status(), head.headers(), block));
+        self.append_block(|block| head::write_response(head.status, &head.fields, block));
         match self.poll_flush(context) {
             Poll::Ready(sent) => Poll::Ready(sent),
             Poll::Pending => Poll::Ready(Ok(())),
@@ -248,13 +250,15 @@ impl<S: SendStream, R: ReceiveStream> Http3Stream<S, R> {
         self.abort(code);
     }
 
-    /// Ends both sides because of what the client has sent, or has not. It costs the client as much as if it had reset the stream.
+    /// Ends both sides because of bytes that the client has sent, or has not sent. That costs the
+    /// client as much as if it had reset the stream.
     pub(super) fn refuse_at_its_cost(&mut self, code: Code) {
         self.shared.charge_reset();
         self.refuse(code);
     }
 
-    /// The client wants no more of it. What it has seen the end of is not given up.
+    /// Handles a client that needs no more of it. A request whose end the client has received does
+    /// not count as cancelled.
     fn cancelled(&mut self) -> StreamGone {
         if !self.is_ended && !std::mem::replace(&mut self.is_cancelled, true) {
             self.shared.cancel(self.began_at);
@@ -266,7 +270,7 @@ impl<S: SendStream, R: ReceiveStream> Http3Stream<S, R> {
         self.is_ended = true;
         if let Some(mut send) = self.send.take() {
             send.finish();
-            self.tails.add(send);
+            self.unacknowledged.add(send);
         }
     }
 
@@ -277,11 +281,11 @@ impl<S: SendStream, R: ReceiveStream> Http3Stream<S, R> {
     }
 }
 
-/// Why no frame can be read.
+/// Reason why no frame can be read.
 enum ReadFault {
     /// The stream is over.
     Over,
-    /// A block of fields is too long.
+    /// A field section is too long.
     TooLong,
     /// The connection ends.
     Broken,
@@ -296,17 +300,16 @@ impl<S: SendStream, R: ReceiveStream> RequestStream for Http3Stream<S, R> {
             return Poll::Ready(None);
         }
         if !self.out.is_empty() {
-            // The client may wait for that before it goes on. If it is gone, that is noticed below.
+            // The client may wait for that before it continues. If it is gone, that is noticed
+            // below.
             let _ = self.poll_flush(context);
         }
         let gone = match ready!(self.poll_frame(context)) {
             Ok(Some(Frame::Data(piece))) => return Poll::Ready(Some(Ok(piece))),
             Ok(Some(Frame::Headers(block))) => {
                 match head::trailers(&block, CHUNK_TRAILER_BYTES_MAX, TRAILER_FIELDS_MAX) {
-                    // Source: RFC 9114 §4.2, of any block of fields.
-                    Ok(trailers) if trailers.keys().any(|name| is_of_connection(name.as_str().as_bytes())) => {
-                        Reset::Malformed
-                    }
+                    // Source: RFC 9114 §4.2, for any field section.
+                    Ok(trailers) if trailers.iter().any(|(name, _)| is_of_connection(name)) => Reset::Malformed,
                     Ok(trailers) => {
                         self.phase = Phase::Trailers(Some(trailers));
                         return Poll::Ready(None);
@@ -332,7 +335,7 @@ impl<S: SendStream, R: ReceiveStream> RequestStream for Http3Stream<S, R> {
                 return Poll::Ready(None);
             }
             Err(ReadFault::Over) => {
-                // What that costs the client was counted when it was noticed.
+                // The cost for the client was counted when it was noticed.
                 self.phase = Phase::Over;
                 self.refuse(Code::RequestIncomplete);
                 return Poll::Ready(Some(Err(StreamGone)));
@@ -344,10 +347,10 @@ impl<S: SendStream, R: ReceiveStream> RequestStream for Http3Stream<S, R> {
         Poll::Ready(Some(Err(StreamGone)))
     }
 
-    /// QUIC gives credit for what was taken from it.
+    /// Does nothing: QUIC gives credit for the bytes that were taken from it.
     fn release(&mut self, _count: usize) {}
 
-    fn poll_trailers(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<HeaderMap>, StreamGone>> {
+    fn poll_trailers(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<FieldList>, StreamGone>> {
         if matches!(self.phase, Phase::Trailers(_)) {
             match ready!(self.poll_frame(context)) {
                 Ok(None) => {}
@@ -367,13 +370,13 @@ impl<S: SendStream, R: ReceiveStream> RequestStream for Http3Stream<S, R> {
     fn poll_send_head(
         &mut self,
         context: &mut Context<'_>,
-        head: &mut Response<()>,
+        head: &ResponseHead,
         is_last: bool,
     ) -> Poll<Result<(), StreamGone>> {
-        if head.status().is_informational() {
+        if head.is_interim() {
             return self.poll_send_interim(context, head);
         }
-        self.poll_send_block(context, is_last, |block| head::write_response(head.status(), head.headers(), block))
+        self.poll_send_block(context, is_last, |block| head::write_response(head.status, &head.fields, block))
     }
 
     fn poll_send_data(
@@ -401,12 +404,12 @@ impl<S: SendStream, R: ReceiveStream> RequestStream for Http3Stream<S, R> {
         Poll::Ready(Ok(sent))
     }
 
-    fn poll_send_trailers(&mut self, context: &mut Context<'_>, trailers: &HeaderMap) -> Poll<Result<(), StreamGone>> {
+    fn poll_send_trailers(&mut self, context: &mut Context<'_>, trailers: &FieldList) -> Poll<Result<(), StreamGone>> {
         self.poll_send_block(context, true, |block| head::write_trailers(trailers, block))
     }
 
     fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        // A response that is complete is not given up.
+        // A complete response does not count as cancelled.
         let Some(send) = &mut self.send else { return Poll::Pending };
         ready!(send.poll_stopped(context));
         self.cancelled();
@@ -416,8 +419,9 @@ impl<S: SendStream, R: ReceiveStream> RequestStream for Http3Stream<S, R> {
     fn reset(&mut self, why: Reset) {
         let code = match why {
             Reset::Malformed => return self.refuse_at_its_cost(Code::MessageError),
+            Reset::Refused => Code::RequestRejected,
             Reset::Incomplete => Code::InternalError,
-            // The response is complete; only the rest of the request is not wanted.
+            // The response is complete; only the rest of the request is not needed.
             Reset::Enough => return self.receive.stop(Code::NoError.number()),
             Reset::Stalled => Code::RequestCancelled,
         };

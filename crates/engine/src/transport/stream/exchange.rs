@@ -1,26 +1,29 @@
-//! A stream of HTTP/2 or HTTP/3 as an [`Exchange`]: the body counted against its length, the response's head, body and end.
+//! A stream of HTTP/2 or HTTP/3 as an [`Exchange`]: the body counted against its length, the
+//! response's head, body and end.
 //!
-//! There is nothing like `Connection` here: what ends the session is left to the transport, which asks [`StreamExchange::end`].
-//! Bytes of a body are held by the client's window only: they are released as the machine consumes them, and sent from where
-//! they lie. *Invariant:* only a response that is complete ends its stream; all others are reset. Source: RFC 9113 §8.1, RFC
-//! 9114 §4.1. Next file: `request_head.rs`.
+//! There is no `Connection` header here: the transport ends the session, according to
+//! [`StreamExchange::end`]. Bytes of a body are held by the client's window only: they are released
+//! as the machine consumes them, and sent in place. *Invariant:* only a response that is complete
+//! ends its stream; all others are reset. Source: RFC 9113 §8.1, RFC 9114 §4.1. Next file:
+//! `request_head.rs`.
 
+use super::request_head::ReceivedHead;
 use super::request_head::{Circumstances, translate};
-use super::response_head::{bare, fields, response, trailers};
+use super::response_head::{ResponseHead, fields, trailers};
 use super::tunnel::Tunnel;
 use super::{RequestStream, Reset, StreamGone};
 use crate::context::Loop;
 use crate::deadline::{Deadline, duration};
 use crate::exchange::{
-    BodyAnnounced, BodyBroken, Exchange, Heard, Malformed, Refusal, SendError, SendLimits, Sent, Wire,
+    BodyAnnounced, BodyBroken, ClientEvent, Exchange, Malformed, Refusal, SendError, SendLimits, Sent, Wire,
 };
 use crate::logged::{self, REQ, RESP};
 use crate::request::{Outcome, Request};
 use bytes::Bytes;
-use http::request::Parts;
-use http::{HeaderMap, Response};
+use field_coding::FieldList;
 use message::Message;
 use shm::log::LogBuffer;
+use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
@@ -28,35 +31,36 @@ use surface::reason::Reason;
 use surface::tag::Tag;
 use tokio::time::Instant;
 
-/// What distinguishes the protocols in the log and in VCL.
+/// Names of the protocols in the log and in VCL.
 #[derive(Debug)]
 pub(in crate::transport) struct StreamNames {
     /// `req.transport`.
     pub(in crate::transport) transport: &'static str,
     /// `req.proto`: `HTTP/2.0`.
     pub(in crate::transport) protocol: &'static [u8],
-    /// How a body is received, for `VfpAcct`.
+    /// Kind of receiving a body, for `VfpAcct`.
     pub(in crate::transport) body_source: &'static str,
-    /// How a body is sent, for `VdpAcct`.
+    /// Kind of sending a body, for `VdpAcct`.
     pub(in crate::transport) body_sink: &'static str,
 }
 
-/// How far the body of the request has been read.
+/// Progress of reading the request's body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Incoming {
     Data,
-    /// The data is over; trailers are awaited, because somebody wants them.
+    /// The data is over; trailers are awaited, because they are needed.
     Trailers,
     Over,
 }
 
-/// A received request, and the stream that it came on.
+/// A received request, and the stream that it arrived on.
 pub(in crate::transport) struct StreamExchange<S> {
     pub(super) stream: S,
     names: &'static StreamNames,
     announced: Result<BodyAnnounced, Malformed>,
-    /// What was received of a malformed request.
+    /// The received part of a malformed request.
     garbage: Vec<u8>,
+    expects_continue: bool,
     owes_continue: bool,
 
     incoming: Incoming,
@@ -70,40 +74,41 @@ pub(in crate::transport) struct StreamExchange<S> {
     trailers: Option<Box<Message>>,
 
     /// A head that has not been sent yet.
-    pub(super) head: Option<Response<()>>,
+    pub(super) head: Option<ResponseHead>,
     /// Nothing follows the head.
     is_head_last: bool,
-    /// What follows the body.
-    end: Option<Box<HeaderMap>>,
-    /// How much of the present piece has been sent.
+    /// Trailers that follow the body.
+    end: Option<Box<FieldList>>,
+    /// Number of bytes of the current piece that have been sent.
     pub(super) gone: usize,
     sent: Sent,
     /// The response is complete.
     pub(super) is_complete: bool,
-    /// The client gave the stream up, or we did.
+    /// The client cancelled the stream, or Copal did.
     pub(super) is_gone: bool,
-    /// The client did, before it had the whole response.
+    /// The client cancelled it, before it had the whole response.
     is_given_up: bool,
-    /// The client asks for a WebSocket.
+    /// The client requests a WebSocket.
     pub(super) tunnel: Option<Box<Tunnel>>,
 
     limits: SendLimits,
     deadline: Deadline,
-    /// When the current wait began: for bytes of the body, or for room to send.
+    /// Time when the current wait began: for bytes of the body, or for room to send.
     waits_since: Option<Instant>,
 }
 
 impl<S: RequestStream> StreamExchange<S> {
-    /// A request with this head. Fills in the head of `request`, for which [`Request::arrive`] has been called.
+    /// Creates an exchange for a request with this head. Fills in the head of `request`, for which
+    /// [`Request::arrive`] has been called.
     pub(in crate::transport) fn new(
         stream: S,
         names: &'static StreamNames,
-        parts: Parts,
+        head: &impl ReceivedHead,
         circumstances: &Circumstances<'_>,
         request: &mut Request,
     ) -> StreamExchange<S> {
         let mut garbage = Vec::new();
-        let announced = match translate(&parts, circumstances, request.head()) {
+        let announced = match translate(head, circumstances, request.head()) {
             Ok(translated) => {
                 request.complete(translated.bytes as u64);
                 Ok(translated.announced)
@@ -118,6 +123,7 @@ impl<S: RequestStream> StreamExchange<S> {
             names,
             announced,
             garbage,
+            expects_continue: false,
             owes_continue: false,
             incoming: if circumstances.is_last { Incoming::Over } else { Incoming::Data },
             is_bodyless: circumstances.is_last,
@@ -141,7 +147,7 @@ impl<S: RequestStream> StreamExchange<S> {
         }
     }
 
-    /// Whether the head is that of a request, and not refused.
+    /// True if the head is that of a request, and not refused.
     pub(in crate::transport) fn is_sound(&self) -> bool {
         self.announced.is_ok()
     }
@@ -151,14 +157,31 @@ impl<S: RequestStream> StreamExchange<S> {
         &mut self.stream
     }
 
-    /// The request has ended with its head, after [`StreamExchange::new`]. A length was not announced.
+    /// The request has ended with its head, after [`StreamExchange::new`]. A length was not
+    /// announced.
     pub(in crate::transport) fn end_with_head(&mut self) {
         self.announced = self.announced.clone().map(|_| BodyAnnounced::None);
         self.incoming = Incoming::Over;
         self.is_bodyless = true;
     }
 
-    /// Ends the stream after the machine has finished. Returns why the session must end with it, if it must.
+    /// Waits until a response that is complete before its request has left for the client, within
+    /// the time limit of a send. A client that reads the reset with it may drop the response: curl
+    /// 7.88 does.
+    pub(in crate::transport) async fn flush_before_reset(&mut self) {
+        if !self.is_complete || self.incoming == Incoming::Over || self.is_gone {
+            return;
+        }
+        self.deadline.set(Instant::now() + duration(self.limits.idle));
+        poll_fn(|context| match self.stream.poll_flushed(context) {
+            Poll::Ready(()) => Poll::Ready(()),
+            Poll::Pending => self.deadline.poll(context),
+        })
+        .await;
+    }
+
+    /// Ends the stream after the machine has finished. Returns the reason to end the session with
+    /// it, if there is one.
     pub(in crate::transport) fn end(mut self, outcome: &Outcome, context: &Loop) -> Option<CloseReason> {
         if self.is_given_up {
             context.count(Main::ReqReset);
@@ -180,7 +203,7 @@ impl<S: RequestStream> StreamExchange<S> {
         }
     }
 
-    /// How many bytes of body are to come, if the head says so.
+    /// Number of bytes of the body to follow, if the head announces it.
     fn length(&self) -> Option<u64> {
         match self.announced {
             Ok(BodyAnnounced::None) => Some(0),
@@ -229,7 +252,7 @@ impl<S: RequestStream> StreamExchange<S> {
         BodyBroken("Received data and Content-Length mismatch")
     }
 
-    /// The client has given the stream up.
+    /// Handles a stream that the client has cancelled.
     fn given_up(&mut self) {
         self.is_given_up |= !self.is_gone && !self.is_complete;
         self.is_gone = true;
@@ -257,8 +280,8 @@ impl<S: RequestStream> StreamExchange<S> {
         piece: &[u8],
         is_last: bool,
     ) -> Poll<Result<(), StreamGone>> {
-        if let Some(head) = &mut self.head {
-            let is_final = !head.status().is_informational();
+        if let Some(head) = &self.head {
+            let is_final = !head.is_interim();
             let is_end = is_final && (self.is_head_last || (is_last && piece.is_empty() && self.end.is_none()));
             ready!(self.stream.poll_send_head(context, head, is_end))?;
             self.waits_since = None;
@@ -283,7 +306,8 @@ impl<S: RequestStream> StreamExchange<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Waits for room within the time limits. Ready when one is reached: the client is not waited for any longer.
+    /// Waits for room within the time limits. Ready when one is reached: then the wait for the
+    /// client ends.
     fn poll_limits(&mut self, context: &mut Context<'_>, log: &mut LogBuffer) -> Poll<()> {
         let since = *self.waits_since.get_or_insert_with(Instant::now);
         let window = self.stream.window_seconds().filter(|seconds| *seconds < self.limits.idle);
@@ -328,6 +352,7 @@ impl<S: RequestStream> Exchange for StreamExchange<S> {
                 close: CloseReason::RxJunk,
             });
         }
+        self.expects_continue = !self.is_bodyless;
         self.owes_continue = !self.is_bodyless;
         logged::unset(log, REQ, head, "Expect");
         Ok(None)
@@ -337,13 +362,21 @@ impl<S: RequestStream> Exchange for StreamExchange<S> {
         std::mem::take(&mut self.owes_continue)
     }
 
+    fn expects_continue(&self) -> bool {
+        self.expects_continue
+    }
+
+    fn owes_continue(&self) -> bool {
+        self.owes_continue
+    }
+
     fn poll_body(&mut self, context: &mut Context<'_>, idle_seconds: f64) -> Poll<Result<usize, BodyBroken>> {
         if let Poll::Ready(read) = self.poll_incoming(context) {
             self.waits_since = None;
             return Poll::Ready(read);
         }
         if idle_seconds.is_infinite() {
-            // The response may be sent meanwhile, and the limits of that are the ones that count.
+            // The response may be sent at the same time, and its limits are the ones that count.
             return Poll::Pending;
         }
         let since = *self.waits_since.get_or_insert_with(Instant::now);
@@ -375,7 +408,7 @@ impl<S: RequestStream> Exchange for StreamExchange<S> {
         self.is_begun
     }
 
-    /// What is not read is not sent, since nobody opens the window for it.
+    /// An unread body is not sent, since no window is opened for it.
     fn must_drain(&self, _response: &Message) -> bool {
         false
     }
@@ -400,17 +433,19 @@ impl<S: RequestStream> Exchange for StreamExchange<S> {
     }
 
     fn begin(&mut self, message: &Message, limits: SendLimits) {
-        let (head, bytes) = response(message);
-        self.begin_head(head, bytes, limits);
+        self.begin_head(ResponseHead::of(message), limits);
     }
 
     fn begin_bare(&mut self, status: u16, limits: SendLimits) {
-        let (head, bytes) = bare(status);
-        self.begin_head(head, bytes, limits);
+        self.begin_head(ResponseHead::bare(status), limits);
     }
 
     fn is_duplex(&self) -> bool {
         true
+    }
+
+    fn refuse(&mut self) {
+        self.give_up(Reset::Refused);
     }
 
     fn takes_interim(&self) -> bool {
@@ -418,8 +453,7 @@ impl<S: RequestStream> Exchange for StreamExchange<S> {
     }
 
     fn begin_interim(&mut self, message: &Message, limits: SendLimits) {
-        let (head, bytes) = response(message);
-        self.begin_head(head, bytes, limits);
+        self.begin_head(ResponseHead::of(message), limits);
     }
 
     fn sends_trailers(&self) -> bool {
@@ -467,10 +501,10 @@ impl<S: RequestStream> Exchange for StreamExchange<S> {
         self.names.body_sink
     }
 
-    fn poll_hear(&mut self, context: &mut Context<'_>) -> Poll<Heard> {
+    fn poll_client_event(&mut self, context: &mut Context<'_>) -> Poll<ClientEvent> {
         ready!(self.stream.poll_gone(context));
         self.is_given_up |= !self.is_gone && !self.is_complete;
-        Poll::Ready(Heard::Gone)
+        Poll::Ready(ClientEvent::Gone)
     }
 
     fn has_wire(&self) -> bool {
@@ -487,8 +521,8 @@ impl<S: RequestStream> Exchange for StreamExchange<S> {
 }
 
 impl<S> StreamExchange<S> {
-    fn begin_head(&mut self, head: Response<()>, bytes: usize, limits: SendLimits) {
-        self.sent.head_bytes += bytes as u64;
+    fn begin_head(&mut self, head: ResponseHead, limits: SendLimits) {
+        self.sent.head_bytes += head.http1_bytes() as u64;
         self.limits = limits;
         self.head = Some(head);
         self.waits_since = None;

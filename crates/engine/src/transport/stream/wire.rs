@@ -1,5 +1,5 @@
-//! A stream as the wire of a pipe: what the pipe reads is the client's DATA, and what it writes goes through the tunnel
-//! (`tunnel.rs`).
+//! A stream as the wire of a pipe: the pipe reads the client's DATA, and its writes pass through
+//! the tunnel (`tunnel.rs`).
 
 use super::exchange::StreamExchange;
 use super::tunnel::{Answer, NO_ANSWER};
@@ -14,7 +14,7 @@ fn broken() -> io::Error {
 }
 
 impl<S: RequestStream> StreamExchange<S> {
-    /// Sends what is left of the origin's answer.
+    /// Sends the rest of the origin's answer.
     fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(tunnel) = &mut self.tunnel else { return Poll::Ready(Err(broken())) };
         if self.is_complete || (self.head.is_none() && tunnel.rest.is_empty() && !tunnel.is_ending) {
@@ -35,7 +35,7 @@ impl<S: RequestStream> StreamExchange<S> {
         })
     }
 
-    /// Tells a client whose request was not answered at all that no origin was reached.
+    /// Reports to a client whose request was not answered at all that no origin was reached.
     pub(super) fn end_tunnel(&mut self) {
         let Some(tunnel) = &mut self.tunnel else { return };
         if !self.is_gone && matches!(tunnel.answer, Answer::Awaited(_)) && self.head.is_none() {

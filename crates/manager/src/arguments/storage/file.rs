@@ -1,17 +1,17 @@
-//! `-s file,PATH,SIZE[,granularity[,advice]][,meta=SIZE]`: a storage whose bodies lie in a file.
+//! `-s file,PATH,SIZE[,granularity[,advice]][,meta=SIZE]`: a storage with its bodies in a file.
 //!
-//! Messages are those of Varnish 7.1 where it has them. The path is not looked at here: opening it is up to `storage_files.rs`.
-//! `meta=` is ours, and so is a size as a share of the disk.
+//! Messages are those of Varnish 7.1 where it has them. The path is not checked here:
+//! `storage_files.rs` opens it. `meta=` is ours, and so is a size as a percentage of the disk.
 
 use std::path::PathBuf;
+use surface::closed_set::Advice;
 use surface::parameter::value::parse_bytes;
-use worker::control::Advice;
 
-/// Before the name of an eviction policy.
+/// Prefix of the name of an eviction policy.
 pub(super) const POLICY: &str = "policy=";
-/// Before the size of the memory for what is not a body.
+/// Prefix of the memory size for everything except bodies.
 const METADATA: &str = "meta=";
-/// Bodies begin at multiples of a page unless the operator says otherwise, in bytes.
+/// Default alignment of bodies: a page, in bytes.
 const GRANULARITY_BYTES: u64 = 4096;
 /// The smallest granularity, in bytes.
 const GRANULARITY_BYTES_MIN: u64 = 512;
@@ -19,42 +19,44 @@ const GRANULARITY_BYTES_MIN: u64 = 512;
 const GRANULARITY_BYTES_MAX: u64 = 1 << 20;
 /// A file has room for at least this many bodies of the smallest size. Compat: varnishd.
 const BODIES_MIN: u64 = 128;
-/// The least memory that a storage with a file can do with, in bytes.
+/// The least memory of a storage with a file, in bytes.
 pub const METADATA_BYTES_MIN: u64 = 512 << 10;
 
-/// How large a file is made.
+/// Size of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileSize {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// So many hundredths of what is free on its disk when it is made; a file that is there keeps its length.
+    /// Percentage of the free space on its disk when the file is made; an existing file keeps its
+    /// length.
     Percent(u64),
 }
 
-/// What `-s file` says beside the name.
+/// Arguments of `-s file` besides the name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileArgument {
     /// The file, or a directory in which it is made.
     pub path: PathBuf,
-    /// How large it is.
+    /// Size of the file.
     pub size: FileSize,
     /// As written, for messages.
     pub size_text: String,
     /// Bodies begin at multiples of this many bytes.
     pub granularity_bytes: u64,
-    /// What the kernel is told of reads.
+    /// Advice to the kernel about reads.
     pub advice: Advice,
 }
 
 impl FileArgument {
-    /// The least that this file has to be long, in bytes.
+    /// The smallest length of this file, in bytes.
     #[must_use]
     pub fn bytes_min(&self) -> u64 {
         self.granularity_bytes * BODIES_MIN
     }
 }
 
-/// Parses what stands behind `file`; `text` is the whole argument. The number of bytes is that of the memory for metadata, if given.
+/// Parses the text that follows `file`; `text` is the whole argument. The number of bytes is that
+/// of the memory for metadata, if given.
 ///
 /// # Errors
 /// The message for the operator.
@@ -67,7 +69,7 @@ pub fn parse<'a>(text: &str, fields: impl Iterator<Item = &'a str>) -> Result<(F
             }
             Some(_) if metadata_bytes.is_some() => return Err(too_many()),
             Some(size) => metadata_bytes = Some(metadata(size)?),
-            // What has a name stands at the end.
+            // Named fields come last.
             None if metadata_bytes.is_some() => return Err(too_many()),
             None => given.push(field),
         }
@@ -118,12 +120,7 @@ fn granularity(text: &str) -> Result<u64, String> {
 }
 
 fn advice(text: &str) -> Result<Advice, String> {
-    match text {
-        "normal" => Ok(Advice::Normal),
-        "random" => Ok(Advice::Random),
-        "sequential" => Ok(Advice::Sequential),
-        _ => Err(format!("(-s file) invalid advice: \"{text}\"")),
-    }
+    Advice::from_word(text).ok_or_else(|| format!("(-s file) invalid advice: \"{text}\""))
 }
 
 fn metadata(text: &str) -> Result<u64, String> {

@@ -1,4 +1,4 @@
-//! Files of `-A` as operators write them, and what is said about mistakes in them.
+//! `-A` files as operators write them, and the messages about mistakes in them.
 
 use super::*;
 use std::net::SocketAddr;
@@ -91,7 +91,7 @@ fn a_folder_gives_its_certificates_in_the_order_of_their_names() {
 }
 
 #[test]
-fn what_the_top_says_holds_for_frontends_that_do_not_say_otherwise() {
+fn global_settings_apply_to_frontends_without_their_own() {
     let file = parsed(
         r#"
         frontend = ":1"
@@ -113,7 +113,7 @@ fn what_the_top_says_holds_for_frontends_that_do_not_say_otherwise() {
     assert_eq!(second.settings.suites.last().unwrap(), "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256");
     assert_eq!(second.settings.suites.len(), 4, "those of TLS 1.3 and the one that is named");
     assert!(!first.settings.early_data && second.settings.early_data);
-    let required = Authorities { file: "/ca.pem".into(), is_required: true };
+    let required = Authorities { file: "/ca.pem".into(), demand: ClientDemand::Required };
     assert_eq!((first.authorities.as_ref(), second.authorities.as_ref()), (Some(&required), None));
     assert_eq!(file.notes, ["f line 7: TLSv1.1 is not spoken any more"]);
 }
@@ -144,7 +144,7 @@ fn a_hitch_conf_works_as_it_is() {
 }
 
 #[test]
-fn a_mistake_is_told_with_the_line_and_its_text() {
+fn mistake_is_reported_with_the_line_and_its_text() {
     assert_eq!(parse("pem-file = \"x\"", "f", &mut 0), Err("-A file 'f' has no frontend".to_owned()));
     refuses("frontend = \":1\"\nfoo = 1", 2, "unknown key 'foo'");
     refuses("frontend = {\n  workers = 1\n  backlog }", 3, "'=' is missing after 'backlog'");

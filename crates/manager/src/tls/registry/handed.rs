@@ -1,7 +1,9 @@
-//! What a manager hands its successor of TLS: certificates, active and staged, with their keys, and the keys of tickets and of QUIC.
+//! TLS state that a manager sends to its successor: certificates, active and staged, with their
+//! keys, and the keys of tickets and of QUIC.
 //!
-//! It goes through a socket from process to process and is never written anywhere. Challenges of authorities are left out: the order they
-//! belong to ends with the process. Frontends come from the successor's own command line. What arrives is checked like a file.
+//! It goes through a socket from process to process and is never written anywhere. Challenges of
+//! authorities are left out: the order they belong to ends with the process. Frontends come from
+//! the successor's own command line. Received data is checked like a file.
 
 use super::{Certificate, Origin, Registry, Staged};
 use crate::tls::files::{PemFiles, Stamp};
@@ -11,7 +13,7 @@ use tls::certificate::LoadedCertificate;
 use tls::secret::Secret;
 use tls::table::TicketKey;
 
-/// The whole.
+/// The TLS state.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct HandedTls {
     active: Vec<HandedCertificate>,
@@ -70,7 +72,7 @@ impl HandedCertificate {
 }
 
 impl Registry {
-    /// What a successor needs.
+    /// State for a successor.
     #[must_use]
     pub fn hand_over(&self) -> HandedTls {
         HandedTls {
@@ -89,10 +91,10 @@ impl Registry {
         }
     }
 
-    /// Takes over what a predecessor had; a registry that has frontends and nothing else.
+    /// Takes over the state of a predecessor; the registry has frontends and nothing else.
     ///
     /// # Errors
-    /// What cannot be used.
+    /// The item that cannot be used.
     pub fn take_over(&mut self, handed: HandedTls) -> Result<(), String> {
         for certificate in handed.active {
             self.put(certificate.checked()?)?;
@@ -151,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_is_refused() {
+    fn damaged_handover_is_refused() {
         let mut first = registry();
         first.put(certificate("a", Some("site"))).unwrap();
         let refused = |change: &dyn Fn(&mut HandedTls)| {

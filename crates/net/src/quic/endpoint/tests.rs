@@ -7,8 +7,9 @@ use rustls::pki_types::CertificateDer;
 use shm::counters::MainCounters;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::net::{Ipv4Addr, UdpSocket};
+use surface::limits::TEST_HANG_SECONDS;
 use tls::secret::Secret;
-use tls::table::{CertificateRow, ClientDemand, FrontendRow, TlsTable};
+use tls::table::{CertificateRow, ClientVerification, FrontendRow, TlsTable};
 
 const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
@@ -20,7 +21,7 @@ fn shared(address: SocketAddr) -> UdpSocket {
     socket.into()
 }
 
-/// Servers and clients that trust each other.
+/// Servers, and clients that trust their certificate.
 struct Site {
     frontend: Arc<Frontend>,
     client: ClientConfig,
@@ -49,7 +50,7 @@ impl Site {
                 tls13: true,
                 suites: Vec::new(),
                 prefers_own_order: false,
-                client: ClientDemand::None,
+                client: ClientVerification::default(),
                 early_data: false,
                 http3: true,
             }],
@@ -72,7 +73,7 @@ impl Site {
         }
     }
 
-    /// The event loops of a worker, each on one of the sockets, which send back what they get.
+    /// The event loops of a worker, each on one of the sockets, which echo the received bytes.
     fn serve(&self, sockets: Vec<UdpSocket>) -> Vec<(Endpoint, Arc<MainCounters>)> {
         let (ids, mailboxes) = (WorkerIds::new(self.keys.ids), Mailboxes::new(sockets.len()));
         let one = |(number, socket): (usize, UdpSocket)| {
@@ -111,7 +112,7 @@ async fn echo(server: Endpoint) {
     }
 }
 
-/// Says something on a stream and hears it.
+/// Sends a word on a stream and reads the echo.
 async fn exchange(send: &mut SendStream, receive: &mut quinn::RecvStream, said: &[u8]) {
     send.write_all(said).await.unwrap();
     let mut heard = vec![0; said.len()];
@@ -120,7 +121,7 @@ async fn exchange(send: &mut SendStream, receive: &mut quinn::RecvStream, said: 
 }
 
 #[tokio::test]
-async fn client_whose_port_changes_keeps_its_connection_whatever_loop_hears_it() {
+async fn client_whose_port_changes_keeps_its_connection_on_any_loop() {
     let site = Site::new();
     let first = shared(ANY);
     let address = first.local_addr().unwrap();
@@ -129,7 +130,8 @@ async fn client_whose_port_changes_keeps_its_connection_whatever_loop_hears_it()
     let connection = client.connect(address, "a.example").unwrap().await.unwrap();
     let (mut send, mut receive) = connection.open_bi().await.unwrap();
     exchange(&mut send, &mut receive, b"from the first port").await;
-    // The kernel chooses by the client's port. That it chooses the same loop ten times is one case in a million.
+    // The kernel chooses by the client's port. The probability that it chooses the same loop ten
+    // times is one in a million.
     for _ in 0..10 {
         client.rebind(UdpSocket::bind(ANY).unwrap()).unwrap();
         exchange(&mut send, &mut receive, b"from another port").await;
@@ -139,9 +141,9 @@ async fn client_whose_port_changes_keeps_its_connection_whatever_loop_hears_it()
     assert_eq!(servers.iter().map(|(server, _)| server.open_connections()).sum::<usize>(), 1);
 }
 
-/// Over loopback the kernel puts together what a client sends at once.
+/// Over loopback the kernel coalesces datagrams that a client sends at once.
 #[tokio::test]
-async fn what_comes_in_bulk_comes_whole_wherever_it_comes() {
+async fn bulk_transfers_are_complete_on_every_socket() {
     let site = Site::new();
     let first = shared(ANY);
     let address = first.local_addr().unwrap();
@@ -164,7 +166,7 @@ async fn what_comes_in_bulk_comes_whole_wherever_it_comes() {
 }
 
 #[test]
-fn client_of_a_worker_that_died_learns_it_from_the_next_one() {
+fn client_of_a_dead_worker_is_reset_by_the_next_one() {
     let site = Site::new();
     let before = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let after = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -176,14 +178,14 @@ fn client_of_a_worker_that_died_learns_it_from_the_next_one() {
         let connection = client.connect(address, "a.example").unwrap().await.unwrap();
         let (mut send, mut receive) = connection.open_bi().await.unwrap();
         exchange(&mut send, &mut receive, b"while it lived").await;
-        // It dies without a word.
+        // It dies without closing its connections.
         std::mem::forget(gone);
         before.shutdown_background();
         let next = site.serve(vec![kept]);
         send.write_all(&[0; 600]).await.unwrap();
-        let told = tokio::time::timeout(Duration::from_secs(5), connection.closed()).await;
+        let told = tokio::time::timeout(Duration::from_secs(TEST_HANG_SECONDS), connection.closed()).await;
         assert!(matches!(told, Ok(ConnectionError::Reset)), "{told:?}");
-        // By chance it may look like its own.
+        // By chance the id may look like one of its own.
         assert!(next[0].1.get(Main::H3Former) <= 10);
         client.connect(address, "a.example").unwrap().await.unwrap();
     });
@@ -203,7 +205,7 @@ async fn garbage_is_not_answered_and_does_not_disturb() {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             *byte = (state >> 33) as u8;
         }
-        // Short headers, handshakes of nobody, first packets too small for one.
+        // Short headers, handshakes of no client, first packets too small for one.
         let length = match round % 3 {
             0 => {
                 bytes[0] = 0x40 | bytes[0] & 0x3f;
@@ -230,7 +232,7 @@ async fn garbage_is_not_answered_and_does_not_disturb() {
 }
 
 #[tokio::test]
-async fn unknown_version_is_told_the_known_ones() {
+async fn unknown_version_is_reported_with_the_known_ones() {
     let site = Site::new();
     let socket = shared(ANY);
     let address = socket.local_addr().unwrap();

@@ -1,9 +1,10 @@
-//! Groups are complete and in order, whatever the log contains.
+//! Groups are complete and in order for any content of the log.
 
 use super::*;
 use crate::log::LogId;
 
-/// Groups the lines of a log, `<vxid> <tag> <payload>` each, and shows the result: `<level>:<vxid>` with the notes.
+/// Groups the lines of a log, `<vxid> <tag> <payload>` each, and shows the result: `<level>:<vxid>`
+/// with the grouper's notes.
 fn grouped(grouping: Grouping, limit: usize, log: &str) -> Vec<String> {
     let mut grouper = Grouper::new(grouping, limit, 100.0);
     for (time, line) in log.lines().map(str::trim).filter(|line| !line.is_empty()).enumerate() {

@@ -1,8 +1,8 @@
-//! Splits a query into words.
+//! Lexer of queries.
 
 use super::QueryError;
 
-/// What a word is.
+/// Kind of a word.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Token {
     /// End of the text or of a line, and so of an expression.
@@ -13,7 +13,7 @@ pub(super) enum Token {
     Sign(&'static str),
 }
 
-/// A word and where it stands.
+/// A word and its position.
 #[derive(Clone, Debug)]
 pub(super) struct Placed {
     pub token: Token,
@@ -29,7 +29,7 @@ pub(super) fn split(text: &str) -> Result<Vec<Placed>, QueryError> {
     let bytes = text.as_bytes();
     let mut words = Vec::new();
     let mut at = 0;
-    // Where the last word ended; `None` after the end of a line.
+    // End of the last word; `None` after the end of a line.
     let mut word_end = None;
     while at < bytes.len() {
         let byte = bytes[at];
@@ -80,7 +80,7 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'_' | b'.' | b'*')
 }
 
-/// The quoted string that starts at `start`. A backslash makes the next character stand for itself.
+/// The quoted string that starts at `start`. A backslash escapes the next character.
 fn quoted(text: &str, start: usize) -> Result<(Token, usize), QueryError> {
     let quote = text.as_bytes()[start];
     let mut value = Vec::new();

@@ -1,4 +1,4 @@
-//! From a query's words to its tree.
+//! Parser of queries: words to tree.
 
 use pcre2::bytes::RegexBuilder;
 
@@ -41,7 +41,7 @@ struct Parser<'a> {
     next: usize,
 }
 
-/// What the tags of a test are, and whether `vxid` was among them.
+/// Tags of a test, and true if `vxid` was among them.
 struct Tags {
     set: TagSet,
     tags: usize,
@@ -50,7 +50,7 @@ struct Tags {
 
 impl Parser<'_> {
     fn word(&self) -> &Placed {
-        // The list ends with `End`, and nothing moves past it.
+        // The list ends with `End`, and the position never moves past it.
         &self.words[self.next.min(self.words.len() - 1)]
     }
 
@@ -313,8 +313,9 @@ pub(super) fn regex_message(error: &pcre2::Error) -> String {
     }
 }
 
-/// The integer at the start of `text`, as C reads one: blanks, a sign, decimal, `0x` hexadecimal or `0` octal;
-/// saturates. Also returns the rest after it; without digits the number is 0 and the rest is the whole text.
+/// The integer at the start of `text`, as C reads one: blanks, a sign, decimal, `0x` hexadecimal or
+/// `0` octal; saturates. Also returns the rest after it; without digits the number is 0 and the
+/// rest is the whole text.
 fn leading_integer(text: &str) -> (i64, &str) {
     let start = text.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
     let (negative, unsigned) = match start.as_bytes().first() {

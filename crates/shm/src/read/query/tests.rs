@@ -6,11 +6,11 @@ use crate::read::transaction::Transaction;
 use surface::tag::Tag;
 
 /// The vxids of the numbered `VCL_Log` records that satisfy `query` in raw grouping.
-fn satisfying(records: &[&str], query: &str) -> Vec<u32> {
+fn satisfying(records: &[&str], query: &str) -> Vec<u64> {
     let query = Query::parse(query, false).unwrap_or_else(|error| panic!("{error}"));
     let ring = LogRing::in_memory(1 << 16);
     for (index, text) in records.iter().enumerate() {
-        ring.write(Tag::VCLLog, LogId::client(index as u32 + 1), text.as_bytes());
+        ring.write(Tag::VCLLog, LogId::client(index as u64 + 1), text.as_bytes());
     }
     let mut found = Vec::new();
     for record in ring.records() {
@@ -74,7 +74,7 @@ fn numbers_are_read_from_the_start_of_a_record() {
     assert_eq!(satisfying(&records, "VCL_Log == 0"), [10, 12, 17]);
     assert_eq!(satisfying(&records, "VCL_Log <= -3"), [4]);
     assert_eq!(satisfying(&records, "VCL_Log == 123456789012345"), [19]);
-    assert_eq!(satisfying(&records, "VCL_Log > 1000."), [0u32; 0]);
+    assert_eq!(satisfying(&records, "VCL_Log > 1000."), [0u64; 0]);
     assert_eq!(satisfying(&records, "VCL_Log != 12"), [4, 5, 10, 12, 16, 17, 19]);
     assert_eq!(satisfying(&records, "VCL_Log > .4 and VCL_Log < 1.6"), [5, 10, 16]);
 }
@@ -100,11 +100,11 @@ fn prefix_and_field_narrow_the_text_before_it_is_tested() {
     assert_eq!(satisfying(&records, "VCL_Log:\"key:12\" == 13"), [6]);
     assert_eq!(satisfying(&records, "VCL_Log[2] eq b"), [7]);
     assert_eq!(satisfying(&records, "VCL_Log[1] eq lead"), [8]);
-    assert_eq!(satisfying(&records, "VCL_Log[300]"), [0u32; 0]);
+    assert_eq!(satisfying(&records, "VCL_Log[300]"), [0u64; 0]);
 }
 
 #[test]
-fn boolean_functions_bind_as_the_manual_says() {
+fn boolean_functions_have_the_documented_precedence() {
     let records = ["a", "b", "ab", "c"];
     assert_eq!(satisfying(&records, "VCL_Log ~ a and VCL_Log ~ b or VCL_Log eq c"), [3, 4]);
     assert_eq!(satisfying(&records, "VCL_Log eq c or VCL_Log ~ a and VCL_Log ~ b"), [3, 4]);

@@ -1,4 +1,5 @@
-//! VCL of Varnish 0.9 to 1.1: actions are bare words, `obj` is the response in `vcl_fetch`, there is no `vcl_error`.
+//! VCL of Varnish 0.9 to 1.1: actions are bare words, `obj` is the response in `vcl_fetch`, there
+//! is no `vcl_error`.
 //!
 //! Source: Varnish 1.1.2; `insert_pass` and `resp` in `vcl_fetch` are of 1.0.
 

@@ -1,4 +1,5 @@
-//! VCL of Varnish 2.0: `obj` is the response in `vcl_fetch`, and the page in `vcl_error`; both `pass;` and `return (pass);`.
+//! VCL of Varnish 2.0: `obj` is the response in `vcl_fetch`, and the page in `vcl_error`; accepts
+//! both `pass;` and `return (pass);`.
 //!
 //! Source: Varnish 2.0.6.
 

@@ -1,4 +1,5 @@
-//! VCL of Varnish 2.1: `beresp` is the response in `vcl_fetch`, actions are returned, the hash is appended to.
+//! VCL of Varnish 2.1: `beresp` is the response in `vcl_fetch`, actions are returned, the hash is
+//! appended to.
 //!
 //! Source: Varnish 2.1.5.
 

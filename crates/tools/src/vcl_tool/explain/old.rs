@@ -1,4 +1,5 @@
-//! The meaning of words of VCL before 4.0: where they existed, and what replaces them in VCL 4.
+//! The meaning of words of VCL before 4.0: the versions that had them, and their replacements in
+//! VCL 4.
 
 use std::fmt::Write as _;
 use surface::vcl::legacy::{Language, LegacyVariableRow, Means};
@@ -18,7 +19,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// The meaning of an old word; `None` when it is not one.
+/// The meaning of an old word; `None` if it is not one.
 pub(super) fn explanation(word: &str) -> Option<String> {
     method(word).or_else(|| ending(word)).or_else(|| variable(word)).or_else(|| {
         let instead = vcl::instead_of(word)?;
@@ -77,13 +78,13 @@ fn variable(word: &str) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// The names that the methods of a set used to have.
+/// The former names of the methods of a set.
 fn methods(language: &Language, at: u16) -> String {
     let named = METHODS.iter().filter(|row| at & row.bit != 0).filter_map(|row| language.method(row.method));
     named.map(|row| row.name).collect::<Vec<_>>().join(", ")
 }
 
-/// What VCL 4 has instead.
+/// The replacement in VCL 4.
 fn now(row: &LegacyVariableRow) -> String {
     let name = |var: Var| VARIABLES.iter().find(|row| row.var == var).map(|row| row.name);
     match row.means {

@@ -1,14 +1,15 @@
 //! `+fold`: reduces an acl to fewer entries with the same meaning.
 //!
-//! A network inside another with the same verdict is left out, and two halves of a network become that network. Negated
-//! entries stay as they are, and so do the entries they are exceptions to. Source: acls of Varnish 7.5 to 8.0.
+//! A network inside another with the same verdict is left out, and two halves of a network are
+//! merged. Negated entries stay unchanged, and so do the entries they are exceptions to. Source:
+//! acls of Varnish 7.5 to 8.0.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use vcl_run::program::AclEntry;
 
-/// A network: whether it is IPv4, its first address as a number of 128 bits (an IPv4 address in the top bits), and its
-/// length.
+/// A network: true for IPv4, its first address as a number of 128 bits (an IPv4 address in the top
+/// bits), and its length.
 type Network = (bool, u128, u8);
 
 fn network(entry: &AclEntry) -> Network {
@@ -28,7 +29,7 @@ fn mask(bits: u8) -> u128 {
     if bits == 0 { 0 } else { u128::MAX << (128 - u32::from(bits)) }
 }
 
-/// The entry for a network that was not itself written.
+/// Entry for a network that is not in the source.
 fn entry((is_v4, start, bits): Network) -> AclEntry {
     let address = match is_v4 {
         true => IpAddr::V4(Ipv4Addr::from((start >> 96) as u32)),
@@ -67,8 +68,8 @@ pub(super) fn folded(entries: Vec<AclEntry>) -> Vec<AclEntry> {
         })
         .map(|(network, _)| *network)
         .collect();
-    // Anything left out lies in a wider network with the same verdict, so the verdict on everything inside it stays the
-    // same.
+    // Any omitted network is inside a wider one with the same verdict, so the verdict on everything
+    // inside it stays the same.
     for network in covered {
         left.remove(&network);
     }
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_within_another_is_left_out_and_halves_become_a_whole() {
+    fn contained_networks_are_dropped_and_halves_are_merged() {
         check(&["192.0.2.0/24", "192.0.2.128/25"], &["192.0.2.0/24"]);
         check(&["192.0.2.0/25", "192.0.2.128/25"], &["192.0.2.0/24"]);
         check(

@@ -9,7 +9,7 @@ use surface::diagnostic::Code;
 use surface::vcl::Type;
 use vcl_run::program::{DirectorBlock, InstanceDefinition, NamesBlock, Op};
 
-/// How many seconds a dns director's answer is valid by default.
+/// Default validity of a dns director's answer, in seconds.
 const DNS_SECONDS: f64 = 60.0;
 
 /// A director as declared.
@@ -24,8 +24,8 @@ pub(in super::super) struct Declared {
 #[derive(Clone, Copy, Debug)]
 enum Member {
     Backend(u32),
-    /// Another director, as an instance. Directors are numbered after the backends, whose number is known only when all
-    /// of them have been read.
+    /// Another director, as an instance. Directors are numbered after the backends, whose number is
+    /// known only when all of them have been read.
     Director(u32),
 }
 
@@ -60,7 +60,7 @@ impl Checker<'_> {
             definition: InstanceDefinition {
                 name: name.clone(),
                 vmod: "directors".into(),
-                // For the two kinds that hash, the name says what is hashed.
+                // For the two kinds that hash, the name gives the input of the hash.
                 class: if policy == DirectorPolicy::Client { "client" } else { class }.into(),
                 director,
             },

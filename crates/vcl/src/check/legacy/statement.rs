@@ -11,8 +11,8 @@ use vcl_run::program::Op;
 /// The status of `error;` without a number.
 const ERROR_STATUS: i64 = 503;
 
-/// The status of `return (error)` if none has been set; in `vcl_fetch` the backend has set one. Compat: Varnish 2.0 to
-/// 3.0, r00558.
+/// The status of `return (error)` if none has been set; in `vcl_fetch` the backend has set one.
+/// Compat: Varnish 2.0 to 3.0, r00558.
 const UNNAMED_STATUS: i64 = 501;
 
 /// The methods that have a request.
@@ -52,7 +52,8 @@ impl Checker<'_> {
                 Ok(())
             }
             Statement::Panic { keyword, value } => {
-                // `panic` killed the worker. Here it ends the request, which is all that its client would have noticed.
+                // `panic` killed the worker. Here it ends the request, which has the same effect
+                // for the client.
                 let text = "panic ends the request, not the worker.";
                 let draft = self.draft_at(Code::Approximated, text, *keyword);
                 self.warning(*keyword, draft);
@@ -71,7 +72,7 @@ impl Checker<'_> {
         reason: Option<&Expression>,
     ) -> Checked<()> {
         self.note_return("error", keyword);
-        // `error obj.response;`: a text in the place of the status is the reason.
+        // `error obj.response;`: a text at the position of the status is the reason.
         let text_alone = status.filter(|_| reason.is_none()).filter(|status| self.is_text_variable(status));
         let (status, reason) = match text_alone {
             Some(_) => (None, status),
@@ -88,7 +89,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Whether an expression is a variable that contains text.
+    /// True if an expression is a variable that contains text.
     fn is_text_variable(&self, expression: &Expression) -> bool {
         let (ExpressionKind::Path(path), Some(language)) = (&expression.kind, self.dialect.language) else {
             return false;
@@ -100,7 +101,7 @@ impl Checker<'_> {
         language.variables.iter().any(|row| row.name == name && row.kind == Type::String)
     }
 
-    /// Notes that a word ends the current subroutine, and returns the action that it means.
+    /// Records that a word ends the current subroutine, and returns its action.
     fn note_return(&mut self, word: &str, place: At) -> Option<Action> {
         let method = self.method_here();
         let action = method.and_then(|method| self.dialect.legacy_action(method, word));
@@ -140,7 +141,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Whether any method of any dialect can return this word.
+    /// True if any method of any dialect can return this word.
     fn is_ending(&self, word: &str) -> bool {
         use surface::vcl::Generation;
         let old = |generation: &Generation| {
@@ -163,8 +164,8 @@ impl Checker<'_> {
                 self.emitter.op(Op::Join(2));
             }
             Some(StatementWord::PurgeHash) => {
-                // What was hashed is not kept as text; of a pattern for "url#host#" only the part about the URL can be
-                // tested.
+                // The hashed data is not stored as text; of a pattern for "url#host#" only the part
+                // about the URL can be tested.
                 let draft = self.draft_at(Code::Approximated, "purge_hash looks at the URL alone.", keyword);
                 self.warning(keyword, draft);
                 self.emitter.text(if ignores_case { b"req.url ~ (?i)" } else { b"req.url ~ " });
@@ -184,7 +185,7 @@ impl Checker<'_> {
                 } else {
                     self.value(value, Type::String)?;
                     if ignores_case {
-                        // The patterns in the text are found at run time.
+                        // The patterns in the text are evaluated at run time.
                         let regex = self.emitter.add_pattern(r"(!?~)[ \t]+");
                         self.emitter.text(br"\1 (?i)");
                         self.emitter.op(Op::SubstituteAll(regex));
@@ -196,7 +197,8 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// `req.url == "…" && obj.http.x ~ "…"`: left sides and operators become text, right sides are values.
+    /// `req.url == "…" && obj.http.x ~ "…"`: left sides and operators become text, right sides are
+    /// values.
     fn written_ban(&mut self, tests: &[Expression]) -> Checked<()> {
         let mut parts = 0;
         for (index, test) in tests.iter().enumerate() {

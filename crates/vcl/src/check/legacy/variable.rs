@@ -1,5 +1,5 @@
-//! Variables of the old dialects: finds rows of [`surface::vcl::legacy`] by name and by the method in which they are
-//! used.
+//! Variables of the old dialects: finds rows of [`surface::vcl::legacy`] by name and by the method
+//! in which they are used.
 
 use super::super::expression::Typed;
 use super::super::variable::{Lookup, Variable, http_object};
@@ -55,7 +55,8 @@ impl Checker<'_> {
         })
     }
 
-    /// Emits what 3.0 offered for storages: whether a storage exists, and its properties, which are 0 if it does not.
+    /// Emits the storage expressions of 3.0: a test for the existence of a storage, and its
+    /// properties, which are 0 if it does not exist.
     pub(in super::super) fn legacy_storage(&mut self, path: &Path) -> Checked<Option<Typed>> {
         if !self.dialect.forms.storages_by_name || self.text(path.first()) != "storage" {
             return Ok(None);
@@ -84,7 +85,8 @@ impl Checker<'_> {
         Ok(Some(Typed::Plain(kind)))
     }
 
-    /// The row of a name for the current method, and the methods in which the name can be used at all.
+    /// The row of a name for the current method, and the methods in which the name can be used at
+    /// all.
     fn legacy_row(&self, language: &'static Language, name: &str, kind: UseKind) -> Option<(VariableRow, Means)> {
         let rows = || legacy_rows(language.generation, name).iter().copied();
         let bit = self.method_here().map_or(0, |method| method.row().bit);
@@ -111,7 +113,8 @@ impl Checker<'_> {
         Some((row, here.means))
     }
 
-    /// Emits the value of a variable that has no counterpart in programs; false when it has one.
+    /// Emits the value of a variable that has no counterpart in programs; returns false if it has
+    /// one.
     pub(in super::super) fn special_value(&mut self, row: &VariableRow, means: Means) -> bool {
         match means {
             Means::Variable(_) => return false,
@@ -134,7 +137,8 @@ impl Checker<'_> {
         true
     }
 
-    /// Assigns the value on the stack to a variable that has no counterpart in programs; false when it has one.
+    /// Assigns the value on the stack to a variable that has no counterpart in programs; returns
+    /// false if it has one.
     pub(in super::super) fn set_special(&mut self, means: Means, target: &Path) -> bool {
         match means {
             Means::Variable(_) => return false,

@@ -1,13 +1,13 @@
-//! The words that `expect` knows in a stream. Source: vtc(7), stream, expect.
+//! Words that `expect` accepts in a stream. Source: vtc(7), stream, expect.
 
 use crate::http2::frame::{ACK, ERRORS, Frame, KINDS, kind};
 use crate::http2::hpack::{Header, Table};
 use crate::http2::state::State;
 
-/// Our own entries of a table come behind the 61 that every table has.
+/// The entries of this table come after the 61 that every table has.
 const STATIC_ENTRIES: u32 = 61;
 
-/// The value of a word: of a field, or the word itself. `None` for a field that is not there.
+/// The value of a word: of a field, or the word itself. `None` for a missing field.
 ///
 /// # Errors
 /// The last frame has no such field.
@@ -48,7 +48,7 @@ fn truth(is_true: bool) -> Option<Vec<u8>> {
     number(is_true)
 }
 
-/// `None` for a word that is no field of a table.
+/// `None` for a word that is not a field of a table.
 fn of_table(table: &Table, field: &str) -> Option<Option<Vec<u8>>> {
     match field {
         ".size" => return Some(number(table.bytes())),
@@ -76,7 +76,7 @@ fn of_message(headers: &[Header], body: Option<&[u8]>, field: &str) -> Option<Ve
     headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| value.clone())
 }
 
-/// `None` for a word that is no field of a frame.
+/// `None` for a word that is not a field of a frame.
 fn of_frame(last: Option<&Frame>, group: &str, field: &str) -> Option<Result<Option<Vec<u8>>, String>> {
     let wanted = match group {
         "frame" => {

@@ -1,4 +1,4 @@
-//! Sending frames, assembled from the words of a command.
+//! Sending side of a stream: frames, assembled from the words of a command.
 
 use super::Stream;
 use crate::http2::frame::{ACK, END_HEADERS, END_STREAM, ERRORS, Frame, HEADER_TABLE_SIZE, PADDED, PRIORITY, kind};
@@ -10,10 +10,10 @@ use crate::test::Outcome;
 
 /// Longest padding, in bytes.
 const PADDING_BYTES_MAX: usize = 255;
-/// What a stream weighs if nothing is said.
+/// Default weight of a stream.
 const WEIGHT: u8 = 16;
 
-/// A frame with headers under construction, and the body behind it.
+/// A frame with headers under construction, and the body after it.
 struct Draft {
     frame: Frame,
     /// Pseudo-headers by options: they come first.
@@ -74,7 +74,7 @@ impl Stream {
         Ok(synthetic_body(length as usize, None))
     }
 
-    /// Padding by an option, if it is one of those.
+    /// Padding by an option, if it is one of the padding options.
     fn padding(&self, option: &str, arguments: &mut Arguments, padding: &mut Option<Vec<u8>>) -> Outcome<bool> {
         let bytes = match option {
             "-pad" => arguments.need("the padding")?.bytes,
@@ -150,7 +150,7 @@ impl Stream {
         self.connection.send(&self.journal, |state| assemble(draft, state))
     }
 
-    /// An option that adds a header; false when it is none.
+    /// An option that adds a header; false if it is not one.
     fn header_option(&self, option: &str, arguments: &mut Arguments, draft: &mut Draft) -> Outcome<bool> {
         let field = match option {
             "-hdr" => {
@@ -192,7 +192,7 @@ impl Stream {
         Ok(Text { bytes: arguments.need("the text")?.bytes, is_packed })
     }
 
-    /// An option about the frame or the body behind it; false when it is none.
+    /// An option about the frame or the body after it; false if it is not one.
     fn frame_option(&self, name: &str, option: &str, arguments: &mut Arguments, draft: &mut Draft) -> Outcome<bool> {
         let is_message = matches!(name, "txreq" | "txresp");
         match option {

@@ -1,7 +1,8 @@
-//! How a shard director chooses: it walks around the ring, from the point of the key, over hosts that it has not visited.
+//! The choice of a shard director: it walks around the ring, from the point of the key, over hosts
+//! that it has not visited.
 //!
-//! A choice may go to the next healthy host instead: while the chosen host ramps up after it became healthy or, at random,
-//! to keep the next host warm.
+//! A choice may go to the next healthy host instead: while the chosen host ramps up after it became
+//! healthy or, at random, to keep the next host warm.
 
 use super::ring::Configuration;
 use super::{DEBUG_LOOKUP, DEBUG_RAMP, Shard};
@@ -9,7 +10,7 @@ use crate::director::choice::shard_parameters::{Parameters, Wanted};
 use crate::director::choice::{Candidates, ResolveContext};
 use vcl_run::value::DirectorId;
 
-/// A host that was visited, and since when its health has been what it is.
+/// A visited host, and the time since which its health is unchanged.
 #[derive(Clone, Copy)]
 struct Seen {
     host: usize,
@@ -29,7 +30,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Goes on to the next host after `skip` others; with `healthy`, only healthy hosts count. `None` if none is left.
+    /// Moves to the next host after `skip` others; with `healthy`, only healthy hosts count. `None`
+    /// if none is left.
     fn next(&mut self, mut skip: usize, healthy: bool) -> Option<Seen> {
         while self.picked_count < self.configuration.hosts.len() {
             let host = self.configuration.points[self.place].host as usize;
@@ -60,7 +62,8 @@ impl Walk<'_> {
 }
 
 impl Shard {
-    /// The member for these parameters, which must be complete ([`Parameters::completed`]); `None` if none can be used.
+    /// The member for these parameters, which must be complete ([`Parameters::completed`]); `None`
+    /// if none can be used.
     #[must_use]
     pub fn choose(
         &self,

@@ -1,8 +1,10 @@
-//! The ring of a shard director: its hosts, their points, and the changes that turn an old ring into a new one.
+//! The ring of a shard director: its hosts, their points, and the changes that turn an old ring
+//! into a new one.
 //!
-//! Each host has `replicas × weight` points: the hashes of its ident (or VCL name) followed by 0, 1, 2 …. Removing a host
-//! moves the last one into its place; adding first fills places that became free. This is as in Varnish, because the place
-//! of a host shows in debug records and in the order of `backend.list`.
+//! Each host has `replicas × weight` points: the hashes of its ident (or VCL name) followed by 0,
+//! 1, 2 …. Removing a host moves the last one to its position; adding first fills positions that
+//! became free. This is as in Varnish, because the position of a host is visible in debug records
+//! and in the order of `backend.list`.
 
 use crate::director::choice::{Candidates, hash_text};
 use std::borrow::Cow;
@@ -67,7 +69,8 @@ impl Configuration {
         self.hosts.get(host).and_then(|host| host.rampup).unwrap_or(self.rampup)
     }
 
-    /// The place of the key's point: the first point that is not below the key, or the last point if the key is above all.
+    /// The index of the key's point: the first point that is not below the key, or the last point
+    /// if the key is above all.
     pub(super) fn lookup(&self, key: u32) -> usize {
         self.points.partition_point(|point| point.point < key).min(self.points.len().saturating_sub(1))
     }
@@ -139,7 +142,7 @@ pub(super) fn apply(
         }
     }
     while let Some(free) = places.iter().position(Option::is_none) {
-        // The last place is never free.
+        // The last position is never free.
         places.swap_remove(free);
         while places.last().is_some_and(Option::is_none) {
             places.pop();

@@ -1,4 +1,4 @@
-//! What makes a head malformed, and what becomes of one that is not.
+//! Faults that make a head malformed, and the translation of a valid one.
 
 use super::*;
 use http::Request;

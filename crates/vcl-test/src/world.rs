@@ -1,0 +1,168 @@
+//! One engine with one event loop, an empty cache and a virtual clock, for one case.
+
+use crate::case::{Ready, Step};
+use crate::facts::Facts;
+use crate::wire::{CONNECTION_BYTES, DialInMemory, Origins, exchange};
+use arc_swap::ArcSwap;
+use backend::TestableRandom;
+use backend::health::AdminHealth;
+use backend::listing::set_health;
+use cache::Cache;
+use engine::clock::Clock;
+use engine::context::{Engine, Loop};
+use engine::loaded_vcl::{LoadedVcl, VclTable};
+use engine::memory::RequestMemory;
+use engine::panics::PanicHook;
+use engine::peer::{Listener, Peer};
+use engine::query_rules::QueryRules;
+use engine::storages::Storages;
+use engine::vcl_life;
+use engine::vxid::VxidSource;
+use shm::counters::MainCounters;
+use shm::log::{LogConfiguration, LogRing, OwnedRecord};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::time::Duration;
+use surface::closed_set::VclState;
+use surface::parameter::Parameters;
+use surface::program::Called;
+use tokio::task::LocalSet;
+use vcl_run::program::Program;
+
+/// Time at which the clock of every case starts, seconds since 1970.
+const START: f64 = 1_795_202_400.0;
+/// Size of the storage, in bytes. Only what is used takes memory.
+const STORAGE_BYTES: u64 = 64 << 20;
+/// Size of the log, in bytes.
+const LOG_BYTES: usize = 4 << 20;
+/// Virtual time after a response, in which background work ends.
+const SETTLE: Duration = Duration::from_millis(1);
+/// Name of the VCL.
+pub(crate) const VCL_NAME: &str = "test";
+
+/// The address of a client that names none.
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
+const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+
+/// The results of a case.
+pub(crate) struct Ran {
+    /// Facts of each request.
+    pub(crate) facts: Vec<Facts>,
+    /// Records of vcl_init.
+    pub(crate) init: Vec<OwnedRecord>,
+}
+
+/// Runs a case from the start to its end.
+///
+/// # Errors
+/// The VCL cannot be loaded, or there is no memory for the case; in words.
+pub(crate) fn run(program: &Program, parameters: &Parameters, case: &Ready) -> Result<Ran, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .map_err(|error| error.to_string())?;
+    LocalSet::new().block_on(&runtime, async {
+        let world = World::new(program, parameters)?;
+        let init = world.engine.ring.records();
+        let mut facts = Vec::new();
+        for step in &case.steps {
+            facts.push(world.step(step).await);
+        }
+        Ok(Ran { facts, init })
+    })
+}
+
+struct World {
+    context: Rc<Loop>,
+    engine: Arc<Engine>,
+    origins: Rc<Origins>,
+    vcl: Arc<LoadedVcl>,
+}
+
+impl World {
+    fn new(program: &Program, parameters: &Parameters) -> Result<World, String> {
+        let cache = Cache::in_memory(STORAGE_BYTES, START).map_err(|error| error.to_string())?;
+        let ring = LogRing::in_memory(LOG_BYTES);
+        ring.configure(&LogConfiguration::from(parameters));
+        cache.configure(parameters);
+        let engine = Arc::new(Engine {
+            storages: Storages::of(cache.stores()),
+            cache,
+            parameters: ArcSwap::from_pointee(parameters.clone()),
+            ring,
+            vcl: ArcSwap::from_pointee(VclTable::default()),
+            vxids: VxidSource::new(30),
+            identity: "test".into(),
+            hostname: "test.example".into(),
+            pseudonym: engine::via::pseudonym(1),
+            name: Called::Copal,
+            pipes: AtomicU32::new(0),
+            draining: AtomicBool::new(false),
+            fragment_fetch_bytes: AtomicU64::new(0),
+            random: TestableRandom::new(1),
+            vmod_state: vmods::SharedState::new(),
+            panics: PanicHook::default(),
+            is_copying: AtomicBool::new(false),
+            query_rules: QueryRules::default(),
+            challenges: engine::challenges::Challenges::default(),
+            memory: RequestMemory::default(),
+            waiting: AtomicU32::new(0),
+        });
+        let origins = Rc::new(Origins::new(&program.backends));
+        let context = Rc::new(Loop::new(
+            Arc::clone(&engine),
+            Arc::new(MainCounters::new()),
+            Rc::new(DialInMemory(Rc::clone(&origins))) as Rc<dyn backend::Dial>,
+            Clock::starting_at(START),
+        ));
+        let vcl = vcl_life::load(&engine, VCL_NAME, program.clone(), VclState::Auto, START)?;
+        let mut table = VclTable::default();
+        table.loaded.insert(VCL_NAME.to_owned(), Arc::clone(&vcl));
+        table.active = Some(Arc::clone(&vcl));
+        engine.vcl.store(Arc::new(table));
+        Ok(World { context, engine, origins, vcl })
+    }
+
+    /// One request, and everything that it causes.
+    async fn step(&self, step: &Step) -> Facts {
+        tokio::time::sleep(Duration::from_secs_f64(step.after)).await;
+        self.set_health(&step.sick);
+        self.origins.answer(step.origin.clone(), step.origins.clone());
+        let before = self.engine.ring.records().len();
+        let (near, far) = tokio::io::duplex(CONNECTION_BYTES);
+        let address = step.request.client.as_ref().and_then(|client| client.parse().ok()).unwrap_or(CLIENT);
+        tokio::task::spawn_local(engine::transport::serve(
+            Rc::clone(&self.context),
+            far,
+            peer(address),
+            Vec::new(),
+            engine::transport::FirstProtocol::Either,
+        ));
+        let response = exchange(near, &step.request).await;
+        tokio::time::sleep(SETTLE).await;
+        let mut records = self.engine.ring.records();
+        // A ring that has wrapped has fewer records than before.
+        records.drain(..before.min(records.len()));
+        Facts::new(response, self.origins.take_received(), records)
+    }
+
+    /// Probes do not run: every backend is healthy unless the case says otherwise.
+    fn set_health(&self, sick: &[String]) {
+        let directors = [&self.vcl.directors];
+        let now = self.context.clock.now();
+        let set = |pattern: &str, health| set_health(pattern, health, &directors, Some(VCL_NAME), now);
+        set("*", AdminHealth::Healthy);
+        for name in sick {
+            set(name, AdminHealth::Sick);
+        }
+    }
+}
+
+/// The addresses of a client's connection.
+fn peer(client: IpAddr) -> Peer {
+    let listener = Listener { name: "a0".into(), endpoint: ":80".into(), ..Listener::default() };
+    Peer::direct(Rc::new(listener), SocketAddr::new(client, 4711), SocketAddr::new(SERVER, 80), -1)
+}
