@@ -47,6 +47,7 @@ pub mod context;
 mod copies;
 mod promotion;
 pub mod session;
+mod session_record;
 
 // The state machines, and the part of them that VCL can access.
 pub mod fetch;

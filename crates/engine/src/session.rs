@@ -7,8 +7,10 @@
 
 use crate::context::Loop;
 use crate::forwarded::Forwarding;
+use crate::logged::Thousandths;
 use crate::mempool_counts::Counted;
 use crate::peer::Peer;
+use crate::session_record::SessionRecord;
 use http2::Resets;
 use shm::log::LogId;
 use std::ops::Deref;
@@ -30,10 +32,10 @@ pub struct SessionFacts {
     pub(crate) forwarding: Forwarding,
     /// `address port listener`, and the scheme if it is logged: the payload of ReqStart; formatted
     /// once.
-    start_record: Box<str>,
+    start_record: Box<[u8]>,
     address_len: u8,
     /// `req vxid rxreq`: the payload of Begin of each request.
-    begin_record: Box<str>,
+    begin_record: Box<[u8]>,
     /// Time when the session began, seconds since 1970.
     opened_at: f64,
     /// The place of its listener among the loop's histograms.
@@ -43,16 +45,18 @@ pub struct SessionFacts {
 impl SessionFacts {
     fn new(context: &Loop, vxid: u64, peer: Peer, opened_at: f64) -> Rc<SessionFacts> {
         let parameters: &Parameters = &context.engine.parameters.load();
-        let address = peer.client.ip().to_string();
+        let address = SessionRecord::new().address(peer.client.ip());
+        let address_len = address.len() as u8;
         let scheme = match (peer.listener.names_scheme, &peer.tls) {
             (false, _) => "",
             (true, None) => " http",
             (true, Some(_)) => " https",
         };
-        let start_record = format!("{address} {} {}{scheme}", peer.client.port(), peer.listener.name).into_boxed_str();
-        let begin_record = format!("req {vxid} rxreq").into_boxed_str();
+        let start_record =
+            address.text(" ").number(peer.client.port()).text(" ").text(&peer.listener.name).text(scheme);
+        let start_record = start_record.into_bytes();
+        let begin_record = SessionRecord::new().text("req ").number(vxid).text(" rxreq").into_bytes();
         let forwarding = Forwarding::of(&peer, parameters);
-        let address_len = address.len() as u8;
         let listener_place = context.histograms.listener(&peer.listener.name);
         Rc::new(SessionFacts {
             vxid,
@@ -68,22 +72,26 @@ impl SessionFacts {
 
     /// The payload of `ReqStart`.
     pub(crate) fn start_record(&self) -> &[u8] {
-        self.start_record.as_bytes()
+        &self.start_record
     }
 
     /// The payload of `Begin` of each request.
     pub(crate) fn begin_record(&self) -> &[u8] {
-        self.begin_record.as_bytes()
+        &self.begin_record
     }
 
     /// `client.ip` as text.
     pub(crate) fn client_address(&self) -> &[u8] {
-        &self.start_record.as_bytes()[..usize::from(self.address_len)]
+        &self.start_record[..usize::from(self.address_len)]
     }
 
     /// Writes a record to the session's own transaction.
     pub(crate) fn log(&self, context: &Loop, tag: Tag, arguments: std::fmt::Arguments<'_>) {
         context.engine.ring.write_fmt(tag, LogId::client(self.vxid), arguments);
+    }
+
+    fn record(&self, context: &Loop, tag: Tag, record: SessionRecord) {
+        context.engine.ring.write(tag, LogId::client(self.vxid), record.as_bytes());
     }
 }
 
@@ -161,22 +169,13 @@ impl Session {
         let clock_read_at = Instant::now();
         let facts = SessionFacts::new(context, context.next_vxid(), peer, context.clock.at(clock_read_at));
         context.count(Main::SSess);
-        facts.log(context, Tag::Begin, format_args!("sess 0 {kind}"));
+        facts.record(context, Tag::Begin, SessionRecord::new().text("sess 0 ").text(kind));
         let (remote, local) = (facts.peer.remote, facts.peer.local);
-        facts.log(
-            context,
-            Tag::SessOpen,
-            format_args!(
-                "{} {} {} {} {} {:.6} {}",
-                remote.ip(),
-                remote.port(),
-                facts.peer.listener.name,
-                local.ip(),
-                local.port(),
-                facts.opened_at,
-                facts.peer.descriptor
-            ),
-        );
+        let opening = SessionRecord::new().address(remote.ip()).text(" ").number(remote.port()).text(" ");
+        let opening = opening.text(&facts.peer.listener.name).text(" ");
+        let opening = opening.address(local.ip()).text(" ").number(local.port()).text(" ");
+        let opening = opening.seconds(facts.opened_at).text(" ").number(facts.peer.descriptor);
+        facts.record(context, Tag::SessOpen, opening);
         Session {
             view: SessionView { facts, timeouts: SessionTimeouts::default(), http2: None, clock_read_at },
             _counted: context.count_session(),
@@ -205,7 +204,7 @@ impl Session {
     pub(crate) fn end(&self, context: &Loop, end: SessionEnd) {
         let facts = &self.view.facts;
         let lasted = context.clock.now() - facts.opened_at;
-        facts.log(context, Tag::SessClose, format_args!("{} {lasted:.3}", end.reason.name()));
+        facts.log(context, Tag::SessClose, format_args!("{} {}", end.reason.name(), Thousandths(lasted)));
         facts.log(context, Tag::End, format_args!(""));
         context.count(end.reason.counter());
         if end.is_by_request {
