@@ -13,37 +13,24 @@
 //! Compat: answers and `BogoHeader` texts are those observed of Varnish 7.1.1, see
 //! `tests/smuggling.rs` and `docs/reference/request-smuggling.md`. Source: RFC 9112 §2 to §5.
 
+mod error;
+mod limits;
 mod plain;
+mod start_line;
 
 use crate::authority::is_host;
 use crate::connection::mark_hops;
 use crate::framing::merge_equal_lengths;
 use crate::sample::Sample;
-use crate::target::{MalformedTarget, split_absolute_form};
 use crate::token::{is_blank, is_control, is_token};
 use memchr::memchr;
 use message::Message;
+use start_line::{request_line, status_line};
 use std::ops::Range;
 
-/// Size limits of a head.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct HeadLimits {
-    /// Largest head, line ends and leading blank lines included, in bytes (`http_req_size`,
-    /// `http_resp_size`).
-    pub total_bytes: usize,
-    /// Longest header line, line end not counted, in bytes (`http_req_hdr_len`,
-    /// `http_resp_hdr_len`). At most 65,535, even if configured larger.
-    pub line_bytes: usize,
-    /// `http_max_hdr`: header lines, of which the start line takes [`START_LINE_SLOTS`].
-    pub headers_max: usize,
-}
-
-/// Number of the lines that `http_max_hdr` allows that are not header lines. Compat: the default of
-/// 64 admits 59.
-pub const START_LINE_SLOTS: usize = 5;
-
-/// Offsets within a line are kept in 16 bits.
-const LINE_BYTES_MAX: usize = u16::MAX as usize;
+pub use error::HeadError;
+use limits::LINE_BYTES_MAX;
+pub use limits::{HeadLimits, START_LINE_SLOTS};
 
 /// Progress of the parser.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,87 +42,6 @@ pub enum HeadStatus {
         /// Bytes of the head, leading blank lines and the empty line at the end included.
         consumed: usize,
     },
-}
-
-/// Reason for refusing a head. Always the peer's fault.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum HeadError {
-    /// Larger than [`HeadLimits::total_bytes`].
-    Overflow,
-    /// A missing or malformed start line; this includes a method that is not a token and a URI
-    /// without a valid host.
-    StartLine,
-    /// A protocol that is not HTTP/1.0 or HTTP/1.1 (in a response: not HTTP at all).
-    Version,
-    /// A response status that is not three digits, from 100 on.
-    Status,
-    /// A control character in a header line.
-    ControlCharacter(u8),
-    /// A header line longer than [`HeadLimits::line_bytes`].
-    LineTooLong(Sample),
-    /// The first header line starts with a blank, so there is nothing it could continue.
-    FirstLineFolded(Sample),
-    /// A folded Host, Content-Length or Transfer-Encoding.
-    FramingFolded(Sample),
-    /// A header line that starts with its colon.
-    NameMissing(Sample),
-    /// A character that may not appear in a header name; a blank before the colon is one.
-    NameCharacter(u8),
-    /// A header line without a colon.
-    ColonMissing(Sample),
-    /// More than [`HeadLimits::headers_max`] header lines.
-    TooManyHeaders(Sample),
-    /// Connection lines that name more than
-    /// [`CONNECTION_OPTIONS_MAX`](surface::limits::CONNECTION_OPTIONS_MAX) options.
-    TooManyOptions(Sample),
-    /// A Host that is not a host with an optional port.
-    Host(Sample),
-}
-
-impl HeadError {
-    /// The payload of the `BogoHeader` record for this error; `None` if there is none.
-    #[must_use]
-    pub fn bogo_header(&self) -> Option<String> {
-        let sampled = |text: &str, sample: &Sample| {
-            // The record is bytes; latin-1 keeps each of them visible.
-            let shown: String = sample.as_bytes().iter().map(|&byte| char::from(byte)).collect();
-            Some(format!("{text} {shown}"))
-        };
-        match self {
-            HeadError::Overflow | HeadError::StartLine | HeadError::Version | HeadError::Status => None,
-            HeadError::ControlCharacter(byte) => Some(format!("Header has ctrl char 0x{byte:02x}")),
-            HeadError::LineTooLong(sample) => sampled("Header too long:", sample),
-            HeadError::FirstLineFolded(sample) => sampled("1st header has white space:", sample),
-            HeadError::FramingFolded(sample) => sampled("Folded framing header:", sample),
-            HeadError::NameMissing(sample) => sampled("Missing header name:", sample),
-            HeadError::NameCharacter(byte) => Some(format!("Illegal char 0x{byte:02x} in header name")),
-            HeadError::ColonMissing(sample) => sampled("Header without ':'", sample),
-            HeadError::TooManyHeaders(sample) => sampled("Too many headers:", sample),
-            HeadError::TooManyOptions(sample) => sampled("Too many Connection options:", sample),
-            HeadError::Host(sample) => sampled("Malformed Host:", sample),
-        }
-    }
-
-    /// A description for Copal's own reports.
-    #[must_use]
-    pub fn text(&self) -> &'static str {
-        match self {
-            HeadError::Overflow => "head too large",
-            HeadError::StartLine => "malformed start line",
-            HeadError::Version => "unsupported HTTP version",
-            HeadError::Status => "malformed status",
-            HeadError::ControlCharacter(_) => "control character in a header",
-            HeadError::LineTooLong(_) => "header line too long",
-            HeadError::FirstLineFolded(_) => "folded line without a line before it",
-            HeadError::FramingFolded(_) => "folded framing header",
-            HeadError::NameMissing(_) => "header without a name",
-            HeadError::NameCharacter(_) => "illegal character in a header name",
-            HeadError::ColonMissing(_) => "header without a colon",
-            HeadError::TooManyHeaders(_) => "too many headers",
-            HeadError::TooManyOptions(_) => "too many options in Connection",
-            HeadError::Host(_) => "malformed Host",
-        }
-    }
 }
 
 /// Parses a request head from the start of `buffer` into `message`, which is cleared first. Blank
@@ -263,68 +169,6 @@ impl Lines<'_> {
         }
         joined
     }
-}
-
-/// Cuts off and returns the next word, up to a space. The spaces after it are dropped.
-fn word<'a>(line: &mut &'a [u8]) -> Result<&'a [u8], HeadError> {
-    let end = memchr(b' ', line).unwrap_or(line.len());
-    let (word, rest) = line.split_at(end);
-    if word.is_empty() || word.iter().fold(false, |found, &byte| found | is_control(byte) | (byte == b'\t')) {
-        return Err(HeadError::StartLine);
-    }
-    *line = &rest[rest.iter().take_while(|&&byte| byte == b' ').count()..];
-    Ok(word)
-}
-
-/// `method target protocol`, separated by one or more spaces. Source: RFC 9112 §3, RFC 9110 §9.1;
-/// Compat: several spaces are accepted, a space after the protocol is not.
-fn request_line(line: &[u8], message: &mut Message) -> Result<(), HeadError> {
-    let mut rest = line;
-    let method = word(&mut rest)?;
-    if !is_method(method) {
-        return Err(HeadError::StartLine);
-    }
-    let target_at = line.len() - rest.len();
-    let target = word(&mut rest)?;
-    split_absolute_form(method, target).map_err(|MalformedTarget| HeadError::StartLine)?;
-    let has_version = rest.len() == 8 && rest[..7].eq_ignore_ascii_case(b"HTTP/1.") && matches!(rest[7], b'0' | b'1');
-    if !has_version {
-        return Err(HeadError::Version);
-    }
-    // The line begins the head.
-    message.set_request_line(0..method.len(), target_at..target_at + target.len(), line.len() - 8..line.len());
-    Ok(())
-}
-
-/// True if this is a token. Compat: a leading colon is accepted (r03830); it cannot be mistaken for
-/// a header line, since the name would be missing.
-fn is_method(method: &[u8]) -> bool {
-    let token = method.strip_prefix(b":").unwrap_or(method);
-    !token.is_empty() && token.iter().all(|&byte| is_token(byte))
-}
-
-/// `protocol status reason`. Source: RFC 9112 §4.
-fn status_line(mut line: &[u8], message: &mut Message) -> Result<(), HeadError> {
-    let protocol = word(&mut line)?;
-    match protocol {
-        [name @ .., major, b'.', minor]
-            if name.eq_ignore_ascii_case(b"HTTP/") && major.is_ascii_digit() && minor.is_ascii_digit() =>
-        {
-            let is_known = *major == b'1' && *minor <= b'1';
-            message.set_protocol(if is_known { protocol } else { b"HTTP/1.1" });
-        }
-        _ => return Err(HeadError::Version),
-    }
-    let [hundreds @ b'1'..=b'9', tens @ b'0'..=b'9', ones @ b'0'..=b'9'] = *word(&mut line)? else {
-        return Err(HeadError::Status);
-    };
-    let status = u16::from(hundreds - b'0') * 100 + u16::from(tens - b'0') * 10 + u16::from(ones - b'0');
-    if line.iter().any(|&byte| is_control(byte)) {
-        return Err(HeadError::StartLine);
-    }
-    message.set_status(status);
-    message.set_reason(if line.is_empty() { surface::status::phrase(status).as_bytes() } else { line });
-    Ok(())
 }
 
 /// Adds the header lines of a head that the message has begun with.

@@ -239,7 +239,7 @@ impl LogRing {
         if self.is_masked(tag) {
             return;
         }
-        let text = usize::from(!buffer::is_binary(tag));
+        let text = usize::from(!tag.is_binary());
         let cut = payload.len().min(self.reclen_bytes() - text);
         let length = cut + text;
         let layout = self.0.layout;
@@ -318,7 +318,7 @@ impl LogRing {
             layout.read(&raw, &mut plain);
             let [first, low, high, payload @ ..] = &plain[..] else { return };
             let Some(tag) = Tag::from_number((first >> 24) as u8) else { return };
-            let length = payload_bytes(*first).saturating_sub(usize::from(!buffer::is_binary(tag)));
+            let length = payload_bytes(*first).saturating_sub(usize::from(!tag.is_binary()));
             let payload = words_as_bytes(payload)[..length].to_vec();
             records.push(OwnedRecord { tag, id: LogId::of_words(*low, *high), payload });
         }

@@ -27,10 +27,10 @@ use parking_lot::Mutex;
 use surface::limits::SHARED_FILES_MAX;
 
 use crate::region::Region;
-use index::Index;
+use index::{FILE_MODE, Index};
 
-/// Name of the index in its directory.
-pub const INDEX_NAME: &str = "_.index";
+pub use index::INDEX_NAME;
+
 /// The manager's directory within the work directory.
 pub const MANAGER_DIRECTORY: &str = "_.vsm_mgt";
 /// The worker's directory within the work directory.
@@ -38,7 +38,6 @@ pub const WORKER_DIRECTORY: &str = "_.vsm_child";
 /// Longest index line in bytes; readers keep a line in a buffer of 8 KiB.
 pub const INDEX_LINE_BYTES_MAX: usize = 4096;
 
-const FILE_MODE: u32 = 0o640;
 const PAGE_BYTES: usize = 4096;
 
 /// Makes `directory` anew: removes it like [`remove_directory`], and creates it empty with

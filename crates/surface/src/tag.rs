@@ -153,6 +153,18 @@ tags! {
 /// The last tag of 7.1. Its tools print later tags under the name `(null)`.
 pub const LAST_OF_VARNISH: Tag = Tag::VdpAcct;
 
+/// The tags with a binary payload: the bit of their number.
+const BINARY: u128 = {
+    let (mut bits, mut index) = (0, 0);
+    while index < TAGS.len() {
+        if TAGS[index].binary {
+            bits |= 1 << TAGS[index].tag as u32;
+        }
+        index += 1;
+    }
+    bits
+};
+
 impl Tag {
     /// The tag with this number; `None` for 0 and for unknown numbers.
     #[must_use]
@@ -164,6 +176,13 @@ impl Tag {
     #[must_use]
     pub fn row(self) -> &'static TagRow {
         &TAGS[self as usize - 1]
+    }
+
+    /// True when the payload is binary (no terminating NUL). Asked for every record.
+    #[inline]
+    #[must_use]
+    pub fn is_binary(self) -> bool {
+        BINARY >> self as u32 & 1 == 1
     }
 
     /// The name that tools print.

@@ -9,6 +9,7 @@
 
 mod calculate;
 mod instruction;
+mod stop;
 mod text;
 
 use crate::failure::Failure;
@@ -19,28 +20,10 @@ use crate::link::steps::Steps;
 pub use crate::place::Place;
 use crate::program::Comparison;
 use crate::value::{Scratch, Text, Value};
+pub use stop::ActionArguments;
+use stop::{Stop, damaged, fail, out_of_memory};
 use surface::tag::Tag;
 use surface::vcl::{Action, Method, Var};
-
-/// The arguments of an action.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct ActionArguments {
-    /// `synth` and `error`: the status; its last three digits are at least 100, and only they
-    /// appear on the wire. `None` if not given.
-    pub status: Option<u16>,
-    /// `synth` and `error`: the reason; unset if not given.
-    pub reason: Text,
-    /// `pass` in vcl_backend_response: time for which the pass is remembered, in seconds.
-    pub duration: Option<f64>,
-    /// `vcl`: index into [`crate::program::Program::labels`].
-    pub label: Option<u32>,
-}
-
-impl Default for ActionArguments {
-    fn default() -> Self {
-        ActionArguments { status: None, reason: Text::UNSET, duration: None, label: None }
-    }
-}
 
 /// The result of a run.
 #[derive(Clone, PartialEq, Debug)]
@@ -77,27 +60,6 @@ struct Frame {
     back: u32,
     /// Time of the call, in seconds since 1970, if the caller needs its duration.
     since: Option<f64>,
-}
-
-/// Reason why the loop of instructions stopped.
-enum Stop {
-    Return(Action, ActionArguments),
-    Wait,
-    Fail(Failure),
-}
-
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Stop {
-        Stop::Fail(failure)
-    }
-}
-
-fn damaged() -> Stop {
-    Stop::Fail(Failure("VCL program is damaged".into()))
-}
-
-fn fail(text: impl Into<String>) -> Stop {
-    Stop::Fail(Failure(text.into()))
 }
 
 impl Machine {
@@ -400,9 +362,4 @@ fn matches(program: &LinkedProgram, regex: u32, subject: &[u8]) -> Result<bool, 
 #[inline]
 fn whole(scratch: &Scratch) -> Result<(), Stop> {
     if scratch.overflowed() { Err(out_of_memory()) } else { Ok(()) }
-}
-
-#[cold]
-fn out_of_memory() -> Stop {
-    Stop::Fail(Failure::out_of_memory())
 }

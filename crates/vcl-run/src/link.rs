@@ -12,24 +12,11 @@ mod verify;
 use crate::acl::AclIndex;
 use crate::program::Program;
 use crate::regex::{Regex, RegexLimits};
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 use steps::{Ending, Steps};
 use surface::vcl::{METHODS, Method};
 use usual::Facts;
-
-/// Reason why a program cannot be run: this compiler did not produce it, or it was damaged in
-/// transfer.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct VerifyError(pub String);
-
-impl fmt::Display for VerifyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for VerifyError {}
+pub use verify::VerifyError;
 
 /// A program ready to run; shared by all event loops.
 #[derive(Debug)]

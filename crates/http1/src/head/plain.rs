@@ -4,7 +4,8 @@
 //! result; in every other case, an incomplete head included, this parser returns `None`. That is
 //! tested with heads changed at random.
 
-use super::{HeadLimits, LINE_BYTES_MAX, START_LINE_SLOTS, request_line};
+use super::limits::{HeadLimits, LINE_BYTES_MAX, START_LINE_SLOTS};
+use super::start_line::request_line;
 use crate::connection::mark_hops;
 use crate::token::{is_blank, is_control, is_token};
 use memchr::memchr2;

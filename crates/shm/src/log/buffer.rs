@@ -163,7 +163,7 @@ impl LogBuffer {
     ///
     /// The usual case has no call and few values to keep: most records of every hit come this way.
     pub fn record_unmasked(&mut self, tag: Tag, payload: &[u8]) {
-        let whole_below = if is_binary(tag) { 0 } else { self.ring.whole_below() };
+        let whole_below = if tag.is_binary() { 0 } else { self.ring.whole_below() };
         self.put(tag, payload, whole_below);
     }
 
@@ -173,7 +173,7 @@ impl LogBuffer {
         if self.ring.is_masked(tag) {
             return;
         }
-        let whole_below = if is_binary(tag) { 0 } else { self.ring.whole_below() };
+        let whole_below = if tag.is_binary() { 0 } else { self.ring.whole_below() };
         for payload in payloads {
             self.put(tag, payload, whole_below);
         }
@@ -416,7 +416,7 @@ impl LogBuffer {
     /// and returns the room for the payload itself (less when the record is cut).
     #[inline]
     fn append(&mut self, tag: Tag, wanted: usize) -> &mut [u8] {
-        let text = usize::from(!is_binary(tag));
+        let text = usize::from(!tag.is_binary());
         let payload = wanted.min(self.ring.reclen_bytes() - text);
         let length = payload + text;
         // Lengths have 16 bits, so this cannot overflow; `div_ceil` would add a check.
@@ -458,7 +458,7 @@ impl LogBuffer {
     /// Cuts the record appended last down to `payload` bytes.
     fn shorten(&mut self, tag: Tag, payload: usize) {
         let start = self.last;
-        let length = payload + usize::from(!is_binary(tag));
+        let length = payload + usize::from(!tag.is_binary());
         let end = start + self.head_words + length.div_ceil(4);
         self.words[start] = self.first_word(tag, length);
         // NUL and padding are stored, not masked in: loading the word whose bytes were just stored
@@ -494,11 +494,6 @@ impl Drop for LogBuffer {
         self.flush();
         keep(std::mem::take(&mut self.words));
     }
-}
-
-#[inline]
-pub(super) fn is_binary(tag: Tag) -> bool {
-    matches!(tag, Tag::H2RxHdr | Tag::H2RxBody | Tag::H2TxHdr | Tag::H2TxBody)
 }
 
 /// Writes a blank and a time at `at`, if there is room for the longest; returns the number of

@@ -14,113 +14,21 @@
 //! the answers of the stock 7.1 tools.
 
 mod lexer;
+mod number;
 mod parser;
-
-use std::fmt;
-
-use pcre2::bytes::Regex;
+mod tree;
 
 use super::record::Record;
-use super::tags::TagSet;
 use super::transaction::Transaction;
-
-/// Longest query text in bytes.
-pub const QUERY_BYTES_MAX: usize = 1 << 20;
-/// Deepest nesting of parentheses.
-pub const QUERY_DEPTH_MAX: usize = 100;
+use number::{integer, thousandths};
+use tree::{Condition, Node, Test};
+pub use tree::{QUERY_BYTES_MAX, QUERY_DEPTH_MAX, QueryError};
 
 /// A compiled query.
 #[derive(Debug)]
 pub struct Query {
     root: Node,
     caseless: bool,
-}
-
-/// Error of a refused query.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct QueryError {
-    /// Description of the error.
-    pub message: String,
-    /// Start of the offending word, in bytes from 0.
-    pub at: usize,
-    /// Length of the offending word, in bytes.
-    pub length: usize,
-    /// Position of the error inside the word, if known.
-    pub offset: Option<usize>,
-    /// The query.
-    pub text: String,
-}
-
-impl fmt::Display for QueryError {
-    /// The message with its position, the query, and a line that marks the position.
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        if self.text.trim().is_empty() {
-            return f.write_str(&self.message);
-        }
-        let shown: String = self.text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        let word = self.at..self.at + self.length;
-        let fault = self.offset.map(|offset| self.at + offset);
-        let mark = |at: usize| match word.contains(&at) {
-            true if fault == Some(at) => '^',
-            true => '#',
-            false => '-',
-        };
-        let marks: String = (0..self.text.len()).map(mark).collect();
-        write!(f, "{} (Pos {})\n{shown}\n{marks}", self.message, fault.unwrap_or(self.at) + 1)
-    }
-}
-
-impl std::error::Error for QueryError {}
-
-#[derive(Debug)]
-enum Node {
-    Or(Box<Node>, Box<Node>),
-    And(Box<Node>, Box<Node>),
-    Not(Box<Node>),
-    Vxid(Compare, i64),
-    Test(Test),
-}
-
-#[derive(Debug)]
-struct Test {
-    level: Option<(Compare, i32)>,
-    tags: TagSet,
-    prefix: Option<Vec<u8>>,
-    field: Option<usize>,
-    condition: Condition,
-}
-
-#[derive(Debug)]
-enum Condition {
-    Exists,
-    Integer(Compare, i64),
-    /// Compares thousandths.
-    Decimal(Compare, i64),
-    Equal(bool, Vec<u8>),
-    Matches(bool, Regex),
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Compare {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-}
-
-impl Compare {
-    fn holds<T: Ord>(self, left: T, right: T) -> bool {
-        match self {
-            Compare::Equal => left == right,
-            Compare::NotEqual => left != right,
-            Compare::Less => left < right,
-            Compare::LessOrEqual => left <= right,
-            Compare::Greater => left > right,
-            Compare::GreaterOrEqual => left >= right,
-        }
-    }
 }
 
 impl Query {
@@ -228,75 +136,6 @@ fn nth_quotable_field(text: &[u8], number: usize) -> Option<&[u8]> {
         }
     }
     found
-}
-
-/// Largest whole part of a number with a decimal point, Source: RFC 8941 §3.3.2.
-const DECIMAL_WHOLE_MAX: i64 = 999_999_999_999;
-/// Most digits before the point, Source: RFC 8941 §3.3.1.
-const WHOLE_DIGITS_MAX: usize = 15;
-
-/// A number as the log's fields hold them.
-struct Number {
-    negative: bool,
-    whole: i64,
-    /// Truncated, not rounded. Compat: the stock tools compare no further decimals.
-    thousandths: i64,
-}
-
-impl Number {
-    /// The number at the start of `text`, and the rest after it. Blanks may precede it and surround
-    /// its point.
-    fn read(text: &[u8]) -> Option<(Number, &[u8])> {
-        let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let text = skip_blanks(text);
-        let (negative, text) = match text.strip_prefix(b"-") {
-            Some(rest) => (true, rest),
-            None => (false, text),
-        };
-        let (whole, mut rest) = text.split_at(digits(text));
-        if whole.len() > WHOLE_DIGITS_MAX {
-            return None;
-        }
-        if !whole.is_empty() {
-            rest = skip_blanks(rest);
-        }
-        let value = |digits: &[u8]| digits.iter().fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
-        let mut number = Number { negative, whole: value(whole), thousandths: 0 };
-        let Some(after) = rest.strip_prefix(b".") else {
-            return (!whole.is_empty()).then_some((number, rest));
-        };
-        let (fraction, after) = after.split_at(digits(after));
-        if number.whole > DECIMAL_WHOLE_MAX || whole.is_empty() && fraction.is_empty() {
-            return None;
-        }
-        number.thousandths = value(&[fraction, b"000"].concat()[..3]);
-        Some((number, skip_blanks(after)))
-    }
-
-    fn signed(&self, magnitude: i64) -> i64 {
-        if self.negative { -magnitude } else { magnitude }
-    }
-}
-
-fn skip_blanks(text: &[u8]) -> &[u8] {
-    &text[text.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()..]
-}
-
-/// The whole part of the number at the start of `text`.
-fn integer(text: &[u8]) -> Option<i64> {
-    Number::read(text).map(|(number, _)| number.signed(number.whole))
-}
-
-/// Thousandths of the number at the start of `text`.
-fn thousandths(text: &[u8]) -> Option<i64> {
-    let (number, _) = Number::read(text)?;
-    (number.whole <= DECIMAL_WHOLE_MAX).then(|| number.signed(number.whole * 1000 + number.thousandths))
-}
-
-/// Thousandths of `text` if it is a number and nothing else.
-fn whole_thousandths(text: &[u8]) -> Option<i64> {
-    let (number, rest) = Number::read(text)?;
-    rest.is_empty().then(|| number.signed(number.whole * 1000 + number.thousandths))
 }
 
 #[cfg(test)]

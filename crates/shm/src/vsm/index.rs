@@ -13,8 +13,10 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::{FallocateFlags, fallocate};
 
-use super::{FILE_MODE, INDEX_NAME};
-
+/// Name of the index in its directory.
+pub const INDEX_NAME: &str = "_.index";
+/// Permission bits of the shared files: readers are of the group.
+pub(super) const FILE_MODE: u32 = 0o640;
 /// Removals after which the index is rewritten, unless more than twice as many entries remain.
 const REMOVALS_MAX: usize = 10;
 /// The file's room ahead ends at a multiple of this.

@@ -3,7 +3,7 @@
 //! Compat: an unset string equals nothing, not even another unset one, and is greater than
 //! everything, as in Varnish 7.1.1.
 
-use super::{Stop, fail};
+use super::stop::{Stop, damaged, fail};
 use crate::program::{Arithmetic, Comparison};
 use crate::value::{Scratch, Value};
 use std::cmp::Ordering;
@@ -39,7 +39,7 @@ pub(super) fn calculate(operator: Arithmetic, left: Value, right: Value) -> Resu
         (Value::Duration(left), Value::Real(right)) => Value::Duration(reals(operator, left, right)),
         (Value::Time(left), Value::Duration(right)) => Value::Time(reals(operator, left, right)),
         (Value::Time(left), Value::Time(right)) => Value::Duration(reals(operator, left, right)),
-        _ => return Err(super::damaged()),
+        _ => return Err(damaged()),
     })
 }
 
@@ -50,7 +50,7 @@ pub(super) fn negate(value: Value) -> Result<Value, Stop> {
         Value::Real(value) => Value::Real(-value),
         Value::Duration(value) => Value::Duration(-value),
         Value::Time(value) => Value::Time(-value),
-        _ => return Err(super::damaged()),
+        _ => return Err(damaged()),
     })
 }
 

@@ -3,7 +3,8 @@
 //! Branches and conditions that need no stack are steps of their own, which the evaluator's loop
 //! executes itself.
 
-use super::{ActionArguments, Frame, Machine, Stop, calculate, damaged, fail, matches, text, whole};
+use super::stop::{Stop, damaged, fail};
+use super::{ActionArguments, Frame, Machine, calculate, matches, text, whole};
 use crate::host::{Called, Host};
 use crate::line;
 use crate::link::LinkedProgram;

@@ -1,15 +1,28 @@
 //! Verifier that a program satisfies the assumptions of the evaluator, by running each subroutine
 //! over types instead of values.
 
-use super::VerifyError;
 use crate::program::{Op, Program};
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::LazyLock;
 use surface::vcl::{Action, LEGACY_VARIABLES, METHODS, Type, VARIABLES, Var};
 use surface::vmod::FUNCTIONS;
 
 /// Most values on the stack at once; compiled programs need a few hundred at most.
 const STACK_DEPTH_MAX: usize = 1 << 16;
+
+/// Reason why a program cannot be run: this compiler did not produce it, or it was damaged in
+/// transfer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct VerifyError(pub String);
+
+impl fmt::Display for VerifyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for VerifyError {}
 
 pub(super) fn verify(program: &Program) -> Result<(), VerifyError> {
     if program.subs.len() < METHODS.len() {

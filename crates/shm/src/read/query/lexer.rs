@@ -1,6 +1,6 @@
 //! Lexer of queries.
 
-use super::QueryError;
+use super::tree::QueryError;
 
 /// Kind of a word.
 #[derive(Clone, PartialEq, Eq, Debug)]

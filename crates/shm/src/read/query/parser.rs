@@ -3,7 +3,7 @@
 use pcre2::bytes::RegexBuilder;
 
 use super::lexer::{Placed, Token, split};
-use super::{Compare, Condition, Node, QUERY_BYTES_MAX, QUERY_DEPTH_MAX, QueryError, Test};
+use super::tree::{Compare, Condition, Node, QUERY_BYTES_MAX, QUERY_DEPTH_MAX, QueryError, Test};
 use crate::read::tags::{TagListError, TagSet};
 
 /// Parses a query of one or more lines.
@@ -255,7 +255,7 @@ impl Parser<'_> {
     fn number_here(&self) -> Result<Number, QueryError> {
         let value = self.value("number")?;
         if value.contains('.') {
-            return match super::whole_thousandths(value.as_bytes()) {
+            return match super::number::whole_thousandths(value.as_bytes()) {
                 Some(number) => Ok(Number::Thousandths(number)),
                 None => self.fail("Floating point parse error"),
             };
