@@ -85,7 +85,7 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
     if !arguments.iter().any(|argument| argument == "--as-built") {
         place::build()?;
     }
-    let seconds: f64 = crate::number(arguments, "--seconds", 3.0)?;
+    let seconds: f64 = crate::task::number(arguments, "--seconds", 3.0)?;
     let (server_core, load_core) = place::cores();
     let folder = place::folder()?;
     let certificates = Certificates::make(folder.path())?;

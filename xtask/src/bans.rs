@@ -33,9 +33,9 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
         build()?;
     }
     let extent = Extent {
-        objects: crate::number(arguments, "--objects", 10_000)?,
-        bans: crate::number(arguments, "--bans", 10_000)?,
-        patience: Duration::from_secs_f64(crate::number(arguments, "--seconds", 10.0)?),
+        objects: crate::task::number(arguments, "--objects", 10_000)?,
+        bans: crate::task::number(arguments, "--bans", 10_000)?,
+        patience: Duration::from_secs_f64(crate::task::number(arguments, "--seconds", 10.0)?),
     };
     let folder = folder()?;
     let origin = sized_origin()?;

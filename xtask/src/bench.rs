@@ -39,12 +39,12 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
         place::build()?;
     }
     let (size, seconds, rounds) = if has("--quick") { (QUICK, 0.1, 1) } else { (FULL, 1.0, 5) };
-    let seconds: f64 = crate::number(arguments, "--seconds", seconds)?;
-    let rounds: usize = crate::number(arguments, "--rounds", rounds)?;
-    let listed = |name: &str| crate::option(arguments, name).map(|names| names.split(',').collect::<Vec<_>>());
+    let seconds: f64 = crate::task::number(arguments, "--seconds", seconds)?;
+    let rounds: usize = crate::task::number(arguments, "--rounds", rounds)?;
+    let listed = |name: &str| crate::task::option(arguments, name).map(|names| names.split(',').collect::<Vec<_>>());
     let (wanted, only) = (listed("--rows"), listed("--only"));
-    let builds = crate::option(arguments, "--builds").map_or_else(|| Ok(Vec::new()), Build::listed)?;
-    let out = PathBuf::from(crate::option(arguments, "--out").unwrap_or("target/bench"));
+    let builds = crate::task::option(arguments, "--builds").map_or_else(|| Ok(Vec::new()), Build::listed)?;
+    let out = PathBuf::from(crate::task::option(arguments, "--out").unwrap_or("target/bench"));
     load::drive::raise_descriptor_limit(200_000);
     let size = Size { idle: size.idle.min(place::connections_max() - 200), ..size };
     let mut scenes = if has("--seeds") { crate::seeds::scenes(has("--quick")) } else { rows::scenes(&size) };

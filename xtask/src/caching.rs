@@ -43,7 +43,7 @@ for (const group of tests) {
 /// Runs the task.
 pub fn main(arguments: &[String]) -> Result<(), String> {
     let has = |name: &str| arguments.iter().any(|argument| argument == name);
-    let suite = crate::option(arguments, "--suite").ok_or("--suite DIR: a checkout of http-tests/cache-tests")?;
+    let suite = crate::task::option(arguments, "--suite").ok_or("--suite DIR: a checkout of http-tests/cache-tests")?;
     let suite = Path::new(suite).canonicalize().map_err(|error| format!("{suite}: {error}"))?;
     if !suite.join("node_modules/undici").is_dir() {
         return Err(format!("run `npm install --ignore-scripts undici@7` in {} first", suite.display()));

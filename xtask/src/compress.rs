@@ -43,8 +43,8 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
     if !has("--as-built") {
         build()?;
     }
-    let requests = crate::number(arguments, "--requests", 10_000)?;
-    let patience = Duration::from_secs_f64(crate::number(arguments, "--seconds", 60.0)?);
+    let requests = crate::task::number(arguments, "--requests", 10_000)?;
+    let patience = Duration::from_secs_f64(crate::task::number(arguments, "--seconds", 60.0)?);
     if std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1) {
         pin(1)?;
     }

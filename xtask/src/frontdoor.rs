@@ -14,7 +14,7 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
     }
     let folder = place::folder()?;
     let certificates = servers::Certificates::make(folder.path())?;
-    let peers = servers::installed_peers(crate::option(arguments, "--only"));
+    let peers = servers::installed_peers(crate::task::option(arguments, "--only"));
     println!("{}", memory::measure(folder.path(), &certificates, &peers)?);
     Ok(())
 }

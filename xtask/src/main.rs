@@ -33,7 +33,7 @@ mod task;
 mod vcl;
 
 use std::process::ExitCode;
-use task::{Task, is_help, number, option};
+use task::{Task, is_help};
 
 const TASKS: &[Task] = &[
     Task {

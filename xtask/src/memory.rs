@@ -39,14 +39,17 @@ const WARM_UP: usize = 2_000;
 pub fn main(arguments: &[String]) -> Result<(), String> {
     let has = |name: &str| arguments.iter().any(|argument| argument == name);
     if has("--object") {
-        println!("{}", object::table(crate::number(arguments, "--objects", 200_000)?)?);
+        println!("{}", object::table(crate::task::number(arguments, "--objects", 200_000)?)?);
         return Ok(());
     }
     if !has("--as-built") {
         crate::place::build()?;
     }
     let kinds = if has("--no-peer") { &[Kind::Copal][..] } else { &[Kind::Copal, Kind::Varnish] };
-    let amounts = (crate::number(arguments, "--objects", OBJECTS)?, crate::number(arguments, "--churn", CHURN_TIMES)?);
+    let amounts = (
+        crate::task::number(arguments, "--objects", OBJECTS)?,
+        crate::task::number(arguments, "--churn", CHURN_TIMES)?,
+    );
     println!("{}", measure_these(kinds, crate::place::folder()?.path(), amounts)?.0);
     Ok(())
 }

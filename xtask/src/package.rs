@@ -8,7 +8,7 @@ use std::process::Command;
 pub fn main(arguments: &[String]) -> Result<(), String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("the workspace is gone")?;
     let mut script = Command::new(root.join("packaging/build-deb"));
-    if crate::option(arguments, "--binary").is_none() {
+    if crate::task::option(arguments, "--binary").is_none() {
         let built = Command::new(env!("CARGO"))
             .args(["build", "--profile", "dist", "--locked", "--package", "copal", "--bin", "copal"])
             .current_dir(root)

@@ -29,10 +29,10 @@ const POLICIES: [EvictionPolicy; 4] =
 
 /// Runs the task.
 pub fn main(arguments: &[String]) -> Result<(), String> {
-    let requests = crate::number(arguments, "--requests", 1_000_000)?;
-    let bot = crate::number(arguments, "--bot", 10_000_000)?;
-    let shards = crate::number(arguments, "--shards", SHARDS)?;
-    let out = crate::option(arguments, "--out").map_or_else(|| PathBuf::from("docs/plots"), PathBuf::from);
+    let requests = crate::task::number(arguments, "--requests", 1_000_000)?;
+    let bot = crate::task::number(arguments, "--bot", 10_000_000)?;
+    let shards = crate::task::number(arguments, "--shards", SHARDS)?;
+    let out = crate::task::option(arguments, "--out").map_or_else(|| PathBuf::from("docs/plots"), PathBuf::from);
     let traces = traces::all(requests);
     println!("{}", table(&traces, shards));
     println!("{}", shard_table(&traces[traces.len() - 1]));

@@ -34,7 +34,7 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
         }
         Ok(()) | Err(_) => {}
     }
-    let cpu = crate::option(arguments, "--target-cpu").map(|cpu| format!("-Ctarget-cpu={cpu}"));
+    let cpu = crate::task::option(arguments, "--target-cpu").map(|cpu| format!("-Ctarget-cpu={cpu}"));
     let since = Instant::now();
     let told = |what: &str| println!("release: {:>5.0} s  {what}", since.elapsed().as_secs_f64());
     let build = |name: &str, flag: String| compiler.build(&folder.join(name), cpu.iter().cloned().chain([flag]));

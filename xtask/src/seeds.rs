@@ -5,6 +5,7 @@
 //!
 //! Servers of the articles that are not installed are reported in a line.
 
+mod caches;
 mod wordpress;
 
 use crate::bench::rows::{Behind, Row, Scene, Servers};
@@ -14,6 +15,7 @@ use crate::measure::hits;
 use crate::place::free_port;
 use crate::process::Server;
 use crate::servers::{Kind, Setting, installed};
+use caches::{launch_caches, set_readable};
 use load::choice::Choice;
 use load::plan::{Pace, Plan};
 use std::path::Path;
@@ -143,21 +145,6 @@ fn start_sites(folder: &Path, _: u16, core: usize) -> Started {
     Ok((running, missing))
 }
 
-/// The caches in front of a server; they store its pages for an hour, whatever lifetime it
-/// declares.
-fn launch_caches(folder: &Path, origin: u16, core: usize) -> Result<Vec<Running>, String> {
-    let vcl = Some("sub vcl_backend_response { set beresp.ttl = 1h; }\n".to_owned());
-    let mut running = Vec::new();
-    for kind in [Kind::Copal, Kind::Varnish] {
-        if kind.program().is_some() {
-            let (port, setting) = (free_port()?, Setting { vcl: vcl.clone(), ..Setting::default() });
-            let server = launch(kind, port, origin, folder, &setting, &core.to_string())?;
-            running.push(Running::clear(kind.name(), vec![server], port));
-        }
-    }
-    Ok(running)
-}
-
 /// One server of each kind, and a pair of each kind whose first one passes everything to the
 /// second, except the objects that it is to store.
 fn start_tiers(folder: &Path, sized: u16, core: usize) -> Started {
@@ -181,13 +168,6 @@ fn start_tiers(folder: &Path, sized: u16, core: usize) -> Started {
         running.push(Running::clear(pair, vec![first, second], port));
     }
     Ok((running, missing))
-}
-
-/// Makes it readable for servers that run as another user.
-fn set_readable(path: &Path, mode: u32) -> Result<(), String> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let permissions = std::fs::Permissions::from_mode(mode);
-    std::fs::set_permissions(path, permissions).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 fn apache(port: u16, folder: &Path, root: &Path) -> String {

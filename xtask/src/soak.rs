@@ -46,14 +46,14 @@ pub fn main(arguments: &[String]) -> Result<(), String> {
     if !arguments.iter().any(|argument| argument == "--as-built") {
         build()?;
     }
-    let hours: f64 = crate::number(arguments, "--hours", 0.0)?;
-    let seconds: f64 = crate::number(arguments, "--seconds", if hours > 0.0 { hours * 3600.0 } else { 60.0 })?;
-    let connections: usize = crate::number(arguments, "--connections", 4)?;
-    let kill_every: f64 = crate::number(arguments, "--kill-every", (seconds / 12.0).max(20.0))?;
-    let rate: f64 = crate::number(arguments, "--rate", 0.0)?;
+    let hours: f64 = crate::task::number(arguments, "--hours", 0.0)?;
+    let seconds: f64 = crate::task::number(arguments, "--seconds", if hours > 0.0 { hours * 3600.0 } else { 60.0 })?;
+    let connections: usize = crate::task::number(arguments, "--connections", 4)?;
+    let kill_every: f64 = crate::task::number(arguments, "--kill-every", (seconds / 12.0).max(20.0))?;
+    let rate: f64 = crate::task::number(arguments, "--rate", 0.0)?;
     let everybody = (connections * TRANSPORTS.len()) as f64;
     let pace = if rate > 0.0 { Duration::from_secs_f64(everybody / rate) } else { Duration::ZERO };
-    let out = PathBuf::from(crate::option(arguments, "--out").unwrap_or("docs/plots"));
+    let out = PathBuf::from(crate::task::option(arguments, "--out").unwrap_or("docs/plots"));
     let folder = folder()?;
     let disk = tempfile::tempdir().map_err(|error| error.to_string())?;
     let daemon = Daemon::start(Kind::Copal, folder.path(), disk.path())?;

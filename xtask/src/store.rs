@@ -34,22 +34,22 @@ const TURNS: u64 = 6;
 pub fn main(arguments: &[String]) -> Result<(), String> {
     let has = |name: &str| arguments.iter().any(|argument| argument == name);
     if has("--kills") {
-        return kill(crate::number(arguments, "--kills", 0)?);
+        return kill(crate::task::number(arguments, "--kills", 0)?);
     }
     if !has("--as-built") {
         build()?;
     }
-    let objects = crate::number(arguments, "--objects", 200_000)?;
-    let bytes = crate::number(arguments, "--bytes", SMALL_BYTES)?;
-    let only = crate::option(arguments, "--only");
+    let objects = crate::task::number(arguments, "--objects", 200_000)?;
+    let bytes = crate::task::number(arguments, "--bytes", SMALL_BYTES)?;
+    let only = crate::task::option(arguments, "--only");
     if let Some(only) = only
         && !SCENES.iter().any(|(what, _)| *what == only)
     {
         return Err(format!("there is no '{only}' to measure"));
     }
     // The first one fills an empty storage; the others are measured.
-    let turns = crate::number(arguments, "--turns", TURNS)?.max(2);
-    let loops = usize::try_from(crate::number(arguments, "--loops", 1)?.max(1)).unwrap_or(1);
+    let turns = crate::task::number(arguments, "--turns", TURNS)?.max(2);
+    let loops = usize::try_from(crate::task::number(arguments, "--loops", 1)?.max(1)).unwrap_or(1);
     let (folder, origin) = (folder()?, sized_origin()?);
     let mut report = String::new();
     for kind in [Kind::Copal, Kind::Varnish] {

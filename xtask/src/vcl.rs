@@ -23,8 +23,8 @@ const ACL_ENTRIES: usize = 100_000;
 /// Runs the task.
 pub fn main(arguments: &[String]) -> Result<(), String> {
     crate::place::build()?;
-    let rounds: usize = crate::number(arguments, "--rounds", 5)?;
-    let seconds: f64 = crate::number(arguments, "--seconds", 1.0)?;
+    let rounds: usize = crate::task::number(arguments, "--rounds", 5)?;
+    let seconds: f64 = crate::task::number(arguments, "--seconds", 1.0)?;
     let alone = arguments.iter().any(|argument| argument == "--no-peer");
     let folder = folder()?;
     let origin = free_port()?;

@@ -46,17 +46,14 @@ mod shell;
 mod specification;
 mod syslog;
 mod test;
+mod this_program;
 mod threads;
 mod tunnel;
 mod varnish;
 
 use std::ffi::OsString;
 use surface::program::Called;
-
-/// Path of the running program, even if its file has been replaced.
-const THIS_PROGRAM: &str = "/proc/self/exe";
-/// First argument of a process that runs one script.
-const SCRIPT_ARGUMENT: &str = "--run-script";
+use this_program::SCRIPT_ARGUMENT;
 
 /// Runs scripts. `arguments` are those after the program's name. Returns the exit status: 0 all
 /// passed (or some were skipped), 1 some failed but the run continued, 2 one failed or the command

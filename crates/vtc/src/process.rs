@@ -30,11 +30,10 @@ use crate::journal::Journal;
 use crate::payload::hex_bytes;
 use crate::specification::{Arguments, parse_number};
 use crate::test::{Cancel, Outcome};
-use crate::threads;
+use crate::{this_program, threads};
 use output::{Logged, Reader, Shared};
+use screen::SIZE;
 
-/// Lines and columns of a terminal that has not been resized.
-const SIZE: (u16, u16) = (24, 80);
 /// Most lines or columns of a terminal.
 const SIZE_MAX: u64 = 1000;
 /// Time limit for a program to end after a request to end.
@@ -165,7 +164,7 @@ impl Process {
         let cannot = |error: std::io::Error| self.journal.fail(format!("the process cannot be started: {error}"));
         let (master, slave) = terminal::open().map_err(cannot)?;
         let (mut errors, error_writer) = std::io::pipe().map_err(cannot)?;
-        let mut command = Command::new(crate::THIS_PROGRAM);
+        let mut command = Command::new(this_program::PATH);
         command.arg0("varnishtest").arg(terminal::ARGUMENT).arg(slave);
         command.args([self.size.0.to_string(), self.size.1.to_string()]);
         command.arg(OsString::from_vec(line));

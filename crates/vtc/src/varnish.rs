@@ -8,6 +8,7 @@
 //! *Invariant:* this code uses only the daemon's outside interfaces: command line, CLI, shared
 //! memory. Source: vtc(7), varnish; the stock 7.1.1 runner for the order of commands.
 
+mod ask;
 mod cli;
 mod counters;
 mod launch;

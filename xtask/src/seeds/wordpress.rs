@@ -4,7 +4,7 @@
 //! Everything is in the scene's folder: the site is a copy, the database is new and is reached by a
 //! socket there.
 
-use super::{launch_caches, set_readable};
+use super::caches::{launch_caches, set_readable};
 use crate::bench::running::{Running, Started};
 use crate::place::free_port;
 use crate::process::Server;

@@ -195,8 +195,6 @@ const KNOWN: &[(&str, usize)] = &[
     ("crates/store", 8),
     ("crates/tools", 16),
     ("crates/vcl", 17),
-    ("crates/vtc", 11),
-    ("xtask", 20),
 ];
 
 type Graph = BTreeMap<Module, BTreeSet<Module>>;

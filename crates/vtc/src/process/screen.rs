@@ -9,6 +9,8 @@ use vt100::{Callbacks, Parser};
 
 use crate::journal::Journal;
 
+/// Lines and columns of a terminal that has not been resized.
+pub(super) const SIZE: (u16, u16) = (24, 80);
 /// Columns from one tab stop to the next.
 const TAB_COLUMNS: u16 = 8;
 
@@ -62,7 +64,7 @@ impl Callbacks for Answers {
 
 impl Default for Screen {
     fn default() -> Self {
-        Screen::new(super::SIZE)
+        Screen::new(SIZE)
     }
 }
 

@@ -17,7 +17,7 @@ use rand::RngExt;
 use super::orphans;
 use super::surroundings::Surroundings;
 use crate::options::{Leave, Options};
-use crate::script;
+use crate::{script, this_program};
 
 /// The result of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,8 +78,8 @@ impl Job {
         let settings = serde_json::to_string(&settings).map_err(|error| cannot(&error))?;
         let (pipe, writer) = std::io::pipe().map_err(|error| cannot(&error))?;
         let errors = writer.try_clone().map_err(|error| cannot(&error))?;
-        let mut command = Command::new(crate::THIS_PROGRAM);
-        command.arg0("varnishtest").arg(crate::SCRIPT_ARGUMENT).arg(settings).process_group(0);
+        let mut command = Command::new(this_program::PATH);
+        command.arg0("varnishtest").arg(this_program::SCRIPT_ARGUMENT).arg(settings).process_group(0);
         command.env("PATH", &surroundings.path).env(orphans::MARK, folder);
         command.stdin(Stdio::null()).stdout(writer).stderr(errors);
         let child = command.spawn();
