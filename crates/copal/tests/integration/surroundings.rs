@@ -275,9 +275,11 @@ fn socket_passed_by_systemd_is_served_without_any_a_option() {
     // The socket accepted connections before the daemon existed: this one waits for it.
     let answer = exchange(port, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     assert!(answer.ends_with(b"a page\n"), "{}", String::from_utf8_lossy(&answer));
-    let listed = Command::new(copal()).args(["adm", "-n"]).arg(folder.path()).arg("debug.listen_address").output();
-    let listed = String::from_utf8_lossy(&listed.unwrap().stdout).into_owned();
-    assert!(listed.starts_with(&format!("web 127.0.0.1 {port}")), "{listed}");
+    // The worker may answer before the manager has heard that it runs.
+    eventually("the manager knows its worker", || {
+        let listed = Command::new(copal()).args(["adm", "-n"]).arg(folder.path()).arg("debug.listen_address").output();
+        String::from_utf8_lossy(&listed.unwrap().stdout).starts_with(&format!("web 127.0.0.1 {port}")).then_some(())
+    });
     drop(daemon);
 }
 
