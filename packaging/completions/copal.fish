@@ -16,6 +16,7 @@ complete -c copal -n __fish_use_subcommand -a keys -d 'what fills the cache, and
 complete -c copal -n __fish_use_subcommand -a policy -d 'what hit ratio each eviction policy would have had with an access log'
 complete -c copal -n __fish_use_subcommand -a bench -d 'makes load on a server and says how it fared'
 complete -c copal -n __fish_use_subcommand -a observe -d 'serves the counters to Prometheus'
+complete -c copal -n __fish_use_subcommand -a dash -d 'opens the dashboard of a running server in a browser'
 complete -c copal -n __fish_use_subcommand -a vcl -d 'checks and explains VCL, without a server'
 complete -c copal -n __fish_use_subcommand -a preflight -d 'what of an installation of Varnish works as it is, changes or blocks'
 complete -c copal -n __fish_use_subcommand -a upgrade -d 'lets the program that is installed now take over from a running server'
@@ -23,7 +24,7 @@ complete -c copal -n __fish_use_subcommand -a test -d 'runs test scripts (.vtc)'
 complete -c copal -n __fish_use_subcommand -a help -d 'the options of a part'
 complete -c copal -n __fish_use_subcommand -s h -l help -d 'the list of the parts'
 complete -c copal -n __fish_use_subcommand -s V -l version -d 'the version'
-complete -c copal -n '__fish_seen_subcommand_from help' -a 'demo daemon status stop adm log ncsa stat top hist why keys policy bench observe vcl preflight upgrade test'
+complete -c copal -n '__fish_seen_subcommand_from help' -a 'demo daemon status stop adm log ncsa stat top hist why keys policy bench observe dash vcl preflight upgrade test'
 
 # copal demo
 complete -c copal -n '__fish_seen_subcommand_from demo' -l once -d 'End after the measurement'
@@ -107,7 +108,7 @@ complete -c copal -n '__fish_seen_subcommand_from adm' -s T -x -d 'Where its CLI
 complete -c copal -n '__fish_seen_subcommand_from adm' -s V -d 'Print the version'
 complete -c copal -n '__fish_seen_subcommand_from adm' -l strict -d 'End at the first command that fails'
 complete -c copal -n '__fish_seen_subcommand_from adm' -l optstring -d 'Print the letters as getopt(3) takes them, for wrapper scripts'
-complete -c copal -n '__fish_seen_subcommand_from adm' -a 'acme.list acme.renew auth backend.list backend.set_health ban ban.list banner help panic.clear panic.show param.reset param.set param.show pid ping quit start status stop storage.list tag.purge tag.softpurge tls.cert.commit tls.cert.discard tls.cert.list tls.cert.load tls.cert.reload tls.cert.rollback upgrade vcl.deps vcl.discard vcl.inline vcl.label vcl.list vcl.load vcl.show vcl.state vcl.use'
+complete -c copal -n '__fish_seen_subcommand_from adm' -a 'acme.list acme.renew auth backend.list backend.set_health ban ban.list banner dash.login help panic.clear panic.show param.reset param.set param.show pid ping quit start status stop storage.list tag.count tag.purge tag.softpurge tls.cert.commit tls.cert.discard tls.cert.list tls.cert.load tls.cert.reload tls.cert.rollback upgrade vcl.deps vcl.discard vcl.inline vcl.label vcl.list vcl.load vcl.show vcl.state vcl.use'
 complete -c varnishadm -f
 complete -c varnishadm -s h -l help -d 'Print this text'
 complete -c varnishadm -s n -x -a '(__fish_complete_directories)' -d 'Work directory of the server'
@@ -118,7 +119,7 @@ complete -c varnishadm -s T -x -d 'Where its CLI listens, or the path of a socke
 complete -c varnishadm -s V -d 'Print the version'
 complete -c varnishadm -l strict -d 'End at the first command that fails'
 complete -c varnishadm -l optstring -d 'Print the letters as getopt(3) takes them, for wrapper scripts'
-complete -c varnishadm -a 'acme.list acme.renew auth backend.list backend.set_health ban ban.list banner help panic.clear panic.show param.reset param.set param.show pid ping quit start status stop storage.list tag.purge tag.softpurge tls.cert.commit tls.cert.discard tls.cert.list tls.cert.load tls.cert.reload tls.cert.rollback upgrade vcl.deps vcl.discard vcl.inline vcl.label vcl.list vcl.load vcl.show vcl.state vcl.use'
+complete -c varnishadm -a 'acme.list acme.renew auth backend.list backend.set_health ban ban.list banner dash.login help panic.clear panic.show param.reset param.set param.show pid ping quit start status stop storage.list tag.count tag.purge tag.softpurge tls.cert.commit tls.cert.discard tls.cert.list tls.cert.load tls.cert.reload tls.cert.rollback upgrade vcl.deps vcl.discard vcl.inline vcl.label vcl.list vcl.load vcl.show vcl.state vcl.use'
 
 # copal log
 complete -c copal -n '__fish_seen_subcommand_from log' -s a -d 'Append to the output file'
@@ -417,6 +418,13 @@ complete -c copal -n '__fish_seen_subcommand_from observe' -l otlp-sample -x -d 
 complete -c copal -n '__fish_seen_subcommand_from observe' -l otlp-query -x -d 'Send the values of query arguments; otherwise they are masked'
 complete -c copal -n '__fish_seen_subcommand_from observe' -s n -x -a '(__fish_complete_directories)' -d 'Work directory of the server'
 complete -c copal -n '__fish_seen_subcommand_from observe' -s h -l help -d 'Print this text'
+
+# copal dash
+complete -c copal -n '__fish_seen_subcommand_from dash' -s n -x -a '(__fish_complete_directories)' -d 'Work directory of the server'
+complete -c copal -n '__fish_seen_subcommand_from dash' -l port -x -d 'Port of a dashboard that this program serves; default 0, any free one'
+complete -c copal -n '__fish_seen_subcommand_from dash' -l open -d 'Start a browser (xdg-open) with the address'
+complete -c copal -n '__fish_seen_subcommand_from dash' -l view -d 'Serve a dashboard that changes nothing, even if the server has one'
+complete -c copal -n '__fish_seen_subcommand_from dash' -s h -l help -d 'Print this text'
 
 # copal vcl
 complete -c copal -n '__fish_seen_subcommand_from vcl' -s h -l help -d 'Print this text'

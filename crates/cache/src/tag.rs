@@ -239,6 +239,11 @@ impl Cache {
         self.purge_names(vec![note], Purge::Hard, RemovalReason::Dropped, now)
     }
 
+    /// Starts to count the objects that carry any of the tags in a list; changes nothing.
+    pub fn count_tags(&self, list: &[u8]) -> TagCount {
+        TagCount { cache: self.clone(), names: names(list).map(Arc::from).collect(), at: 0, from: None, objects: 0 }
+    }
+
     fn purge_names(&self, names: Vec<Arc<[u8]>>, purge: Purge, reason: RemovalReason, now: f64) -> TagPurge {
         let mut ahead = HashMap::new();
         for name in &names {
@@ -254,6 +259,57 @@ impl Cache {
         let tags = &self.inner.tags;
         let entries = tags.entries.load(Relaxed);
         TagUsage { tags: tags.tags.load(Relaxed), entries, bytes: entries * ENTRY_BYTES as u64 }
+    }
+}
+
+/// A count of objects by tags under way.
+#[must_use]
+pub struct TagCount {
+    cache: Cache,
+    names: Vec<Arc<[u8]>>,
+    /// Index of the name being worked on.
+    at: usize,
+    /// Position in its entries at which to continue; `None` = at the first.
+    from: Option<Entry>,
+    objects: usize,
+}
+
+impl TagCount {
+    /// Continues until about `objects` objects have been examined. Returns true when the count is
+    /// complete.
+    pub fn step(&mut self, objects: usize) -> bool {
+        let mut left = objects.max(1);
+        let mut batch = Vec::new();
+        while let Some(name) = self.names.get(self.at) {
+            if left == 0 {
+                return false;
+            }
+            let inner = &self.cache.inner;
+            let hash = inner.tag_hash(name);
+            let most = BATCH.min(left);
+            batch.clear();
+            inner.tags.next(hash, self.from.unwrap_or(*range(hash).start()), most, &mut batch);
+            for entry in &batch {
+                let shard = inner.shards[entry.shard()].lock();
+                let Some(object) = shard.slots.get(entry.slot).filter(|object| !object.is_removed()) else { continue };
+                // An object with several of the tags is counted with the first.
+                let first = self.names.iter().position(|one| names_of(object).any(|tag| tag == &**one));
+                self.objects += usize::from(first == Some(self.at));
+            }
+            left -= batch.len();
+            self.from = batch.last().map(|last| Entry { slot: last.slot.saturating_add(1), ..*last });
+            if batch.len() < most {
+                self.at += 1;
+                self.from = None;
+            }
+        }
+        true
+    }
+
+    /// Number of objects found so far, each counted once.
+    #[must_use]
+    pub fn objects(&self) -> usize {
+        self.objects
     }
 }
 

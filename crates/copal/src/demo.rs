@@ -246,6 +246,14 @@ fn serve(
     println!("  curl --http2 --cacert {} https://{secured}/", folder.join(secured::CERTIFICATE).display());
     println!("Look at it with");
     println!("  copal log -n {0}    copal stat -n {0}    copal why -n {0}", folder.join("run").display());
+    match dashboard(&folder.join("run")) {
+        Ok(address) => {
+            println!("and in a browser, with an address that logs in once, within a minute:");
+            println!("  {address}");
+            println!("  (another one: copal dash -n {})", folder.join("run").display());
+        }
+        Err(why) => println!("The dashboard is not there: {why}"),
+    }
     let mut statistics = Statistics::new(&folder.join("run"));
     let shown = stage.play(async {
         statistics.read();
@@ -275,6 +283,15 @@ fn serve(
         Ok(message) => Err(Stop::Failure(message)),
         Err(Stop::Signal(_)) => Ok(()),
         Err(failure) => Err(failure),
+    }
+}
+
+/// An address of the dashboard that logs in.
+fn dashboard(work_directory: &Path) -> Result<String, String> {
+    let (status, text) = tools::CliClient::open(work_directory.as_os_str())?.ask(&["dash.login".to_owned()])?;
+    match text.lines().next() {
+        Some(address) if status == 200 => Ok(address.to_owned()),
+        _ => Err(text),
     }
 }
 
@@ -330,7 +347,8 @@ impl Daemon {
         let errors = output.try_clone().map_err(|error| error.to_string())?;
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let child = Command::new(program)
-            .args(["daemon", "-F", "-j", "none", "-s", "malloc,256m", "-p", "feature=+http2", "-n"])
+            .args(["daemon", "-F", "-j", "none", "-s", "malloc,256m", "-p", "feature=+http2"])
+            .args(["-o", "dash=127.0.0.1:0", "-n"])
             .arg(folder.join("run"))
             .arg("-A")
             .arg(&secured.file)

@@ -21,6 +21,7 @@ pub mod http2;
 pub mod http3;
 pub mod load;
 pub mod message;
+pub mod order;
 pub mod preflight;
 pub mod proxy_protocol;
 pub mod semantics;

@@ -5,6 +5,7 @@
 
 pub mod acme;
 pub mod address;
+pub mod dash;
 pub mod dump;
 mod error;
 pub mod jail;
@@ -21,6 +22,7 @@ use crate::report::LogFormat;
 use crate::rights;
 pub use crate::system_error::reason;
 use acme::{AcmeArgument, Wanted};
+use dash::DashArgument;
 pub use error::ArgumentError;
 use jail::Jail;
 use listen::ListenArgument;
@@ -103,6 +105,8 @@ pub struct Arguments {
     pub certificates: Vec<Wanted>,
     /// `-o metrics`.
     pub metrics: Vec<MetricsAddress>,
+    /// `-o dash` and its like.
+    pub dash: DashArgument,
     /// `-o access-log`, checked.
     pub access_logs: Vec<String>,
     /// `-o vsl`.
@@ -426,6 +430,7 @@ impl Given {
         let storages = storage::parse(&self.storages)?;
         let (listeners, tls_file) = parse_listeners(&self.listeners, self.tls_file.as_deref())?;
         let metrics = metrics::take(&mut self.options)?;
+        let dash = dash::take(&mut self.options)?;
         let access_logs = metrics::take_access_logs(&mut self.options)?;
         let log_layout = log_layout::take(&mut self.options)?;
         let traces = metrics::take_traces(&mut self.options)?;
@@ -467,6 +472,7 @@ impl Given {
             acme,
             certificates,
             metrics,
+            dash,
             access_logs,
             log_layout,
             traces,

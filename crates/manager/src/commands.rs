@@ -10,13 +10,16 @@ mod vcl;
 use crate::clock::now;
 use crate::handover::predecessor;
 use crate::life;
+use crate::metrics_sockets::MetricsSocket;
 use crate::report::Level;
 use crate::state::{ChildState, Manager};
 use cli_proto::json::string;
 use cli_proto::response::{Response, status};
 use cli_proto::server::UNKNOWN_REQUEST;
 use control::messages::Request;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
+use std::time::Instant;
 use surface::cli::{COMMANDS, CommandRow, Executor, ManagerCommand, command};
 use surface::counter::Mgt;
 use surface::nearest::nearest;
@@ -100,6 +103,7 @@ impl Call<'_> {
                 let worker_runs = self.manager.running_worker().is_some();
                 Response::ok(crate::platform::banner(&self.manager.identification, worker_runs))
             }
+            ManagerCommand::DashLogin => self.dash_login(),
             ManagerCommand::DebugPanicMaster => std::process::abort(),
             ManagerCommand::Help => self.help(),
             ManagerCommand::PanicClear => self.panic_clear(),
@@ -197,6 +201,24 @@ impl Call<'_> {
             return Response::ok(reply.finish());
         }
         Response::ok(format!("Child in state {word}"))
+    }
+
+    /// Compat: `varnishd` has no dashboard.
+    fn dash_login(self) -> Response {
+        let mut addresses = self.manager.dash.iter().filter_map(MetricsSocket::address).peekable();
+        if addresses.peek().is_none() {
+            return Response::new(status::CANNOT, "No dashboard: the server was started without -o dash");
+        }
+        let token = self.manager.tokens.give(Instant::now());
+        let shown = addresses.map(|mut address| {
+            match address.ip() {
+                IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+                IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+                IpAddr::V4(_) | IpAddr::V6(_) => {}
+            }
+            format!("http://{address}/#t={token}\n")
+        });
+        Response::ok(shown.collect::<String>())
     }
 
     fn storage_list(self) -> Response {

@@ -1,4 +1,4 @@
-//! Listening sockets of `-o metrics`, for `copal observe`.
+//! Listening sockets of `-o metrics` and `-o dash`, for `copal observe`.
 //!
 //! They are opened here, with the rights of the daemon's start, so that they outlive each process
 //! that serves on them, and pass to a successor. Next file: `observer.rs`.
@@ -18,7 +18,7 @@ const BACKLOG: i32 = 64;
 /// Permission bits of a Unix-domain socket: its group may read the counters too.
 const UNIX_MODE: u32 = 0o660;
 
-/// A listening socket for metrics.
+/// A listening socket for metrics or the dashboard.
 #[derive(Debug)]
 pub struct MetricsSocket {
     // Dropped before its socket: see `socket_file`.
@@ -61,6 +61,12 @@ impl MetricsSocket {
         self.file.iter().for_each(SocketFile::own);
     }
 
+    /// The address; `None` for a path.
+    #[must_use]
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.socket.local_addr().ok().and_then(|address| address.as_socket())
+    }
+
     /// The address, as Prometheus or an operator would write it.
     #[must_use]
     pub fn shown(&self) -> String {
@@ -78,16 +84,16 @@ impl AsFd for MetricsSocket {
     }
 }
 
-/// Opens the sockets of `-o metrics`. Addresses of one argument that are not available are skipped
-/// as long as one is.
+/// Opens the sockets of the option `key`. Addresses of one argument that are not available are
+/// skipped as long as one is.
 ///
 /// # Errors
 /// The message for the operator.
-pub fn listen(arguments: &[MetricsAddress], jail: &Jail) -> Result<Vec<MetricsSocket>, String> {
+pub fn listen(key: &str, arguments: &[MetricsAddress], jail: &Jail) -> Result<Vec<MetricsSocket>, String> {
     let mut sockets = Vec::new();
     for argument in arguments {
         let failed =
-            |error: &io::Error| format!("-o metrics={} could not be listened on: {}.", argument.text, reason(error));
+            |error: &io::Error| format!("-o {key}={} could not be listened on: {}.", argument.text, reason(error));
         if let Some(path) = &argument.path {
             sockets.push(open_path(path, jail).map_err(|error| failed(&error))?);
             continue;

@@ -8,6 +8,8 @@ use crate::arguments::jail::Jail;
 use crate::arguments::reason;
 use crate::handover::passing::send_group;
 use crate::life::report_output;
+use crate::metrics_sockets::MetricsSocket;
+use crate::orders::obey;
 use crate::report::Level;
 use crate::state::Manager;
 use std::io::{self, Write as _};
@@ -31,8 +33,12 @@ const LONG_LIFE: Duration = Duration::from_secs(60);
 /// work for it.
 pub fn begin(manager: &Rc<Manager>) {
     let arguments = &manager.arguments;
-    if manager.metrics.is_empty() && arguments.access_logs.is_empty() && arguments.traces.is_empty() {
+    let has_sockets = !manager.metrics.is_empty() || !manager.dash.is_empty();
+    if !has_sockets && arguments.access_logs.is_empty() && arguments.traces.is_empty() {
         return;
+    }
+    for address in manager.dash.iter().filter_map(MetricsSocket::address) {
+        manager.say(Level::Info, format!("Dashboard: http://{address}/"));
     }
     for socket in &manager.metrics {
         manager.say(Level::Info, format!("Metrics: {}", socket.shown()));
@@ -75,9 +81,15 @@ async fn live(manager: &Rc<Manager>, mut child: Child, lifeline: UnixStream) -> 
     }
 }
 
-fn spawn(manager: &Manager) -> io::Result<(Child, UnixStream)> {
+fn spawn(manager: &Rc<Manager>) -> io::Result<(Child, UnixStream)> {
     let (ours, theirs) = UnixStream::pair()?;
-    let sockets: Vec<BorrowedFd<'_>> = manager.metrics.iter().map(AsFd::as_fd).collect();
+    let (orders, of_observe) = UnixStream::pair()?;
+    let mut sockets: Vec<BorrowedFd<'_>> = manager.metrics.iter().chain(&manager.dash).map(AsFd::as_fd).collect();
+    if !manager.dash.is_empty() {
+        sockets.push(of_observe.as_fd());
+        orders.set_nonblocking(true)?;
+        spawn_local(obey(manager.clone(), tokio::net::UnixStream::from_std(orders)?));
+    }
     match sockets.is_empty() {
         true => (&ours).write_all(b"+")?,
         false => send_group(&ours, b"+", &sockets)?,
@@ -94,6 +106,7 @@ fn spawn(manager: &Manager) -> io::Result<(Child, UnixStream)> {
         command.args([OBSERVE_ACCESS_LOG, log]);
     }
     command.args(&manager.arguments.traces);
+    command.args(manager.arguments.dash.of_observe(manager.dash.len()));
     command.env_remove("NOTIFY_SOCKET");
     let is_stdout = |log: &String| AccessLog::parse(log).is_ok_and(|log| log.destination == Destination::Stdout);
     let writes_to_stdout = manager.arguments.access_logs.iter().any(is_stdout);

@@ -48,6 +48,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
+use surface::option::{DASH, METRICS};
 use surface::parameter::debug;
 use surface::program::Called;
 use surface::version::VARNISH_BANNER;
@@ -251,13 +252,13 @@ async fn succeed(
     inheritance: Inheritance,
     signals: Signals,
 ) -> Result<Rc<Manager>, String> {
-    let Inheritance { mut directory, memory, limits_bytes, listeners, cli_sockets, metrics, vcls, tls, .. } =
+    let Inheritance { mut directory, memory, limits_bytes, listeners, cli_sockets, metrics, dash, vcls, tls, .. } =
         inheritance;
     let built = assemble(
         arguments,
         reporter,
         &mut directory,
-        Existing { listeners, memory, tls, program, cli_sockets, metrics },
+        Existing { listeners, memory, tls, program, cli_sockets, metrics, dash },
     );
     let (manager, cli_sockets) = built.map_err(|error| error.text.trim().to_owned())?;
     // Those of the command line stay, so that a later upgrade passes the difference again.
@@ -290,7 +291,7 @@ async fn succeed(
     manager.directory.borrow_mut().come_forward().map_err(|error| format!("the work directory: {error}"))?;
     manager.listeners.borrow().iter().for_each(Listener::own);
     cli_sockets.iter().for_each(CliListener::own);
-    manager.metrics.iter().for_each(MetricsSocket::own);
+    manager.metrics.iter().chain(&manager.dash).for_each(MetricsSocket::own);
     converse(&manager, cli_sockets);
     observer::begin(&manager);
     manager.reporter.detach();
@@ -365,6 +366,7 @@ struct Existing {
     tls: Registry,
     cli_sockets: Vec<CliListener>,
     metrics: Vec<MetricsSocket>,
+    dash: Vec<MetricsSocket>,
     program: Program,
 }
 
@@ -380,9 +382,10 @@ fn open(
     let listeners =
         listeners::open(&arguments.listeners, event_loops(&arguments.parameters), passed.sockets, patience)?;
     let cli_sockets = cli_connections::listen(&arguments.cli_listeners, arguments.jail.administrators())?;
-    let metrics = metrics_sockets::listen(&arguments.metrics, &arguments.jail)?;
+    let metrics = metrics_sockets::listen(METRICS, &arguments.metrics, &arguments.jail)?;
+    let dash = metrics_sockets::listen(DASH, &arguments.dash.addresses, &arguments.jail)?;
     let memory = memory(arguments, reporter, directory, passed.kept, patience)?;
-    Ok(Existing { listeners, memory, tls, cli_sockets, metrics, program })
+    Ok(Existing { listeners, memory, tls, cli_sockets, metrics, dash, program })
 }
 
 /// The memory files that systemd kept, and new ones for the others; and the files of storages on
@@ -427,7 +430,7 @@ fn assemble(
     directory: &mut WorkDirectory,
     existing: Existing,
 ) -> Result<(Rc<Manager>, Vec<CliListener>), ArgumentError> {
-    let Existing { listeners, memory, tls, cli_sockets, metrics, program } = existing;
+    let Existing { listeners, memory, tls, cli_sockets, metrics, dash, program } = existing;
     if let Some(remark) = jail::remark(&arguments.jail) {
         reporter.say(Level::Warning, &remark);
     }
@@ -470,6 +473,7 @@ fn assemble(
         memory,
         cli_sockets: held,
         metrics,
+        dash,
         program,
     };
     let manager = Manager::new(arguments, reporter, parts).map_err(|error| no_memory(&error))?;

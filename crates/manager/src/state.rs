@@ -7,6 +7,7 @@
 use crate::acme::table::Acme;
 use crate::arguments::{Arguments, Mode};
 use crate::cli_connections::{Connections, HeldCliListener};
+use crate::dash_tokens::Tokens;
 use crate::directory::{WorkDirectory, quarantine_text};
 use crate::link::Link;
 use crate::listeners::Listener;
@@ -142,6 +143,10 @@ pub struct Manager {
     pub cli_sockets: Vec<HeldCliListener>,
     /// The sockets of `-o metrics`.
     pub metrics: Vec<MetricsSocket>,
+    /// The sockets of `-o dash`.
+    pub dash: Vec<MetricsSocket>,
+    /// Tokens that log in to the dashboard.
+    pub tokens: Tokens,
     /// Our command line.
     pub program: Program,
     /// The process of a successor that does not serve yet.
@@ -176,6 +181,8 @@ pub struct Parts {
     pub cli_sockets: Vec<HeldCliListener>,
     /// The sockets of `-o metrics`.
     pub metrics: Vec<MetricsSocket>,
+    /// The sockets of `-o dash`.
+    pub dash: Vec<MetricsSocket>,
     /// Our command line.
     pub program: Program,
 }
@@ -229,6 +236,8 @@ impl Manager {
             connections: Connections::default(),
             cli_sockets: parts.cli_sockets,
             metrics: parts.metrics,
+            dash: parts.dash,
+            tokens: Tokens::default(),
             program: parts.program,
             successor: Cell::new(None),
             upgrade_answered: Notify::new(),

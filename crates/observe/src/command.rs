@@ -68,7 +68,8 @@ fn parse(arguments: &[OsString]) -> Result<Parsed, String> {
             lexopt::Arg::Short('h') | lexopt::Arg::Long("help") => return Ok(Parsed::Help),
             lexopt::Arg::Long(word) => {
                 let word = word.to_owned();
-                if !plan.take(&word, || value(&mut parser))? {
+                // A dashboard needs a way to the server: copal dash, or the daemon's -o dash.
+                if word.starts_with("dash") || !plan.take(&word, || value(&mut parser))? {
                     return Err(format!("invalid option '--{word}'"));
                 }
             }
@@ -101,7 +102,7 @@ fn serve(name: &str, options: &Options) -> Result<(), String> {
         let directory = options.work_directory.as_os_str().as_encoded_bytes();
         let _ = writeln!(messages, "{name}: no server runs in {} yet", surface::legible::line(directory));
     }
-    prepared.run(&options.work_directory, &listeners, None)
+    prepared.run(&options.work_directory, &listeners, None, None)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use crate::listener::Stream;
 use crate::negotiation;
 use crate::route::{Route, route};
 use crate::selection::Selection;
+use crate::server::Service;
 use crate::totals::Totals;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -19,7 +20,7 @@ use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use surface::limits::{OBSERVE_HEAD_BYTES_MAX, OBSERVE_SCRAPES_MAX};
+use surface::limits::{OBSERVE_CONNECTIONS_MAX, OBSERVE_HEAD_BYTES_MAX, OBSERVE_SCRAPES_MAX};
 use surface::metric::Abort;
 
 /// Limits of a request head.
@@ -83,20 +84,26 @@ impl Answer {
     }
 }
 
-/// Serves a connection to its end.
-pub(crate) fn serve(mut stream: Stream, shared: &Shared) {
-    let deadline = Deadline::after(shared.limit);
-    if let Err(abort) = exchange(&mut stream, deadline, shared) {
-        shared.totals.count_abort(abort);
-    }
-}
+impl Service for Shared {
+    const CONNECTIONS_MAX: usize = OBSERVE_CONNECTIONS_MAX;
 
-/// Refuses a connection, as far as that is possible without waiting.
-pub(crate) fn refuse(mut stream: Stream, shared: &Shared) {
-    shared.totals.count_abort(Abort::Busy);
-    if stream.set_nonblocking(true).is_ok() {
-        let answer = busy();
-        let _ = stream.write(&[head(&answer).as_bytes(), &answer.body].concat());
+    fn serve(&self, mut stream: Stream) {
+        let deadline = Deadline::after(self.limit);
+        if let Err(abort) = exchange(&mut stream, deadline, self) {
+            self.totals.count_abort(abort);
+        }
+    }
+
+    fn refuse(&self, mut stream: Stream) {
+        self.totals.count_abort(Abort::Busy);
+        if stream.set_nonblocking(true).is_ok() {
+            let answer = busy();
+            let _ = stream.write(&[head(&answer).as_bytes(), &answer.body].concat());
+        }
+    }
+
+    fn check(&self) {
+        self.collector.lock().unwrap_or_else(PoisonError::into_inner).check(Instant::now());
     }
 }
 
@@ -105,7 +112,7 @@ fn exchange(stream: &mut Stream, deadline: Deadline, shared: &Shared) -> Result<
     let read = read_head(stream, deadline, &mut request);
     let is_head = read.is_ok() && request.method() == b"HEAD";
     let (answer, place) = match read {
-        Ok(()) => answer_to(&request, shared),
+        Ok(_) => answer_to(&request, shared),
         Err(ReadError::TooLarge) => (Answer::refusal(431, "request head too large\n", Abort::Request), None),
         Err(ReadError::Malformed(why)) => (Answer::refusal(400, format!("{why}\n"), Abort::Request), None),
         Err(ReadError::Closed) => return Ok(()),
@@ -126,7 +133,8 @@ fn abort(error: &io::Error) -> Abort {
 }
 
 /// Failure to read a request.
-enum ReadError {
+#[derive(Debug)]
+pub(crate) enum ReadError {
     TooLarge,
     Malformed(&'static str),
     /// The client has closed before the first byte.
@@ -140,7 +148,11 @@ impl From<io::Error> for ReadError {
     }
 }
 
-fn read_head(stream: &mut Stream, deadline: Deadline, request: &mut Message) -> Result<(), ReadError> {
+/// Reads a request head. Returns the bytes that came with it: the beginning of a body.
+///
+/// # Errors
+/// There is no request to answer, or it is refused.
+pub(crate) fn read_head(stream: &mut Stream, deadline: Deadline, request: &mut Message) -> Result<Vec<u8>, ReadError> {
     let mut received = Vec::new();
     let mut room = [0; 4096];
     loop {
@@ -160,7 +172,7 @@ fn read_head(stream: &mut Stream, deadline: Deadline, request: &mut Message) -> 
         let is_full = received.len() >= OBSERVE_HEAD_BYTES_MAX;
         if may_end || is_full {
             match http1::parse_request(&received, &HEAD_LIMITS, request) {
-                Ok(HeadStatus::Complete { .. }) => return Ok(()),
+                Ok(HeadStatus::Complete { consumed }) => return Ok(received.split_off(consumed)),
                 Ok(HeadStatus::Partial) if is_full => return Err(ReadError::TooLarge),
                 Ok(HeadStatus::Partial) => {}
                 Err(http1::HeadError::Overflow | http1::HeadError::TooManyHeaders(_)) => {
@@ -208,7 +220,8 @@ fn scrape(request: &Message, shared: &Shared, selection: &Selection) -> Answer {
     Answer { status: 200, content_type, is_gzip, body, abort: None }
 }
 
-fn compress(text: &[u8]) -> io::Result<Vec<u8>> {
+/// The text with gzip.
+pub(crate) fn compress(text: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(text)?;
     encoder.finish()
@@ -237,15 +250,22 @@ fn head(answer: &Answer) -> String {
 fn write_answer(stream: &mut Stream, deadline: Deadline, answer: &Answer, is_head: bool) -> io::Result<()> {
     let head = head(answer);
     let body = if is_head { &[][..] } else { &answer.body };
-    for mut part in [head.as_bytes(), body] {
-        while !part.is_empty() {
-            stream.set_timeout(deadline.left()?)?;
-            match stream.write(part) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => part = &part[count..],
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
+    write_all(stream, deadline, head.as_bytes())?;
+    write_all(stream, deadline, body)
+}
+
+/// Writes everything before the deadline.
+///
+/// # Errors
+/// `TimedOut` and those of the socket.
+pub(crate) fn write_all(stream: &mut Stream, deadline: Deadline, mut part: &[u8]) -> io::Result<()> {
+    while !part.is_empty() {
+        stream.set_timeout(deadline.left()?)?;
+        match stream.write(part) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => part = &part[count..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(())
@@ -253,7 +273,7 @@ fn write_answer(stream: &mut Stream, deadline: Deadline, answer: &Answer, is_hea
 
 /// Closes the connection so that the client can read the whole response: its bytes that were not
 /// read would make the system reset the connection.
-fn close(stream: &mut Stream, deadline: Deadline) {
+pub(crate) fn close(stream: &mut Stream, deadline: Deadline) {
     let (deadline, mut left_bytes) = (deadline.at_most(CLOSING), OBSERVE_HEAD_BYTES_MAX);
     let mut room = [0; 4096];
     let _ = stream.finish();

@@ -8,8 +8,9 @@
 //! the manager is gone and this process ends. Before anything is read from a client, this process
 //! becomes another user and enters the sandbox.
 
+use crate::dash::Socket;
 use crate::listener::Listener;
-use crate::service::Plan;
+use crate::service::{DashPort, Plan};
 use nix::sys::prctl;
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
@@ -18,6 +19,7 @@ use std::ffi::OsString;
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use surface::limits::OBSERVE_SOCKETS_MAX;
 pub(crate) use surface::option::OBSERVE_INHERITED as MARK;
@@ -31,8 +33,19 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<(), String> {
     let _ = prctl::set_name(c"copal-observe");
     let stdin = io::stdin();
     let sockets = receive(stdin.as_fd()).map_err(|error| format!("no sockets came: {error}"))?;
-    let listeners = sockets.into_iter().map(Listener::inherit).collect::<io::Result<Vec<_>>>();
-    let listeners = listeners.map_err(|error| format!("a socket is of no use: {error}"))?;
+    let (sockets, dash) = divided(sockets, start.plan.dash.sockets).ok_or("there are too few sockets")?;
+    let inherit = |sockets: Vec<OwnedFd>| {
+        let listeners = sockets.into_iter().map(Listener::inherit).collect::<io::Result<Vec<_>>>();
+        listeners.map_err(|error| format!("a socket is of no use: {error}"))
+    };
+    let listeners = inherit(sockets)?;
+    let dash = match dash {
+        None => None,
+        Some((sockets, orders)) => {
+            let operator = Box::new(Socket::new(UnixStream::from(orders)));
+            Some(DashPort { listeners: inherit(sockets)?, operator })
+        }
+    };
     let prepared = start.plan.prepare()?;
     let (writable, readable) = (start.plan.writable(), start.plan.readable());
     let ports = start.plan.ports();
@@ -41,7 +54,20 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<(), String> {
     for remark in sandbox.remarks {
         eprintln!("sandbox: {remark}");
     }
-    prepared.run(&start.work_directory, &listeners, Some(stdin.as_fd()))
+    prepared.run(&start.work_directory, &listeners, dash, Some(stdin.as_fd()))
+}
+
+/// The sockets for metrics, and those of the dashboard with the one to the manager: the last ones.
+type Divided = (Vec<OwnedFd>, Option<(Vec<OwnedFd>, OwnedFd)>);
+
+/// Divides the sockets, of which `dash` are for the dashboard. `None` if they are too few.
+fn divided(mut sockets: Vec<OwnedFd>, dash: usize) -> Option<Divided> {
+    if dash == 0 {
+        return Some((sockets, None));
+    }
+    let orders = sockets.pop()?;
+    let of_dash = sockets.split_off(sockets.len().checked_sub(dash)?);
+    Some((sockets, Some((of_dash, orders))))
 }
 
 /// The command line.
@@ -80,7 +106,7 @@ impl Start {
 
 fn receive(stream: BorrowedFd<'_>) -> io::Result<Vec<OwnedFd>> {
     let mut byte = [0];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(OBSERVE_SOCKETS_MAX))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(OBSERVE_SOCKETS_MAX + 1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     loop {
         match recvmsg(stream, &mut [IoSliceMut::new(&mut byte)], &mut control, RecvFlags::CMSG_CLOEXEC) {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Shutdown, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -48,6 +48,14 @@ impl Listener {
         };
         listener.set_nonblocking()?;
         Ok(listener)
+    }
+
+    /// The port; `None` for a path.
+    pub fn port(&self) -> Option<u16> {
+        match self {
+            Listener::Tcp(listener) => listener.local_addr().ok().map(|address| address.port()),
+            Listener::Unix(..) => None,
+        }
     }
 
     fn set_nonblocking(&self) -> io::Result<()> {
@@ -137,6 +145,14 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
+    /// The addresses of the client and of this end; `None` in the file system.
+    pub fn addresses(&self) -> Option<(IpAddr, IpAddr)> {
+        match self {
+            Stream::Tcp(stream) => Some((stream.peer_addr().ok()?.ip(), stream.local_addr().ok()?.ip())),
+            Stream::Unix(_) => None,
+        }
+    }
+
     pub fn set_nonblocking(&self, is_nonblocking: bool) -> io::Result<()> {
         match self {
             Stream::Tcp(stream) => stream.set_nonblocking(is_nonblocking),

@@ -9,6 +9,7 @@
 use crate::access_log;
 use crate::collector::Collector;
 use crate::connection::Shared;
+use crate::dash::{self, Clients, Dash, Feed, Operator, Requests, Users};
 use crate::listener::Listener;
 use crate::log_reader::{Consumer, LogReader};
 use crate::server;
@@ -19,7 +20,7 @@ use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 use surface::access_log::{AccessLog, Destination};
@@ -40,6 +41,26 @@ pub(crate) struct Plan {
     pub sample: Sample,
     /// Values of query arguments are sent.
     pub keeps_query: bool,
+    /// The dashboard.
+    pub dash: DashPlan,
+}
+
+/// Settings of the dashboard as they were asked for.
+#[derive(PartialEq, Debug, Default)]
+pub(crate) struct DashPlan {
+    /// Number of its sockets among those of a manager; 0 = no dashboard.
+    pub sockets: usize,
+    users: Option<PathBuf>,
+    hosts: Vec<String>,
+    /// No user may change anything.
+    pub is_view_only: bool,
+    clients: Clients,
+}
+
+/// Sockets of the dashboard, and its way to the server.
+pub(crate) struct DashPort {
+    pub listeners: Vec<Listener>,
+    pub operator: Box<dyn Operator>,
 }
 
 impl Plan {
@@ -65,6 +86,24 @@ impl Plan {
             "otlp-sample" => {
                 let text = value()?;
                 self.sample = Sample::parse(&text.to_string_lossy()).map_err(|why| format!("--otlp-sample: {why}"))?;
+            }
+            "dash" => {
+                let text = value()?;
+                let sockets = text.to_str().and_then(|text| text.parse().ok());
+                self.dash.sockets = sockets.ok_or("--dash: this is not a number of sockets")?;
+            }
+            "dash-users" => self.dash.users = Some(PathBuf::from(value()?)),
+            "dash-hosts" => {
+                let text = value()?.to_string_lossy().to_ascii_lowercase();
+                self.dash.hosts = text.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+            }
+            "dash-operate" => self.dash.is_view_only = value()? == *"off",
+            "dash-clients" => {
+                self.dash.clients = match value()?.to_str() {
+                    Some("hash") => Clients::Hash,
+                    Some("show") => Clients::Show,
+                    _ => return Err("--dash-clients is hash or show".to_owned()),
+                };
             }
             "otlp-query" => self.keeps_query = value()?.to_string_lossy() == QUERY_KEEP,
             _ => return Ok(false),
@@ -105,7 +144,17 @@ impl Plan {
             };
             trace::Prepared::new(&settings, |name| std::env::var(name).ok())
         });
-        Ok(Prepared { access_logs, trace: trace.transpose()? })
+        let users = match &self.dash.users {
+            Some(path) => Users::read(path).map_err(|why| format!("-o dash_users={}: {why}", path.display()))?,
+            None => Users::default(),
+        };
+        let dash = dash::Settings {
+            hosts: self.dash.hosts.clone(),
+            users,
+            is_view_only: self.dash.is_view_only,
+            clients: self.dash.clients,
+        };
+        Ok(Prepared { access_logs, trace: trace.transpose()?, dash })
     }
 }
 
@@ -113,6 +162,7 @@ impl Plan {
 pub(crate) struct Prepared {
     access_logs: Vec<access_log::Prepared>,
     trace: Option<trace::Prepared>,
+    dash: dash::Settings,
 }
 
 /// The collector of an option or of the environment.
@@ -133,6 +183,7 @@ impl Prepared {
         self,
         work_directory: &Path,
         listeners: &[Listener],
+        dash: Option<DashPort>,
         parent: Option<BorrowedFd<'_>>,
     ) -> Result<(), String> {
         let text = |error: std::io::Error| error.to_string();
@@ -153,6 +204,14 @@ impl Prepared {
             exporter = Some(sender);
             consumers.push(Box::new(source));
         }
+        let port = dash;
+        let mut dash = None;
+        if let Some(DashPort { listeners, operator }) = port {
+            let requests = Arc::new(Mutex::new(Requests::default()));
+            consumers.push(Box::new(dash::Source::new(&requests, self.dash.clients)));
+            let feed = Feed::start(work_directory, &requests, &shared.totals).map_err(text)?;
+            dash = Some((listeners, Arc::new(Dash::new(self.dash, &feed, &requests, operator))));
+        }
         let writers = Arc::new(writers);
         let (end, ended) = UnixStream::pair().map_err(text)?;
         let of_signals = Arc::downgrade(&writers);
@@ -171,6 +230,11 @@ impl Prepared {
             true => None,
             false => Some(LogReader::start(work_directory, consumers, &shared.totals).map_err(text)?),
         };
+        if let Some((listeners, dash)) = dash {
+            // It ends with the process.
+            let serve = move || server::serve(&listeners, &dash, &[]);
+            thread::Builder::new().name("dash".to_owned()).spawn(serve).map_err(text)?;
+        }
         let ends: Vec<BorrowedFd<'_>> = parent.into_iter().chain([ended.as_fd()]).collect();
         let served = server::serve(listeners, &shared, &ends).map_err(text);
         // First the rest of the log, then the queues.

@@ -91,6 +91,7 @@ commands! {
     Ban "ban" "ban <field> <operator> <arg> [&& <field> <oper> <arg> ...]" 3 any text shown Worker "Remove every stored object that matches all conditions.";
     BanList "ban.list" "ban.list [-j]" 0 0 json shown Worker "Show the bans that are still in force.";
     Banner "banner" "banner" 0 0 text shown Manager "Show the greeting of a new connection.";
+    DashLogin "dash.login" "dash.login" 0 0 text shown Manager "Print an address of the dashboard that logs in once, within a minute.";
     DebugFragfetch "debug.fragfetch" "debug.fragfetch" 1 1 text hidden Worker "Read from backends in pieces of N bytes; 0 = no limit.";
     DebugListenAddress "debug.listen_address" "debug.listen_address" 0 0 text hidden Worker "Show the listening addresses.";
     DebugPanicMaster "debug.panic.master" "debug.panic.master" 0 0 text hidden Manager "Panic in the manager.";
@@ -113,6 +114,7 @@ commands! {
     Status "status" "status [-j]" 0 0 json shown Manager "Show the state of the worker.";
     Stop "stop" "stop" 0 0 text shown Manager "Stop the worker; the manager stays, and the command start starts another. copal stop ends the whole server.";
     StorageList "storage.list" "storage.list [-j]" 0 0 json shown Manager "Show the storages.";
+    TagCount "tag.count" "tag.count [-j] <tag>..." 1 any json shown Worker "Print the number of objects with any of these tags.";
     TagPurge "tag.purge" "tag.purge [-j] <tag>..." 1 any json shown Worker "Remove the objects with any of these tags (xkey, Surrogate-Key, Cache-Tag); print their number.";
     TagSoftpurge "tag.softpurge" "tag.softpurge [-j] <tag>..." 1 any json shown Worker "Make the objects with any of these tags stale, leaving grace and keep; print their number.";
     TlsCertCommit "tls.cert.commit" "tls.cert.commit" 0 0 text shown Manager "Activate the staged changes; existing connections keep their certificates.";

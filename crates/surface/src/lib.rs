@@ -24,6 +24,7 @@ pub mod limits;
 pub mod lint;
 pub mod metric;
 pub mod nearest;
+pub mod operation;
 pub mod option;
 pub mod otlp;
 pub mod parameter;

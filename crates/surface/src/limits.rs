@@ -586,6 +586,64 @@ pub const OBSERVE_NAMES_MAX: usize = 256;
 pub const OBSERVE_LABEL_BYTES_MAX: usize = 256;
 /// Age of the last change of its counters, in seconds, at which a process counts as down.
 pub const OBSERVE_STALE_SECONDS: u64 = 10;
+/// Most connections to the dashboard at once, streams included.
+pub const DASH_CONNECTIONS_MAX: usize = 96;
+/// Most event streams of the dashboard at once.
+pub const DASH_STREAMS_MAX: usize = 32;
+/// Time limit of one write to an event stream, in seconds. A reader that stops is cut then.
+pub const DASH_STREAM_WRITE_SECONDS_MAX: u64 = 15;
+/// Largest request body that the dashboard reads, in bytes.
+pub const DASH_BODY_BYTES_MAX: usize = 16 << 10;
+/// Most sessions of the dashboard; the one unused for longest gives way.
+pub const DASH_SESSIONS_MAX: usize = 256;
+/// Life of a session, in seconds.
+pub const DASH_SESSION_SECONDS_MAX: u64 = 12 * 3600;
+/// Time after which a session without operations may only look, in seconds.
+pub const DASH_OPERATE_IDLE_SECONDS_MAX: u64 = 30 * 60;
+/// Most logins that one address may try in a minute.
+pub const DASH_LOGINS_A_MINUTE: usize = 5;
+/// Most logins from all addresses in a minute: each may cost the hash of a password.
+pub const DASH_ALL_LOGINS_A_MINUTE: usize = 60;
+/// Most addresses whose logins are remembered.
+pub const DASH_LOGIN_ADDRESSES_MAX: usize = 1024;
+/// Life of a token for one login, in seconds.
+pub const DASH_TOKEN_SECONDS_MAX: u64 = 60;
+/// Most tokens that are valid at once; the oldest gives way.
+pub const DASH_TOKENS_MAX: usize = 16;
+/// Largest file of users of the dashboard, in bytes.
+pub const DASH_USERS_BYTES_MAX: u64 = 256 << 10;
+/// Longest name (of a VCL, a backend) or tag in an operation of the dashboard, in bytes.
+pub const DASH_NAME_BYTES_MAX: usize = 1024;
+/// Longest ban of the dashboard, in bytes.
+pub const DASH_BAN_BYTES_MAX: usize = 8 << 10;
+/// Most words of a ban of the dashboard.
+pub const DASH_BAN_WORDS_MAX: usize = 255;
+/// Most tags in an operation of the dashboard.
+pub const DASH_TAGS_MAX: usize = 128;
+/// Largest order of the dashboard to the manager, in bytes.
+pub const DASH_ORDER_BYTES_MAX: usize = 256 << 10;
+/// Largest answer of the manager that the dashboard reads, in bytes.
+pub const DASH_ANSWER_BYTES_MAX: usize = 4 << 20;
+/// Entries of each ranking of the dashboard.
+pub const DASH_TOPS_ENTRIES_MAX: usize = 1000;
+/// Longest text of an entry of the dashboard (URL, host), in bytes; longer ones are cut.
+pub const DASH_TEXT_BYTES_MAX: usize = 256;
+/// Failed and slow requests that the dashboard keeps.
+pub const DASH_REQUESTS_MAX: usize = 500;
+/// Other requests that the dashboard keeps.
+pub const DASH_SAMPLES_MAX: usize = 100;
+/// Most requests in a second that the dashboard explains.
+pub const DASH_REQUESTS_A_SECOND: usize = 20;
+/// Longest explanation of a request that the dashboard keeps, in bytes.
+pub const DASH_WHY_BYTES_MAX: usize = 4096;
+/// Duration from which a request counts as slow in the dashboard, in milliseconds.
+pub const DASH_SLOW_MILLISECONDS: u64 = 1000;
+/// Requests in a second beyond which the dashboard ranks a share of them only.
+pub const DASH_RANKED_A_SECOND: u64 = 5000;
+/// Events that the dashboard keeps.
+pub const DASH_EVENTS_MAX: usize = 256;
+/// Backends that the dashboard shows; further ones are counted.
+pub const DASH_BACKENDS_MAX: usize = 200;
 /// Most access logs of a `copal observe`.
 pub const ACCESS_LOGS_MAX: usize = 16;
 /// Most bytes of lines that wait for the writer of an access log.

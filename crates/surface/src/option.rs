@@ -59,9 +59,43 @@ pub const OTLP: &str = "otlp";
 pub const OTLP_SAMPLE: &str = "otlp_sample";
 /// Key of `-o`: `keep`, to send values of query arguments.
 pub const OTLP_QUERY: &str = "otlp_query";
+/// Key of `-o`: an address for the dashboard.
+pub const DASH: &str = "dash";
+/// Key of `-o`: the file of the dashboard's users.
+pub const DASH_USERS: &str = "dash_users";
+/// Key of `-o`: names of the server by which browsers may address the dashboard.
+pub const DASH_HOSTS: &str = "dash_hosts";
+/// Key of `-o`: `off`, if the dashboard may change nothing.
+pub const DASH_OPERATE: &str = "dash_operate";
+/// Key of `-o`: `on`, to serve the dashboard without TLS on other addresses than loopback.
+pub const DASH_INSECURE: &str = "dash_insecure";
+/// Key of `-o`: addresses of clients in the dashboard, `hash` or `show`.
+pub const DASH_CLIENTS: &str = "dash_clients";
 /// All keys of `-o`.
-pub const KEYS: [&str; 11] =
-    [ACME, ACME_DIRECTORY, ACME_DIR, ACME_CA, ACME_CHALLENGE, METRICS, ACCESS_LOG, VSL, OTLP, OTLP_SAMPLE, OTLP_QUERY];
+pub const KEYS: [&str; 17] = [
+    ACME,
+    ACME_DIRECTORY,
+    ACME_DIR,
+    ACME_CA,
+    ACME_CHALLENGE,
+    METRICS,
+    ACCESS_LOG,
+    VSL,
+    OTLP,
+    OTLP_SAMPLE,
+    OTLP_QUERY,
+    DASH,
+    DASH_USERS,
+    DASH_HOSTS,
+    DASH_OPERATE,
+    DASH_INSECURE,
+    DASH_CLIENTS,
+];
+/// Port of the dashboard if the address has none.
+pub const DASH_PORT: u16 = 9132;
+/// Argument of a `copal observe` that a manager starts: how many of its sockets, the last ones but
+/// the one for operations, are for the dashboard.
+pub const OBSERVE_DASH: &str = "--dash";
 /// Port of metrics if the address has none: that of other exporters for Varnish.
 pub const METRICS_PORT: u16 = 9131;
 /// First argument of a `copal observe` that a manager starts.

@@ -29,6 +29,7 @@ pub static PROGRAMS: &[&Program] = &[
     &own::POLICY,
     &own::BENCH,
     &own::OBSERVE,
+    &own::DASH,
     &own::VCL,
     &own::VCL_CHECK,
     &own::VCL_LINT,

@@ -5,6 +5,7 @@
 //! `administration/connection.rs`; the dialogue in `administration/terminal.rs` and, for the Tab
 //! key, `administration/completion.rs`. The protocol is that of `cli-proto`.
 
+pub(crate) mod client;
 mod completion;
 mod connection;
 mod terminal;

@@ -50,6 +50,7 @@ mod transactions;
 mod vcl_tool;
 mod why;
 
+pub use administration::client::CliClient;
 pub use line::maker::LineMaker;
 pub use streams::Streams;
 
@@ -142,6 +143,13 @@ pub fn keys(args: &[OsString]) -> i32 {
 #[must_use]
 pub fn why(args: &[OsString]) -> i32 {
     with_standard_streams(Called::Copal, |streams| why::run(args, streams))
+}
+
+/// Explains the requests of a group, as `copal why` does: a text for each, the client's request
+/// first.
+#[must_use]
+pub fn explain(group: &[shm::read::transaction::Transaction]) -> Vec<String> {
+    why::explain(group)
 }
 
 /// `copal policy`: replays an access log through eviction policies. Returns the exit status: 0

@@ -117,6 +117,12 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
     NOT_FOUND
 }
 
+/// The explanations of the requests in a group.
+pub(crate) fn explain(group: &[Transaction]) -> Vec<String> {
+    let accounts = Account::all_of(group);
+    accounts.iter().map(|account| tell::plain(account, &mut Causes::default()).finish(false)).collect()
+}
+
 /// Receives the groups of the log, one for each request.
 struct Finder {
     options: Options,

@@ -26,6 +26,7 @@ pub async fn run(worker: &Rc<Worker>, words: &[String], json: bool) -> Response 
     };
     match command {
         WorkerCommand::Ban => ban(worker, arguments).await,
+        WorkerCommand::TagCount => count_tags(worker, words, json).await,
         WorkerCommand::TagPurge => purge_tags(worker, words, Purge::Hard, json).await,
         WorkerCommand::TagSoftpurge => {
             purge_tags(worker, words, Purge::Soft { ttl: 0.0, grace: -1.0, keep: -1.0 }, json).await
@@ -126,6 +127,20 @@ async fn purge_tags(worker: &Worker, words: &[String], purge: Purge, json: bool)
             );
         }
     }
+    number_of_objects(objects, words, json, now)
+}
+
+/// `tag.count`. Tags may change while objects are counted.
+async fn count_tags(worker: &Worker, words: &[String], json: bool) -> Response {
+    let tags = words.get(1..).unwrap_or(&[]).join(" ");
+    let mut count = worker.engine.cache.count_tags(tags.as_bytes());
+    while !count.step(TAG_PURGE_OBJECTS) {
+        tokio::task::yield_now().await;
+    }
+    number_of_objects(count.objects(), words, json, worker.own.clock.now())
+}
+
+fn number_of_objects(objects: usize, words: &[String], json: bool, now: f64) -> Response {
     if !json {
         return Response::ok(format!("{objects} object{}", if objects == 1 { "" } else { "s" }));
     }

@@ -12,6 +12,7 @@ mod confinement;
 mod counters;
 mod cut_bodies;
 mod daemon;
+mod dashboard;
 mod dependencies;
 mod early_answers;
 mod early_data;

@@ -273,7 +273,7 @@ fn end_of_the_daemon_is_visible_and_its_successor_is_found() {
 }
 
 /// The process number of the daemon's own observe, other than `before`.
-fn observer(daemon: &Daemon, before: i32) -> i32 {
+pub fn observer(daemon: &Daemon, before: i32) -> i32 {
     let daemon_pid = daemon.process.pid();
     eventually("an observe runs", || {
         let children = std::fs::read_to_string(format!("/proc/{daemon_pid}/task/{daemon_pid}/children")).ok()?;

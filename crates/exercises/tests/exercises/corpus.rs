@@ -1,8 +1,8 @@
 //! Replay of the corpus: former findings stay fixed, and the seeds satisfy the properties.
 
 use exercises::{
-    body, cache, cacheability, cli_proto, http1, http2, http3, load, message, preflight, proxy_protocol, semantics,
-    shm, store, tls, tls_file, tools, vcl, vcl_cases, vtc,
+    body, cache, cacheability, cli_proto, http1, http2, http3, load, message, order, preflight, proxy_protocol,
+    semantics, shm, store, tls, tls_file, tools, vcl, vcl_cases, vtc,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -177,6 +177,11 @@ fn a_recognised_pattern_means_what_the_library_makes_of_it() {
 #[test]
 fn no_command_or_reply_panics() {
     replay("cli_command", cli_proto::both_ends);
+}
+
+#[test]
+fn orders_of_the_dashboard() {
+    replay("order", order::order);
 }
 
 #[test]

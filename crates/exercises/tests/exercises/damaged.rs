@@ -6,8 +6,8 @@
 
 use crate::corpus::repository;
 use exercises::{
-    body, cache, cacheability, cli_proto, http1, http2, http3, load, message, preflight, proxy_protocol, semantics,
-    shm, store, tls, tls_file, tools, vcl, vcl_cases, vtc,
+    body, cache, cacheability, cli_proto, http1, http2, http3, load, message, order, preflight, proxy_protocol,
+    semantics, shm, store, tls, tls_file, tools, vcl, vcl_cases, vtc,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -45,6 +45,7 @@ const TARGETS: &[(&str, Exercise)] = &[
     ("ban_expression", cache::ban),
     ("ban_pattern", cache::ban_pattern),
     ("cli_command", cli_proto::both_ends),
+    ("order", order::order),
     ("log_reader", shm::readers),
     ("line_format", tools::line_format),
     ("vcl_compile", vcl::compile),

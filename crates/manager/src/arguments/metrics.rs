@@ -29,7 +29,7 @@ pub fn take(options: &mut Vec<String>) -> Result<Vec<MetricsAddress>, ArgumentEr
     let mut others = Vec::new();
     for option in options.drain(..) {
         match option.split_once('=') {
-            Some((METRICS, text)) => addresses.push(parse(text)?),
+            Some((METRICS, text)) => addresses.push(parse(METRICS, text, METRICS_PORT)?),
             _ => others.push(option),
         }
     }
@@ -88,18 +88,22 @@ pub fn take_traces(options: &mut Vec<String>) -> Result<Vec<String>, ArgumentErr
     Ok(arguments)
 }
 
-fn parse(text: &str) -> Result<MetricsAddress, String> {
+/// The address of the option `key`.
+///
+/// # Errors
+/// One line that names the option.
+pub(super) fn parse(key: &str, text: &str, port: u16) -> Result<MetricsAddress, String> {
     let address = |addresses, path| MetricsAddress { text: text.to_owned(), addresses, path };
     match text.strip_prefix("unix:") {
-        Some("") => Err("-o metrics=unix: lacks a path".to_owned()),
+        Some("") => Err(format!("-o {key}=unix: lacks a path")),
         Some(path) => Ok(address(Vec::new(), Some(absolute(Path::new(path))))),
         None if text.is_empty() => {
             // An unset variable in a start script must not open the metrics to the world.
-            Err("-o metrics needs an address".to_owned())
+            Err(format!("-o {key} needs an address"))
         }
-        None => match resolve(&split(text), METRICS_PORT) {
+        None => match resolve(&split(text), port) {
             Ok(addresses) => Ok(address(addresses, None)),
-            Err(why) => Err(format!("Could not resolve -o metrics={text}: {why}")),
+            Err(why) => Err(format!("Could not resolve -o {key}={text}: {why}")),
         },
     }
 }

@@ -41,6 +41,7 @@ impl Bench {
             memory: crate::memory_files::MemoryFiles::create(1).unwrap(),
             cli_sockets: Vec::new(),
             metrics: Vec::new(),
+            dash: Vec::new(),
             program: crate::program::Program::of_process(0, &[]),
         };
         let reporter = Reporter::new(Called::Stock, false, LogFormat::Plain);

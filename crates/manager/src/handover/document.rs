@@ -1,6 +1,6 @@
 //! The document that a manager sends to its successor: [`Document`], and the descriptors that go
 //! with it, in this order: memory files, pid files, sockets of listeners, sockets of the CLI,
-//! sockets for metrics.
+//! sockets for metrics and the dashboard.
 //!
 //! It is JSON, since the two may be of different versions: unknown fields are ignored, and newer
 //! fields have a default. A field that a later version cannot do without is a reason to raise
@@ -54,6 +54,9 @@ pub struct Document {
     /// Paths of the sockets for metrics; `None` for TCP.
     #[serde(default)]
     metrics: Vec<Option<PathBuf>>,
+    /// Number of the sockets for the dashboard.
+    #[serde(default)]
+    dash: usize,
     /// Parameters that were set after the start.
     parameters: Map<String, Value>,
     /// In order of loading.
@@ -109,6 +112,9 @@ impl Document {
             metrics.push(path);
             descriptors.push(descriptor);
         }
+        for socket in &manager.dash {
+            descriptors.push(socket.hand_over()?.1);
+        }
         let vcls = manager.vcls.borrow();
         let is_shrunk = *manager.limits_now_bytes.borrow() != *manager.storage_limits_bytes.borrow();
         let document = Document {
@@ -122,6 +128,7 @@ impl Document {
             listeners,
             cli,
             metrics,
+            dash: manager.dash.len(),
             parameters: changed(&manager.arguments.parameters, &manager.parameters.borrow()),
             vcls: vcls
                 .entries()
@@ -163,6 +170,8 @@ pub struct Inheritance {
     pub cli_sockets: Vec<CliListener>,
     /// The sockets for metrics.
     pub metrics: Vec<MetricsSocket>,
+    /// The sockets for the dashboard.
+    pub dash: Vec<MetricsSocket>,
     /// Parameters.
     pub parameters: Parameters,
     /// VCLs, compiled.
@@ -216,6 +225,11 @@ impl Inheritance {
             let descriptor = descriptors.next().ok_or("there are too few descriptors")?;
             metrics.push(MetricsSocket::take_over(path, descriptor)?);
         }
+        let mut dash = Vec::new();
+        for _ in 0..document.dash {
+            let descriptor = descriptors.next().ok_or("there are too few descriptors")?;
+            dash.push(MetricsSocket::take_over(None, descriptor)?);
+        }
         if descriptors.next().is_some() {
             return Err("there are too many descriptors".to_owned());
         }
@@ -235,6 +249,7 @@ impl Inheritance {
             listeners,
             cli_sockets,
             metrics,
+            dash,
             parameters,
             vcls,
             tls: registry,
@@ -365,6 +380,7 @@ mod tests {
             memory: MemoryFiles::create(1).unwrap(),
             cli_sockets: Vec::new(),
             metrics: Vec::new(),
+            dash: Vec::new(),
             program: crate::program::Program::of_process(0, &[]),
         };
         let job = Job::of_parameters(&arguments.parameters, &arguments, "x".into(), arguments.vcls[0].text.clone());

@@ -2,12 +2,14 @@
 
 use super::*;
 use crate::collector::Collector;
+use crate::connection::Shared;
 use shm::vsc::Publisher;
 use shm::vsm::{VsmWriter, WORKER_DIRECTORY};
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
+use std::time::Instant;
 use surface::counter::MEMPOOL;
-use surface::limits::{OBSERVE_HEAD_BYTES_MAX, OBSERVE_SCRAPES_MAX, TEST_HANG_SECONDS};
+use surface::limits::{OBSERVE_CONNECTIONS_MAX, OBSERVE_HEAD_BYTES_MAX, OBSERVE_SCRAPES_MAX, TEST_HANG_SECONDS};
 use surface::metric::Abort;
 
 const HANG: Duration = Duration::from_secs(TEST_HANG_SECONDS);

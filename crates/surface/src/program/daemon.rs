@@ -83,6 +83,28 @@ const SERVING: &[OptionRow] = &[
         "otlp_sample=<choice>[,<choice>...]",
         "The traces that are sent: <share>, errors, slow:<time>, why:<reason>, ignore-parent; default 0.01,errors. Traces that the caller has sampled are sent too.",
     ),
+    option(
+        'o',
+        "dash=<address>[:<port>]",
+        "Serve the dashboard here, by copal observe; may be repeated; port 9132, unless given. docs/operate/dashboard.md describes it.",
+    ),
+    option(
+        'o',
+        "dash_users=<file>",
+        "Users of the dashboard, one a line: <name>:<bcrypt hash>[:view|operate], as htpasswd -B makes them. Without it copal dash logs in.",
+    ),
+    option(
+        'o',
+        "dash_hosts=<name>[,<name>...]",
+        "Names by which browsers may address the dashboard, besides its address and localhost.",
+    ),
+    option('o', "dash_operate=on|off", "The dashboard may change the server; default on."),
+    option('o', "dash_insecure=on", "Serve the dashboard without TLS on addresses other than loopback."),
+    option(
+        'o',
+        "dash_clients=hash|show",
+        "Rank clients in the dashboard: by a keyed hash of their address, or by the address.",
+    ),
     option('o', "otlp_query=keep", "Send the values of query arguments; otherwise they are masked."),
     option('A', "<file>", "TLS listeners and their certificates, in the format of hitch.conf."),
     option('b', "none", "No backend."),

@@ -486,6 +486,32 @@ pub(super) static UPGRADE: Program = Program {
     )
 };
 
+pub(super) static DASH: Program = Program {
+    about: "Opens the dashboard of a running server: prints an address that logs a browser in once, within a minute. If the server serves a \
+            dashboard itself (-o dash), it is that one. Otherwise this program serves one on loopback until Ctrl-C, with the rights of its \
+            user: the secret of the CLI is needed for everything but looking.",
+    notes: "docs/operate/dashboard.md describes it. Exit status: 1 it cannot listen, 2 the command line is wrong or there is no server.",
+    ..own(
+        "dash",
+        "opens the dashboard of a running server in a browser",
+        &[OptionGroup {
+            title: "Options",
+            options: &[
+                DIRECTORY,
+                word_option(
+                    'p',
+                    "port",
+                    "<port>",
+                    "Port of a dashboard that this program serves; default 0, any free one.",
+                ),
+                word_option('o', "open", "", "Start a browser (xdg-open) with the address."),
+                word_option('v', "view", "", "Serve a dashboard that changes nothing, even if the server has one."),
+                HELP,
+            ],
+        }],
+    )
+};
+
 pub(super) static OBSERVE: Program = Program {
     about: "Serves the counters of a running server to Prometheus: GET /metrics, as Prometheus text or OpenMetrics, whichever is asked for; \
             ?scope=cache,backend selects. /healthz is 200 while this program runs, /readyz while a worker serves. The server need not run \

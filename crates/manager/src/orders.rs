@@ -1,0 +1,76 @@
+//! Orders of the dashboard: what `copal observe` may ask of the manager.
+//!
+//! It is a process without rights that parses what browsers send. *Invariant:* an order is one of
+//! `surface::operation`, is checked again here, and with `-o dash_operate=off` none is executed
+//! that changes something. Each change leaves a message: who, from where, what, with which result.
+
+use crate::commands;
+use crate::report::Level;
+use crate::state::Manager;
+use cli_proto::response::{Response, status};
+use std::io;
+use std::rc::Rc;
+use std::time::Instant;
+use surface::legible::line;
+use surface::limits::{DASH_ANSWER_BYTES_MAX, DASH_ORDER_BYTES_MAX};
+use surface::operation::{Operation, Order, frame};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+/// Executes orders until the other end is closed, or sends something else.
+pub async fn obey(manager: Rc<Manager>, mut stream: UnixStream) {
+    while let Ok(frame) = read(&mut stream).await {
+        let response = match Order::decode(&frame) {
+            Ok(order) => execute(&manager, &order).await,
+            Err(why) => Response::new(status::PARAMETER, why),
+        };
+        if stream.write_all(&answer(&response)).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn read(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
+    let length = stream.read_u32().await? as usize;
+    if length > DASH_ORDER_BYTES_MAX {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut bytes = vec![0; length];
+    stream.read_exact(&mut bytes).await?;
+    Ok(bytes)
+}
+
+fn answer(response: &Response) -> Vec<u8> {
+    const TOO_LONG: &str = "the answer is too long for the dashboard";
+    let (status, text) = match response.body.len() {
+        0..DASH_ANSWER_BYTES_MAX => (response.status, response.body.as_str()),
+        _ => (status::CANNOT, TOO_LONG),
+    };
+    frame(&[&status.to_string(), text])
+}
+
+async fn execute(manager: &Rc<Manager>, order: &Order) -> Response {
+    if let Operation::Login(token) = &order.operation {
+        let is_right = manager.tokens.take(token, Instant::now());
+        return match is_right {
+            true => Response::ok(""),
+            false => Response::new(status::CANNOT, "the token is wrong, or its time is over"),
+        };
+    }
+    let words = order.operation.command();
+    if !order.operation.is_change() {
+        return commands::execute(manager, &words, &[]).await;
+    }
+    let response = match manager.arguments.dash.is_view_only {
+        true => Response::new(status::CANNOT, "-o dash_operate=off: the dashboard may change nothing"),
+        false => commands::execute(manager, &words, &[]).await,
+    };
+    let shown = words.join(" ");
+    let (user, from) = (line(order.user.as_bytes()), line(order.from.as_bytes()));
+    let result = if response.is_ok() { "done".to_owned() } else { format!("refused: {}", response.body.trim()) };
+    manager.say(
+        Level::Info,
+        format!("Dashboard: {user} from {from}: {} ({})", line(shown.as_bytes()), line(result.as_bytes())),
+    );
+    response
+}
