@@ -24,6 +24,7 @@ mod cli_server;
 mod clock;
 mod commands;
 mod compile;
+mod dash_sessions;
 mod dash_tokens;
 mod default_parameters;
 mod directory;

@@ -50,12 +50,36 @@ fn answer(response: &Response) -> Vec<u8> {
 }
 
 async fn execute(manager: &Rc<Manager>, order: &Order) -> Response {
-    if let Operation::Login(token) = &order.operation {
-        let is_right = manager.tokens.take(token, Instant::now());
-        return match is_right {
-            true => Response::ok(""),
-            false => Response::new(status::CANNOT, "the token is wrong, or its time is over"),
-        };
+    let now = Instant::now();
+    let found = |is_found: bool, text: String| match is_found {
+        true => Response::ok(text),
+        false => Response::new(status::CANNOT, "it is wrong, or its time is over"),
+    };
+    match &order.operation {
+        Operation::Login(token) => return found(manager.tokens.take(token, now), String::new()),
+        Operation::Keep { id, role, csrf } => {
+            manager.dash_sessions.keep(id, &order.user, role, csrf, now);
+            return Response::ok("");
+        }
+        Operation::Recall(id) => {
+            let text = manager.dash_sessions.recall(id, now);
+            return found(text.is_some(), text.unwrap_or_default());
+        }
+        Operation::Forget(id) => {
+            manager.dash_sessions.forget(id);
+            return Response::ok("");
+        }
+        Operation::Vcls
+        | Operation::Source(_)
+        | Operation::Backends
+        | Operation::Bans
+        | Operation::Parameters
+        | Operation::Certificates
+        | Operation::Count(_)
+        | Operation::Health(..)
+        | Operation::Use(_)
+        | Operation::Ban(_)
+        | Operation::Tags { .. } => {}
     }
     let words = order.operation.command();
     if !order.operation.is_change() {

@@ -7,6 +7,7 @@
 use crate::acme::table::Acme;
 use crate::arguments::{Arguments, Mode};
 use crate::cli_connections::{Connections, HeldCliListener};
+use crate::dash_sessions::Sessions;
 use crate::dash_tokens::Tokens;
 use crate::directory::{WorkDirectory, quarantine_text};
 use crate::link::Link;
@@ -147,6 +148,8 @@ pub struct Manager {
     pub dash: Vec<MetricsSocket>,
     /// Tokens that log in to the dashboard.
     pub tokens: Tokens,
+    /// Sessions of the dashboard.
+    pub dash_sessions: Sessions,
     /// Our command line.
     pub program: Program,
     /// The process of a successor that does not serve yet.
@@ -238,6 +241,7 @@ impl Manager {
             metrics: parts.metrics,
             dash: parts.dash,
             tokens: Tokens::default(),
+            dash_sessions: Sessions::default(),
             program: parts.program,
             successor: Cell::new(None),
             upgrade_answered: Notify::new(),

@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &[OsString]) -> i32 {
 #[derive(PartialEq, Debug)]
 enum Parsed {
     Help,
-    Run(Options),
+    Run(Box<Options>),
 }
 
 #[derive(PartialEq, Debug)]
@@ -80,7 +80,7 @@ fn parse(arguments: &[OsString]) -> Result<Parsed, String> {
         return Err("there is nothing to do: --metrics, --access-log or --otlp is missing".to_owned());
     }
     let work_directory = shm::read::vsm::work_directory(directory.as_deref());
-    Ok(Parsed::Run(Options { work_directory, metrics, plan }))
+    Ok(Parsed::Run(Box::new(Options { work_directory, metrics, plan })))
 }
 
 fn value(parser: &mut lexopt::Parser) -> Result<OsString, String> {
@@ -117,7 +117,10 @@ mod tests {
     fn command_line_names_a_server_and_addresses() {
         let metrics = vec![":1".to_owned(), "unix:/s".to_owned()];
         let expected = Options { work_directory: "/x/y".into(), metrics, plan: Plan::default() };
-        assert_eq!(parsed(&["-n", "/x/y", "--metrics", ":1", "--metrics=unix:/s"]), Ok(Parsed::Run(expected)));
+        assert_eq!(
+            parsed(&["-n", "/x/y", "--metrics", ":1", "--metrics=unix:/s"]),
+            Ok(Parsed::Run(Box::new(expected)))
+        );
         assert_eq!(parsed(&["--help"]), Ok(Parsed::Help));
         assert!(matches!(parsed(&["--access-log", "stdout"]), Ok(Parsed::Run(_))));
         for wrong in

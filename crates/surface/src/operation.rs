@@ -56,6 +56,20 @@ pub enum Operation {
     Count(Vec<String>),
     /// The login with a token that the CLI gave out. It is not a command.
     Login(String),
+    /// Keeps a session for the next `copal observe`. It is not a command.
+    Keep {
+        /// Its id.
+        id: String,
+        /// The word of its role.
+        role: String,
+        /// Its token against forged requests.
+        csrf: String,
+    },
+    /// The kept session with this id: its role, its token, its age in seconds, its user, divided by
+    /// blanks. It is not a command.
+    Recall(String),
+    /// Ends the kept session with this id. It is not a command.
+    Forget(String),
     /// Sets the health of a backend.
     Health(String, Health),
     /// Makes a VCL the active one.
@@ -94,12 +108,15 @@ impl Operation {
             | Operation::Parameters
             | Operation::Certificates
             | Operation::Count(_)
-            | Operation::Login(_) => false,
+            | Operation::Login(_)
+            | Operation::Keep { .. }
+            | Operation::Recall(_)
+            | Operation::Forget(_) => false,
             Operation::Health(..) | Operation::Use(_) | Operation::Ban(_) | Operation::Tags { .. } => true,
         }
     }
 
-    /// The words of the command; empty for a login.
+    /// The words of the command; empty for logins and sessions.
     #[must_use]
     pub fn command(&self) -> Vec<String> {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
@@ -115,7 +132,7 @@ impl Operation {
                 all.extend_from_slice(tags);
                 all
             }
-            Operation::Login(_) => Vec::new(),
+            Operation::Login(_) | Operation::Keep { .. } | Operation::Recall(_) | Operation::Forget(_) => Vec::new(),
             Operation::Health(name, health) => words(&["backend.set_health", name, health.word()]),
             Operation::Use(name) => words(&["vcl.use", name]),
             Operation::Ban(conditions) => {
@@ -143,6 +160,9 @@ impl Operation {
             Operation::Certificates => ("certificates", vec![]),
             Operation::Count(tags) => ("count", tags.iter().map(String::as_str).collect()),
             Operation::Login(token) => ("login", vec![token]),
+            Operation::Keep { id, role, csrf } => ("keep", vec![id, role, csrf]),
+            Operation::Recall(id) => ("recall", vec![id]),
+            Operation::Forget(id) => ("forget", vec![id]),
             Operation::Health(name, health) => ("health", vec![name, health.word()]),
             Operation::Use(name) => ("use", vec![name]),
             Operation::Ban(conditions) => ("ban", conditions.iter().map(String::as_str).collect()),
@@ -158,6 +178,9 @@ impl Operation {
     /// The reason for the operator.
     pub fn check(&self) -> Result<(), &'static str> {
         let is_plain = |text: &str| !text.is_empty() && !text.chars().any(char::is_control);
+        let is_word = |text: &str| {
+            (1..=DASH_NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        };
         let is_name = |text: &str| {
             is_plain(text)
                 && text.len() <= DASH_NAME_BYTES_MAX
@@ -177,6 +200,20 @@ impl Operation {
                     Ok(())
                 } else {
                     Err("this is not a token")
+                }
+            }
+            Operation::Recall(id) | Operation::Forget(id) => {
+                if is_word(id) {
+                    Ok(())
+                } else {
+                    Err("this is not a session")
+                }
+            }
+            Operation::Keep { id, role, csrf } => {
+                if [id, role, csrf].into_iter().all(|word| is_word(word)) {
+                    Ok(())
+                } else {
+                    Err("this is not a session")
                 }
             }
             Operation::Ban(conditions) => {
@@ -235,6 +272,9 @@ impl Order {
             ("parameters", []) => Operation::Parameters,
             ("certificates", []) => Operation::Certificates,
             ("count", tags) => Operation::Count(tags.iter().map(owned).collect()),
+            ("keep", [id, role, csrf]) => Operation::Keep { id: owned(id), role: owned(role), csrf: owned(csrf) },
+            ("recall", [id]) => Operation::Recall(owned(id)),
+            ("forget", [id]) => Operation::Forget(owned(id)),
             ("login", [token]) => Operation::Login(owned(token)),
             ("health", [name, word]) => {
                 let health = Health::ALL.into_iter().find(|health| health.word() == *word);
@@ -299,6 +339,9 @@ mod tests {
             Operation::Certificates,
             Operation::Count(vec![text("a")]),
             Operation::Login(text("0123")),
+            Operation::Keep { id: text("a"), role: text("view"), csrf: text("b") },
+            Operation::Recall(text("a")),
+            Operation::Forget(text("a")),
             Operation::Health(text("boot.default"), Health::Sick),
             Operation::Use(text("boot")),
             Operation::Ban(["req.url", "~", "^/a b"].map(text).to_vec()),
@@ -317,7 +360,7 @@ mod tests {
             let words = operation.command();
             match words.first() {
                 Some(verb) => assert!(command(verb).is_some(), "{verb}"),
-                None => assert!(matches!(operation, Operation::Login(_))),
+                None => assert!(!operation.is_change()),
             }
         }
     }

@@ -178,7 +178,8 @@ fn dashboard_without_a_server_s_own_uses_the_secret() {
 fn killed_observer_comes_back_with_the_same_address_and_harms_no_request() {
     let origin = origin();
     let daemon = Daemon::with_vcl(&VCL.replace("@SHAKY@", "1"), origin.port, &["-o", "dash=127.0.0.1:0"]);
-    let (port, _) = login(&daemon);
+    let (port, token) = login(&daemon);
+    let fields = session(port, &token);
     let first = observer(&daemon, 0);
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(first), nix::sys::signal::Signal::SIGKILL).unwrap();
     assert_eq!(daemon.get("/page").status, 200);
@@ -188,4 +189,9 @@ fn killed_observer_comes_back_with_the_same_address_and_harms_no_request() {
         (answer.status == 200).then_some(answer)
     });
     assert!(answer.text().contains("<title>Copal</title>"));
+    let now = ask(port, &format!("GET /api/1/now HTTP/1.1\r\nHost: localhost:{port}\r\n{fields}\r\n"));
+    assert_eq!(now.status, 200, "the session goes on");
+    assert_eq!(post(port, "logout", &fields, "{}").status, 200);
+    let now = ask(port, &format!("GET /api/1/now HTTP/1.1\r\nHost: localhost:{port}\r\n{fields}\r\n"));
+    assert_eq!(now.status, 401);
 }

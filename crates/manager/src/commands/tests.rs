@@ -110,7 +110,9 @@ fn help_lists_what_there_is_now() {
     let bench = Bench::new(&[]);
     let (_, list) = bench.ask("help");
     assert!(
-        list.starts_with("acme.list [-j]\nacme.renew [<name>]\nauth <response>\nbanner\nhelp [-j|<command>]\n"),
+        list.starts_with(
+            "acme.list [-j]\nacme.renew [<name>]\nauth <response>\nbanner\ndash.login\nhelp [-j|<command>]\n"
+        ),
         "{list}"
     );
     assert!(!list.contains("ban.list"));

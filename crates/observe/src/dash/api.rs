@@ -29,6 +29,8 @@ const ANSWERS_MAX: usize = 64;
 const TOPS_SENT: usize = 50;
 /// Status of the CLI for success.
 const DONE: u16 = 200;
+/// Length of the id of a session.
+const SESSION_ID_BYTES: usize = 64;
 
 /// A request with its circumstances.
 pub(super) struct Asked<'a> {
@@ -119,7 +121,7 @@ pub(super) fn answer(dash: &Dash, asked: &Asked<'_>) -> Answer {
         if let Err(why) = guard::fetched_by_us(request, b"none") {
             return Answer::error(403, why);
         }
-        return match session(dash, request) {
+        return match session(dash, request, asked.client) {
             Some((id, session)) => read(dash, asked, &session, id, name, query),
             None => Answer::error(401, "log in"),
         };
@@ -136,12 +138,14 @@ pub(super) fn answer(dash: &Dash, asked: &Asked<'_>) -> Answer {
     if name == "login" {
         return login(dash, asked, &body);
     }
-    let Some((id, session)) = session(dash, request) else { return Answer::error(401, "log in") };
+    let Some((id, session)) = session(dash, request, asked.client) else { return Answer::error(401, "log in") };
     if request.get(CSRF) != Some(session.csrf.as_bytes()) {
         return Answer::error(403, "the token of the session is missing");
     }
     if name == "logout" {
         lock(&dash.sessions).end(&id);
+        let operation = Operation::Forget(id);
+        lock(&dash.operator).execute(&Order { user: session.user, from: asked.client.to_string(), operation });
         return Answer::json(200, &json!({})).with(&cookie(request, "", 0));
     }
     if name == "invalidate/preview" {
@@ -199,7 +203,7 @@ fn cookie(request: &Message, value: &str, seconds: u64) -> String {
 }
 
 /// The session of a request, and its id.
-fn session(dash: &Dash, request: &Message) -> Option<(String, Session)> {
+fn session(dash: &Dash, request: &Message, client: IpAddr) -> Option<(String, Session)> {
     let name = cookie_name(request);
     let cookies = request.get_all("Cookie").flat_map(|value| value.split(|byte| *byte == b';'));
     let mut ids = cookies.filter_map(|pair| {
@@ -207,11 +211,39 @@ fn session(dash: &Dash, request: &Message) -> Option<(String, Session)> {
         pair.split_once('=').filter(|(found, _)| *found == name).map(|(_, id)| id.to_owned())
     });
     let id = ids.next()?;
-    let mut session = lock(&dash.sessions).find(&id, Instant::now())?;
+    let known = lock(&dash.sessions).find(&id, Instant::now());
+    let mut session = known.or_else(|| recalled(dash, client, &id))?;
     if dash.settings.is_view_only {
         session.role = Role::View;
     }
     Some((id, session))
+}
+
+/// A session that an earlier process began, and the manager has kept. Unknown ids must not keep the
+/// manager busy, so questions are limited like logins.
+fn recalled(dash: &Dash, client: IpAddr, id: &str) -> Option<Session> {
+    let operation = Operation::Recall(id.to_owned());
+    if id.len() != SESSION_ID_BYTES || operation.check().is_err() {
+        return None;
+    }
+    // Several requests of a page come at once: one of them asks.
+    let mut recalls = lock(&dash.recalls);
+    let now = Instant::now();
+    if let Some(session) = lock(&dash.sessions).find(id, now) {
+        return Some(session);
+    }
+    if !recalls.take(client, now) {
+        return None;
+    }
+    let order = Order { user: String::new(), from: client.to_string(), operation };
+    let (status, text) = lock(&dash.operator).execute(&order);
+    let mut words = text.splitn(4, ' ');
+    let (role, csrf, age, user) = (words.next()?, words.next()?, words.next()?, words.next()?);
+    let role = [Role::View, Role::Operate].into_iter().find(|one| one.word() == role).filter(|_| status == DONE)?;
+    let session = Session { user: user.to_owned(), role, csrf: csrf.to_owned() };
+    let mut sessions = lock(&dash.sessions);
+    sessions.resume(id, session, age.parse().ok()?, now);
+    sessions.find(id, now)
 }
 
 fn shown(session: &Session) -> Value {
@@ -245,8 +277,11 @@ fn login(dash: &Dash, asked: &Asked<'_>, body: &Value) -> Answer {
         return Answer::error(403, "the login is wrong, or its time is over");
     };
     let id = lock(&dash.sessions).begin(&user, role, Instant::now());
-    match lock(&dash.sessions).find(&id, Instant::now()) {
+    let begun = lock(&dash.sessions).find(&id, Instant::now());
+    match begun {
         Some(mut session) => {
+            let kept = Operation::Keep { id: id.clone(), role: role.word().to_owned(), csrf: session.csrf.clone() };
+            lock(&dash.operator).execute(&Order { user, from: asked.client.to_string(), operation: kept });
             session.role = if dash.settings.is_view_only { Role::View } else { session.role };
             Answer::json(200, &shown(&session)).with(&cookie(asked.request, &id, DASH_SESSION_SECONDS_MAX))
         }

@@ -85,6 +85,9 @@ impl Operator for Cli {
             };
         }
         let words = order.operation.command();
+        if words.is_empty() {
+            return (CANNOT, "sessions are not kept".to_owned());
+        }
         // The connection may be one to a server that has ended.
         for _ in 0..2 {
             if self.client.is_none() {

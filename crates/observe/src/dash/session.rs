@@ -78,6 +78,16 @@ impl Sessions {
         id
     }
 
+    /// Continues a session that an earlier process began, `age` seconds ago. Its last operation is
+    /// not known, so that it counts as idle since its login.
+    pub fn resume(&mut self, id: &str, session: Session, age: u64, now: Instant) {
+        let begun = now.checked_sub(Duration::from_secs(age));
+        if let Some(begun) = begun.filter(|_| self.0.len() < DASH_SESSIONS_MAX) {
+            let Session { user, role, csrf } = session;
+            self.0.insert(id.to_owned(), Entry { user, role, csrf, begun, used: now, operated: begun });
+        }
+    }
+
     /// The session with this id, if it is alive.
     pub fn find(&mut self, id: &str, now: Instant) -> Option<Session> {
         let entry = self.0.get_mut(id).filter(|entry| is_alive(entry, now))?;

@@ -36,6 +36,8 @@ pub(crate) struct Dash {
     pub answers: Mutex<HashMap<String, (Instant, u16, String)>>,
     pub sessions: Mutex<Sessions>,
     pub logins: Mutex<Logins>,
+    /// Limit on questions for sessions of an earlier process; one at a time.
+    pub recalls: Mutex<Logins>,
     /// One hash of a password at a time.
     pub hashing: Mutex<()>,
     pub streams: AtomicUsize,
@@ -56,6 +58,7 @@ impl Dash {
             answers: Mutex::default(),
             sessions: Mutex::default(),
             logins: Mutex::default(),
+            recalls: Mutex::default(),
             hashing: Mutex::new(()),
             streams: AtomicUsize::new(0),
         }

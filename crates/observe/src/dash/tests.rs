@@ -26,6 +26,8 @@ impl Operator for Noted {
         match &order.operation {
             Operation::Login(token) if token == TOKEN => (200, String::new()),
             Operation::Login(_) => (300, String::new()),
+            Operation::Recall(id) if *id == "a".repeat(64) => (200, "operate token 60 anna".to_owned()),
+            Operation::Recall(_) => (300, String::new()),
             Operation::Count(_) => (200, "[ 2, [\"tag.count\"], 1.0, { \"objects\": 7 }]".to_owned()),
             Operation::Tags { .. } => (200, "[ 2, [\"tag.purge\"], 1.0, { \"objects\": 7 }]".to_owned()),
             Operation::Use(name) if name == "missing" => (106, "No VCL named missing".to_owned()),
@@ -234,7 +236,25 @@ fn login_takes_a_token_or_a_password_and_is_limited() {
     let answers: Vec<u16> = (0..1000).map(|_| login(json!({"token": "wrong"}))).collect();
     assert_eq!(answers.iter().filter(|status| **status == 403).count(), DASH_LOGINS_A_MINUTE - 4);
     assert!(answers.iter().all(|status| matches!(status, 403 | 429)));
-    assert_eq!(server.orders.lock().unwrap().len(), DASH_LOGINS_A_MINUTE - 2, "refused ones are not checked");
+    let orders = server.orders.lock().unwrap();
+    let checked = orders.iter().filter(|order| matches!(order.operation, Operation::Login(_))).count();
+    assert_eq!(checked, DASH_LOGINS_A_MINUTE - 2, "refused ones are not checked");
+}
+
+#[test]
+fn sessions_of_an_earlier_process_go_on_and_guesses_are_limited() {
+    let server = Running::new();
+    let cookie = |id: &str| format!("Cookie: copal_dash_{}={id}\r\n", server.port);
+    let session = server.get("/api/1/session", &cookie(&"a".repeat(64)));
+    assert_eq!((session.status, session.json()["user"].as_str()), (200, Some("anna")));
+    let operate = format!("{}{}X-Copal-Csrf: token\r\n", server.own(), cookie(&"a".repeat(64)));
+    assert_eq!(server.post("invalidate", &operate, &json!({"kind": "url", "value": "/a"})).status, 200);
+    for number in 0..100 {
+        assert_eq!(server.get("/api/1/session", &cookie(&format!("{number:064}"))).status, 401);
+    }
+    let orders = server.orders.lock().unwrap();
+    let asked = orders.iter().filter(|order| matches!(order.operation, Operation::Recall(_))).count();
+    assert_eq!(asked, DASH_LOGINS_A_MINUTE);
 }
 
 #[test]
