@@ -3,6 +3,7 @@
 //
 // MODULES  folder of playwright-core and axe-core      CHROMIUM  the browser
 // COPAL    the program    DIRECTORY  work directory    SERVER    port of the server
+// DAEMON   its process number
 // SHAKY    port of the backend that this script is     SHOTS     folder for screenshots, or empty
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -38,7 +39,7 @@ async function visit(options = {}) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
   const page = await context.newPage();
   page.on('pageerror', (error) => problems.push(`error: ${error.message}`));
-  page.on('console', (message) => { if (message.type() === 'error' && !/status of (401|403)/.test(message.text())) problems.push(`console: ${message.text()}`); });
+  page.on('console', (message) => { if (message.type() === 'error' && !/status of (401|403)|net::ERR_/.test(message.text())) problems.push(`console: ${message.text()}`); });
   page.on('request', (request) => { if (!request.url().startsWith(origin)) foreign.push(request.url()); });
   return page;
 }
@@ -212,6 +213,14 @@ try {
   }));
   measured('layout shift in 3 s', shift.toFixed(4));
   assert.ok(shift < 0.02, `layout shift ${shift}`);
+
+  // The end of the process that serves the page: it connects again by itself, with its session.
+  const children = fs.readFileSync(`/proc/${env.DAEMON}/task/${env.DAEMON}/children`, 'utf8').trim().split(' ');
+  const observer = children.find((pid) => fs.readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'copal-observe');
+  const lost = page.locator('#state', { hasText: 'reconnecting' }).waitFor();
+  process.kill(Number(observer), 'SIGKILL');
+  await lost;
+  await page.locator('#state', { hasText: 'live' }).waitFor();
 
   // Logging out ends the session.
   await page.setViewportSize({ width: 1440, height: 900 });

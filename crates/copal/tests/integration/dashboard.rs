@@ -106,6 +106,7 @@ fn page_shows_known_figures_and_operates_in_a_browser() {
         .env("DIRECTORY", daemon.run())
         .env("SERVER", daemon.port.to_string())
         .env("SHAKY", shaky)
+        .env("DAEMON", daemon.process.pid().to_string())
         .env("SHOTS", std::env::var_os("DASH_SHOTS").unwrap_or_default())
         .output()
         .unwrap();
