@@ -301,19 +301,18 @@ static REASON_SAMPLES: [SampleRow; REASONS.len()] = {
     let mut samples = [const { of("WHY", &[]) }; REASONS.len()];
     let mut place = 0;
     while place < samples.len() {
-        let word = &REASONS[place].word;
         samples[place] = SampleRow {
             section: "WHY",
-            counters: std::slice::from_ref(word),
+            counters: std::slice::from_ref(&WHY.counters[place].name),
             reading: Reading::Sum,
-            label: Some(("reason", *word)),
+            label: Some(("reason", REASONS[place].word)),
         };
         place += 1;
     }
     samples
 };
 
-use crate::reason::REASONS;
+use crate::reason::{REASONS, WHY};
 use Scope::{Backend, Cache, Listener, Log, Process, Storage, Tls, Vcl};
 
 /// Every metric, those of a scope together, in the order in which they are served.

@@ -181,6 +181,17 @@ macro_rules! handling {
     };
 }
 
+/// The counter of a reason: its word with `_`, since exporters make metric names of counters.
+const fn counter_name<const BYTES: usize>(word: &str) -> [u8; BYTES] {
+    let mut name = [0; BYTES];
+    let mut place = 0;
+    while place < BYTES {
+        name[place] = if word.as_bytes()[place] == b'-' { b'_' } else { word.as_bytes()[place] };
+        place += 1;
+    }
+    name
+}
+
 macro_rules! reasons {
     ($($name:ident, $word:literal, $layer:ident, $handling:tt, $status:literal, $sentence:literal, $advice:literal;)*) => {
         /// Reason for a decision.
@@ -209,7 +220,13 @@ macro_rules! reasons {
             oneliner: "Reasons for hits, misses, passes and errors",
             order: 90,
             counters: &[$(CounterRow {
-                name: $word,
+                name: {
+                    const NAME: [u8; $word.len()] = counter_name($word);
+                    match std::str::from_utf8(&NAME) {
+                        Ok(name) => name,
+                        Err(_) => panic!("a word in ASCII"),
+                    }
+                },
                 kind: CounterKind::Counter,
                 level: CounterLevel::Diag,
                 format: CounterFormat::Integer,

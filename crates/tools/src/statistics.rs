@@ -28,6 +28,8 @@ use crate::signals::Signals;
 
 /// The letters of reports that are printed once.
 const FORMS: &str = "1jxl";
+/// Sections of VCLs and certificates, whose names operators choose.
+const NAMED_BY_OPERATORS: [&str; 2] = ["VCL.", "CERT."];
 
 /// Runs the tool; returns the exit status.
 pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
@@ -56,7 +58,7 @@ pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
         }
     };
     let shown = match form {
-        Some(form) => report.print(form, &mut *streams.output),
+        Some(form) => report.print(form, streams.called, &mut *streams.output),
         None => live::run(&mut report, streams.called, &Signals::listen()),
     };
     i32::from(shown.is_err())
@@ -150,8 +152,14 @@ impl Report {
         Look { values, status, manager_uptime, worker_uptime, cache }
     }
 
-    fn print(&mut self, form: char, output: &mut dyn Write) -> io::Result<()> {
-        let look = self.look();
+    fn print(&mut self, form: char, called: Called, output: &mut dyn Write) -> io::Result<()> {
+        let mut look = self.look();
+        // Compat: exporters of Prometheus read `varnishstat -j` and make metric names of all
+        // sections that they do not know. The names of VCLs and certificates may contain `-`, with
+        // which prometheus-varnish-exporter 1.6 panics.
+        if form == 'j' && self.is_whole && called == Called::Stock {
+            look.values.retain(|value| !NAMED_BY_OPERATORS.iter().any(|section| value.name.starts_with(section)));
+        }
         match form {
             '1' => once::once(&look.values, look.worker_uptime, output)?,
             'j' => once::json(&look.values, output)?,

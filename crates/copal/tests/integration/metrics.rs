@@ -219,7 +219,7 @@ fn stock_tools_skip_histograms_and_show_the_reasons() {
     eventually("the stock tool shows the miss", || {
         let output = Command::new(&varnishstat).args(["-1", "-n", &daemon.run()]).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let line = text.lines().find(|line| line.starts_with("WHY.miss-absent"))?.to_owned();
+        let line = text.lines().find(|line| line.starts_with("WHY.miss_absent"))?.to_owned();
         assert!(text.contains("MAIN.client_req") && output.stderr.is_empty(), "{text}");
         (line.split_whitespace().nth(1) == Some("1")).then_some(())
     });
