@@ -3,7 +3,8 @@
 use cli_proto::json;
 use surface::parameter::value::{alias, format, is_available, is_default, maximum, minimum};
 use surface::parameter::{
-    BitRow, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, FLAGS, ParameterKind, ParameterRow, Parameters, ValueRef,
+    BitRow, COMPILER_BITS, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, FLAGS, ParameterKind, ParameterRow, Parameters,
+    ValueRef,
 };
 
 const MARGIN: &str = "        ";
@@ -75,6 +76,7 @@ fn bits(kind: ParameterKind) -> Option<&'static [BitRow]> {
         ParameterKind::DebugBits => Some(DEBUG_BITS),
         ParameterKind::FeatureBits => Some(FEATURE_BITS),
         ParameterKind::ExperimentalBits => Some(EXPERIMENTAL_BITS),
+        ParameterKind::CompilerBits => Some(COMPILER_BITS),
         ParameterKind::Seconds
         | ParameterKind::Double
         | ParameterKind::Bool

@@ -16,7 +16,7 @@ use std::path::Path;
 use surface::option::letter::{self, OptionSupport};
 use surface::option::{self};
 use surface::parameter::{
-    ACCEPTED_ONLY, BitRow, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, ParameterKind, former, value,
+    ACCEPTED_ONLY, BitRow, COMPILER_BITS, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, ParameterKind, former, value,
 };
 use surface::program::Called;
 
@@ -310,6 +310,7 @@ fn bits(kind: ParameterKind) -> &'static [BitRow] {
         ParameterKind::DebugBits => DEBUG_BITS,
         ParameterKind::FeatureBits => FEATURE_BITS,
         ParameterKind::ExperimentalBits => EXPERIMENTAL_BITS,
+        ParameterKind::CompilerBits => COMPILER_BITS,
         ParameterKind::Seconds
         | ParameterKind::Double
         | ParameterKind::Bool

@@ -10,7 +10,9 @@ pub mod bits;
 pub mod former;
 pub mod value;
 
-pub use bits::{BitRow, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, debug, experimental, feature};
+pub use bits::{
+    BitRow, COMPILER_BITS, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, compiler, debug, experimental, feature,
+};
 
 use crate::encoding::Encodings;
 use serde::{Deserialize, Serialize};
@@ -36,6 +38,8 @@ pub enum ParameterKind {
     FeatureBits,
     /// The `experimental` bits, see [`EXPERIMENTAL_BITS`].
     ExperimentalBits,
+    /// The bits of `vcc_feature`, see [`COMPILER_BITS`].
+    CompilerBits,
     /// The set of suppressed log tags.
     LogMask,
     /// Content codings, the preferred one first, see [`crate::encoding::Encodings`].
@@ -347,6 +351,7 @@ parameters! {
     vary_notice: u64 = 10, Number, Unsigned, "10", Some("1"), None, "variants", 0, "Variants looked at before a Notice is logged.";
     vcc_allow_inline_c: bool = false, Bool, Bool, "off", None, None, "bool", ACCEPTED_ONLY, "Allow inline C: Copal has no C compiler and refuses C{.";
     vcc_err_unref: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Unreferenced VCL symbols are errors (else warnings).";
+    vcc_feature: u64 = compiler::ERR_UNREF | compiler::UNSAFE_PATH, Number, CompilerBits, "+err_unref,+unsafe_path", None, None, "", COPAL, "The parameters vcc_err_unref, vcc_allow_inline_c and vcc_unsafe_path, bit by bit (Varnish 7.2): each of them changes with its bit, and the other way round.";
     vcc_unsafe_path: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Allow / in include/vmod paths.";
     vcl_cooldown: f64 = 600.0, Float, Seconds, "600.000", Some("1.000"), None, "seconds", 0, "Time before an unused VCL becomes cold.";
     vcl_path: String = "/etc/varnish:/usr/share/varnish/vcl".to_owned(), Text, Text, "/etc/varnish:/usr/share/varnish/vcl", None, None, "", BUILD_OPTIONS, "Search path for VCL.";

@@ -8,7 +8,7 @@ use cli_proto::client::{ClientEvent, ClientSession, answer_line, command_line};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use surface::parameter::{
-    ACCEPTED_ONLY, COPAL, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, PARAMETERS, ParameterKind,
+    ACCEPTED_ONLY, COMPILER_BITS, COPAL, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, PARAMETERS, ParameterKind,
 };
 
 /// Files that read each parameter.
@@ -136,6 +136,7 @@ const READERS: &[(&str, &str)] = &[
     ("waiting_requests_max", "engine/src/request/task.rs"),
     ("waiting_timeout", "engine/src/request/task.rs"),
     ("vcc_err_unref", "manager/src/compile.rs"),
+    ("vcc_feature", "surface/src/parameter/value.rs"),
     ("vcc_unsafe_path", "manager/src/compile.rs"),
     ("vcl_cooldown", "worker/src/vcl_control.rs"),
     ("vcl_path", "manager/src/compile.rs"),
@@ -194,11 +195,18 @@ const BIT_READERS: &[(&str, &str)] = &[
     ("feature::ESI_REMOVE_BOM", "body/src/filter/esi.rs"),
     ("feature::ESI_INCLUDE_ONERROR", "engine/src/request/page.rs"),
     ("feature::VALIDATE_HEADERS", "engine/src/world/messages.rs"),
+    ("compiler::ERR_UNREF", "surface/src/parameter/value.rs"),
+    ("compiler::UNSAFE_PATH", "surface/src/parameter/value.rs"),
 ];
 
 #[test]
 fn every_bit_acts_in_the_listed_file_or_is_marked() {
-    let sets = [("debug", DEBUG_BITS), ("feature", FEATURE_BITS), ("experimental", EXPERIMENTAL_BITS)];
+    let sets = [
+        ("debug", DEBUG_BITS),
+        ("feature", FEATURE_BITS),
+        ("experimental", EXPERIMENTAL_BITS),
+        ("compiler", COMPILER_BITS),
+    ];
     let bits = sets.iter().flat_map(|(set, rows)| {
         rows.iter().map(move |row| (format!("{set}::{}", row.name.to_ascii_uppercase()), row.is_accepted_only))
     });

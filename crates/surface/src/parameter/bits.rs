@@ -1,4 +1,4 @@
-//! The bits of the parameters that are sets: `debug`, `feature`, `experimental`.
+//! The bits of the parameters that are sets: `debug`, `feature`, `experimental`, `vcc_feature`.
 //!
 //! A bit's value is `1 <<` its position in its table. A bit without meaning in this design is
 //! accepted and marked, like such a parameter; the test
@@ -69,6 +69,13 @@ pub static FEATURE_BITS: &[BitRow] = &[
 /// The `experimental` bits, bit 0 first.
 pub static EXPERIMENTAL_BITS: &[BitRow] = &[idle("drop_pools", "Thread pools may go: there are none")];
 
+/// The bits of `vcc_feature`, bit 0 first. Each is also a parameter of its own.
+pub static COMPILER_BITS: &[BitRow] = &[
+    acts("err_unref", "Unused symbols of VCL are errors"),
+    idle("allow_inline_c", "Inline C: there is no C compiler"),
+    acts("unsafe_path", "Allow / in include/vmod paths"),
+];
+
 /// Values of the bits of the `debug` parameter.
 #[allow(missing_docs)]
 pub mod debug {
@@ -111,6 +118,14 @@ pub mod feature {
     pub const BUSY_STATS_RATE: u64 = 1 << 12;
 }
 
+/// Values of the bits of the `vcc_feature` parameter.
+#[allow(missing_docs)]
+pub mod compiler {
+    pub const ERR_UNREF: u64 = 1 << 0;
+    pub const ALLOW_INLINE_C: u64 = 1 << 1;
+    pub const UNSAFE_PATH: u64 = 1 << 2;
+}
+
 /// Values of the bits of the `experimental` parameter.
 #[allow(missing_docs)]
 pub mod experimental {
@@ -130,5 +145,7 @@ mod tests {
         assert_eq!(place(FEATURE_BITS, "http2"), feature::HTTP2);
         assert_eq!(place(FEATURE_BITS, "busy_stats_rate"), feature::BUSY_STATS_RATE);
         assert_eq!(place(EXPERIMENTAL_BITS, "drop_pools"), experimental::DROP_POOLS);
+        assert_eq!(place(COMPILER_BITS, "allow_inline_c"), compiler::ALLOW_INLINE_C);
+        assert_eq!(place(COMPILER_BITS, "unsafe_path"), compiler::UNSAFE_PATH);
     }
 }

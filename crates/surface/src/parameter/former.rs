@@ -74,7 +74,6 @@ pub static FORMER: &[FormerRow] = &[
     renamed("thread_pool_purge_delay", "thread_pool_destroy_delay"),
     gone("thread_pool_workspace", GROWS),
     gone("user", "the option -j unix,user=USER"),
-    gone("vcc_feature", "vcc_acl_pedantic, vcc_err_unref and vcc_unsafe_path"),
     renamed("vcl_dir", "vcl_path"),
     gone("vcl_trace", "-p vsl_mask=+VCL_trace"),
     renamed("vmod_dir", "vmod_path"),

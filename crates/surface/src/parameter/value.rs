@@ -6,8 +6,8 @@
 //! bits, which wrap around in Varnish).
 
 use super::{
-    BitRow, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, HTTP_POLICIES, NAME_SOURCES, PARAMETERS, PLACEMENTS,
-    ParameterKind, ParameterRow, Parameters, ValueMut, ValueRef, default_log_mask,
+    BitRow, COMPILER_BITS, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, HTTP_POLICIES, NAME_SOURCES, PARAMETERS,
+    PLACEMENTS, ParameterKind, ParameterRow, Parameters, ValueMut, ValueRef, compiler, default_log_mask,
 };
 use crate::encoding::Encodings;
 use crate::eviction::POLICIES;
@@ -126,7 +126,22 @@ pub fn set(
         name: name.to_owned(),
         value: value.to_owned(),
         reason,
-    })
+    })?;
+    align_compiler_bits(parameters, row);
+    Ok(())
+}
+
+/// Gives `vcc_feature` and the parameters of its bits the same values, after `changed` was set.
+fn align_compiler_bits(parameters: &mut Parameters, changed: &ParameterRow) {
+    if changed.kind == ParameterKind::CompilerBits {
+        let has = |bit: u64| parameters.vcc_feature & bit != 0;
+        let bits = [compiler::ERR_UNREF, compiler::ALLOW_INLINE_C, compiler::UNSAFE_PATH].map(has);
+        [parameters.vcc_err_unref, parameters.vcc_allow_inline_c, parameters.vcc_unsafe_path] = bits;
+    }
+    let bit = |is_set: bool, bit: u64| if is_set { bit } else { 0 };
+    parameters.vcc_feature = bit(parameters.vcc_err_unref, compiler::ERR_UNREF)
+        | bit(parameters.vcc_allow_inline_c, compiler::ALLOW_INLINE_C)
+        | bit(parameters.vcc_unsafe_path, compiler::UNSAFE_PATH);
 }
 
 /// Gives a parameter its default value, one of `defaults`.
@@ -149,6 +164,7 @@ pub fn reset(parameters: &mut Parameters, defaults: &Parameters, name: &str) -> 
             reason,
         })?;
     }
+    align_compiler_bits(&mut candidate, row);
     *parameters = candidate;
     Ok(())
 }
@@ -172,6 +188,7 @@ pub fn format(parameters: &Parameters, row: &ParameterRow) -> String {
         (ParameterKind::DebugBits, Some(ValueRef::Number(bits))) => format_bits(*bits, DEBUG_BITS),
         (ParameterKind::FeatureBits, Some(ValueRef::Number(bits))) => format_bits(*bits, FEATURE_BITS),
         (ParameterKind::ExperimentalBits, Some(ValueRef::Number(bits))) => format_bits(*bits, EXPERIMENTAL_BITS),
+        (ParameterKind::CompilerBits, Some(ValueRef::Number(bits))) => format_bits(*bits, COMPILER_BITS),
         (ParameterKind::Encodings, Some(ValueRef::Number(value))) => Encodings::of_parameter(*value).join(" "),
         (_, Some(ValueRef::Number(number))) if *number >= UNLIMITED => "unlimited".to_owned(),
         (_, Some(ValueRef::Number(number))) => number.to_string(),
@@ -308,6 +325,9 @@ fn parse(
         ParameterKind::DebugBits => parse_bits(parameters.debug, text, DEBUG_BITS, "debug", None)?,
         ParameterKind::FeatureBits => {
             parse_bits(parameters.feature, text, FEATURE_BITS, "feature", Some(defaults.feature))?
+        }
+        ParameterKind::CompilerBits => {
+            parse_bits(parameters.vcc_feature, text, COMPILER_BITS, "vcc_feature", Some(defaults.vcc_feature))?
         }
         ParameterKind::ExperimentalBits => {
             parse_bits(parameters.experimental, text, EXPERIMENTAL_BITS, "experimental", None)?

@@ -141,6 +141,27 @@ fn parameters_bound_each_other() {
 }
 
 #[test]
+fn bits_of_the_compiler_are_the_parameters_of_their_names() {
+    let defaults = Parameters::default();
+    let mut parameters = Parameters::default();
+    let mut change = |name: &str, value: &str| {
+        set(&mut parameters, &defaults, name, value, &storages()).unwrap();
+        ["vcc_feature", "vcc_err_unref", "vcc_unsafe_path"].map(|name| format(&parameters, row(name).unwrap()))
+    };
+    assert_eq!(change("vcc_feature", "-err_unref"), ["+unsafe_path", "off", "on"]);
+    assert_eq!(change("vcc_unsafe_path", "off"), ["none", "off", "off"]);
+    assert_eq!(change("vcc_feature", "+err_unref,+allow_inline_c"), ["+err_unref,+allow_inline_c", "on", "off"]);
+    assert_eq!(change("vcc_feature", "default"), ["+err_unref,+unsafe_path", "on", "on"]);
+    set(&mut parameters, &defaults, "vcc_feature", "none", &storages()).unwrap();
+    assert!(!parameters.vcc_err_unref && !parameters.vcc_unsafe_path);
+    reset(&mut parameters, &defaults, "vcc_err_unref").unwrap();
+    assert_eq!(parameters.vcc_feature, compiler::ERR_UNREF);
+    reset(&mut parameters, &defaults, "vcc_feature").unwrap();
+    assert_eq!(parameters, defaults);
+    refuses("vcc_feature", "+nonsense", "Unknown vcc_feature bit (+nonsense)\n");
+}
+
+#[test]
 fn bits_are_added_and_taken() {
     shows("debug", "+syncvsl,-workspace", "+syncvsl");
     shows("debug", "+LCK +req_state", "+req_state,+lck");

@@ -3,8 +3,8 @@
 use super::document::Document;
 use crate::eviction;
 use crate::parameter::{
-    BUILD_OPTIONS, BitRow, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, FLAGS, HTTP_POLICIES, NAME_SOURCES, PARAMETERS,
-    PLACEMENTS, ParameterKind, ParameterRow,
+    BUILD_OPTIONS, BitRow, COMPILER_BITS, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, FLAGS, HTTP_POLICIES,
+    NAME_SOURCES, PARAMETERS, PLACEMENTS, ParameterKind, ParameterRow,
 };
 
 pub(super) fn page() -> Document {
@@ -17,7 +17,13 @@ pub(super) fn page() -> Document {
     for row in PARAMETERS {
         page.item(row.name, &nature(row), &text(row));
     }
-    for (name, bits) in [("debug", DEBUG_BITS), ("feature", FEATURE_BITS), ("experimental", EXPERIMENTAL_BITS)] {
+    let sets = [
+        ("debug", DEBUG_BITS),
+        ("feature", FEATURE_BITS),
+        ("experimental", EXPERIMENTAL_BITS),
+        ("vcc_feature", COMPILER_BITS),
+    ];
+    for (name, bits) in sets {
         page.section(&format!("Bits of {name}"));
         page.say(&format!("param.set {name} +BIT sets one, -BIT clears it, none clears all."));
         for bit in bits {

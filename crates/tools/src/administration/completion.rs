@@ -11,7 +11,9 @@ use serde_json::Value;
 use surface::cli::{BAN_FIELDS, COMMANDS, CommandRow, command};
 use surface::encoding::ENCODINGS;
 use surface::legible;
-use surface::parameter::{BitRow, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, PARAMETERS, ParameterKind};
+use surface::parameter::{
+    BitRow, COMPILER_BITS, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, PARAMETERS, ParameterKind,
+};
 use surface::tag::TAGS;
 
 /// Most candidates shown.
@@ -145,6 +147,7 @@ fn values(parameter: Option<&str>) -> Vec<String> {
         ParameterKind::DebugBits => bits(DEBUG_BITS),
         ParameterKind::FeatureBits => bits(FEATURE_BITS),
         ParameterKind::ExperimentalBits => bits(EXPERIMENTAL_BITS),
+        ParameterKind::CompilerBits => bits(COMPILER_BITS),
         ParameterKind::LogMask => TAGS.iter().map(|row| format!("+{}", row.name)).collect(),
         ParameterKind::Encodings => ENCODINGS.iter().map(|encoding| encoding.name().to_owned()).collect(),
         _ => Vec::new(),
