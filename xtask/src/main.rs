@@ -24,6 +24,7 @@ mod plot;
 mod policy;
 mod process;
 mod release;
+mod sbom;
 mod seeds;
 mod servers;
 mod soak;
@@ -98,9 +99,15 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "package",
-        what: "Debian packages of a release build, or of the program that --binary names",
-        options: &["--binary FILE", "--version V", "--out DIR", "--compression xz|gzip|none"],
+        what: "packages of a release build, or of the program that --binary names, with its bill of materials",
+        options: &["--rpm", "--binary FILE", "--version V", "--out DIR", "--compression xz|gzip|none", "--system NAME"],
         run: package::main,
+    },
+    Task {
+        name: "sbom",
+        what: "the crates in the program, with licences and checksums, as CycloneDX",
+        options: &["--out FILE"],
+        run: sbom::main,
     },
     Task {
         name: "cost",

@@ -48,6 +48,7 @@ mod shortage;
 mod starts;
 mod stock_tools;
 mod surroundings;
+mod third_parties;
 mod tiers;
 mod tls_certificates;
 mod traces;
