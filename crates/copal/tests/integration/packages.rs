@@ -2,11 +2,15 @@
 //! root of their own, where dpkg runs the maintainer scripts without root (`DPKG_ROOT`): installed,
 //! started as the unit does, upgraded under load, removed, purged.
 //!
+//! The RPM packages are in `packages/rpm.rs`, the Helm chart is in `packages/chart.rs`.
+//!
 //! The examples of distributions (`packages/examples.rs`) start in namespaces of their own, on the
 //! ports that they name.
 
+mod chart;
 mod examples;
 mod root;
+mod rpm;
 
 use crate::daemon::{Origin, eventually, needs, ok};
 use crate::layers::root as source;
@@ -32,7 +36,7 @@ static PACKAGES: LazyLock<Packages> = LazyLock::new(|| {
         let built = Command::new(source().join("packaging/build-deb"))
             .arg("--binary")
             .arg(crate::daemon::copal())
-            .args(["--compression", "none", "--version", version, "--out"])
+            .args(["--system", "debian12", "--compression", "none", "--version", version, "--out"])
             .arg(folder.path())
             .output()
             .unwrap();
@@ -133,15 +137,16 @@ fn the_packages_have_what_a_package_needs() {
 #[test]
 fn every_shell_script_and_completion_is_sound() {
     let packaging = source().join("packaging");
-    let mut scripts =
-        vec![packaging.join("build-deb"), packaging.join("copal-reload"), packaging.join("copal-container")];
+    let mut scripts = ["build-deb", "build-rpm", "stage", "copal-reload", "copal-container", "copal-follow"]
+        .map(|name| packaging.join(name))
+        .to_vec();
     for entry in std::fs::read_dir(packaging.join("debian")).unwrap().flatten() {
         if entry.path().extension().is_some_and(|end| ["postinst", "prerm", "postrm"].contains(&end.to_str().unwrap()))
         {
             scripts.push(entry.path());
         }
     }
-    assert_eq!(scripts.len(), 9);
+    assert_eq!(scripts.len(), 12);
     for script in scripts {
         text_of(Command::new("sh").arg("-n").arg(script));
     }
@@ -217,13 +222,15 @@ fn units_match_the_documents() {
         }
     }
     // A drop-in for Debian's unit applies to the same line here.
-    let command = |text: &str| {
-        let text = text.replace("\\\n", " ");
-        let line = text.lines().find_map(|line| line.strip_prefix("ExecStart=").map(str::to_owned)).unwrap();
-        line.split_whitespace().collect::<Vec<_>>().join(" ")
-    };
-    assert_eq!(command(&unit("varnish.service")), examples::DEBIAN_UNIT);
-    assert_eq!(command(&unit("varnishncsa.service")), examples::DEBIAN_NCSA_UNIT);
+    assert_eq!(command_of(&unit("varnish.service")), examples::DEBIAN_UNIT);
+    assert_eq!(command_of(&unit("varnishncsa.service")), examples::DEBIAN_NCSA_UNIT);
+}
+
+/// `ExecStart=` of a unit, in one line.
+fn command_of(unit: &str) -> String {
+    let text = unit.replace("\\\n", " ");
+    let line = text.lines().find_map(|line| line.strip_prefix("ExecStart=").map(str::to_owned)).unwrap();
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -293,6 +300,12 @@ fn a_package_lives_from_its_installation_to_its_purge() {
     let (done, said) = service.reload(&[]);
     assert!(!done && said.contains("nonsense") && said.contains("the VCL stays as it was"), "{said}");
     assert_eq!(service.get("/").header("x-vcl"), Some("second"), "{list}");
+    // The options of later versions of varnishreload.
+    root.write("etc/copal/default.vcl", &vcl("second"));
+    let (done, said) = service.reload(&["-p", "site", "-t", "300", "-m", "1"]);
+    assert!(done && said.starts_with("site_"), "{said}");
+    let (done, said) = service.reload(&["-p", "x y"]);
+    assert!(!done && said.contains("not the start of a name"), "{said}");
     // A label is pointed at the new VCL.
     root.write("etc/copal/default.vcl", &vcl("third"));
     let (_, list) = service.adm(&["vcl.list"]);
@@ -310,6 +323,23 @@ fn a_package_lives_from_its_installation_to_its_purge() {
     assert!(root.has("etc/copal/default.vcl") && root.has("etc/copal/secret") && root.has("etc/varnish/secret"));
     root.dpkg(&["--purge", "copal-varnish", "copal"]);
     assert_eq!((root.left_over(), root.has("var/log/varnish")), (Vec::<String>::new(), false));
+}
+
+#[test]
+fn units_that_went_with_varnish_are_there_again() {
+    let (Some(_), Some(_)) = (needs("dpkg-deb"), needs("dpkg")) else { return };
+    let root = Root::new();
+    root.dpkg(&["--unpack", &PACKAGES.file("copal-varnish", OLD).display().to_string()]);
+    // The order of dpkg without apt: unpack the new package, remove the conflicting one, configure.
+    for unit in ["varnish.service", "varnishncsa.service"] {
+        std::fs::remove_file(root.path(&format!("lib/systemd/system/{unit}"))).unwrap();
+    }
+    root.install(&[PACKAGES.file("copal", OLD)]);
+    root.dpkg(&["--configure", "copal-varnish"]);
+    for unit in ["varnish.service", "varnishncsa.service"] {
+        let expected = std::fs::read_to_string(source().join("packaging/systemd").join(unit)).unwrap();
+        assert_eq!(root.read(&format!("usr/lib/systemd/system/{unit}")), expected);
+    }
 }
 
 #[test]
@@ -366,6 +396,39 @@ fn invalid_package_arguments_are_refused() {
     assert_eq!(build(&["--binary", "/nonexistent"]), (Some(1), "build-deb: /nonexistent is not a program\n".into()));
     let (status, said) = build(&["--binary", &program, "--version", "new"]);
     assert_eq!((status, said.as_str()), (Some(1), "build-deb: 'new' is not a version\n"));
+    let (status, said) = build(&["--binary", &program, "--version", "1", "--system", "plan9"]);
+    assert_eq!((status, said.lines().next().unwrap().contains("debian12, debian13")), (Some(1), true), "{said}");
+    assert_eq!(build(&["--binary", &program, "--colour", "red"]).0, Some(2));
+}
+
+#[test]
+fn each_system_gets_the_command_line_and_the_version_of_its_own_varnish() {
+    let Some(_) = needs("dpkg-deb") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().display().to_string();
+    // A small program instead of the large one.
+    let Some(program) = needs("true") else { return };
+    let program = program.display().to_string();
+    for (system, version, line, units) in [
+        ("ubuntu22.04", "6.6.1", examples::DEBIAN_UNIT, "lib/systemd/system"),
+        ("ubuntu24.04", "7.1.1", examples::DEBIAN_UNIT, "lib/systemd/system"),
+        ("debian13", "7.7.0", examples::DEBIAN_13_UNIT, "usr/lib/systemd/system"),
+    ] {
+        let common = ["--version", "1", "--compression", "none", "--out", &out];
+        text_of(
+            Command::new(source().join("packaging/build-deb"))
+                .args(["--binary", &program, "--system", system])
+                .args(common),
+        );
+        let mut files = std::fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.path());
+        let package = files.find(|path| path.display().to_string().contains("copal-varnish_1_")).unwrap();
+        let provides = text_of(Command::new("dpkg-deb").arg("--field").arg(&package).arg("Provides"));
+        assert_eq!(provides.trim(), format!("varnish (= {version})"), "{system}");
+        let root = folder.path().join(system);
+        text_of(Command::new("dpkg-deb").arg("--extract").arg(&package).arg(&root));
+        let unit = std::fs::read_to_string(root.join(units).join("varnish.service")).unwrap();
+        assert_eq!(command_of(&unit), line, "{system}");
+    }
 }
 
 #[test]
@@ -375,7 +438,7 @@ fn the_container_recipe_names_what_is_there_and_starts_what_works() {
         let file = line.split(' ').nth(1).unwrap();
         assert!(source().join(file).exists(), "{line}");
     }
-    assert!(recipe.lines().any(|line| line == "USER copal"));
+    assert!(recipe.lines().any(|line| line == "USER 6080"));
     let words = |key: &str| -> Vec<String> {
         let line = recipe.lines().find_map(|line| line.strip_prefix(key)).unwrap();
         serde_json::from_str(line.trim()).unwrap()

@@ -10,6 +10,12 @@ use std::process::Command;
 /// `ExecStart=` of Debian's varnish.service.
 pub(super) const DEBIAN_UNIT: &str = "/usr/sbin/varnishd -j unix,user=vcache -F -a :6081 -T localhost:6082 -f /etc/varnish/default.vcl \
                                       -S /etc/varnish/secret -s malloc,256m";
+/// The same of Debian 13.
+pub(super) const DEBIAN_13_UNIT: &str = "/usr/sbin/varnishd -F -a :6081 -T localhost:6082 -f /etc/varnish/default.vcl \
+                                         -S /etc/varnish/secret -p feature=+http2 -s malloc,256m";
+/// The same of Varnish's own packages for RPM, with `-F` for Copal's kind of unit.
+pub(super) const RPM_UNIT: &str = "/usr/sbin/varnishd -F -a :6081 -a localhost:8443,PROXY -p feature=+http2 \
+                                   -f /etc/varnish/default.vcl -s malloc,256m";
 /// `ExecStart=` of Debian's varnishncsa.service.
 pub(super) const DEBIAN_NCSA_UNIT: &str =
     "/usr/bin/varnishncsa -a -w /var/log/varnish/varnishncsa.log -D -P /run/varnishncsa/varnishncsa.pid";
@@ -45,6 +51,9 @@ const PARAMS_UNIT: &str = "varnishd -P /var/run/varnish.pid -f $VARNISH_VCL_CONF
 /// is the server itself, whose VCL answers.
 fn starts(settings: &str, line: &str) {
     let (Some(_), Some(_)) = (needs("unshare"), needs("ip")) else { return };
+    // Without -T, the tools find the port of the CLI in the work directory.
+    let has_port = [settings, line].iter().any(|text| text.contains("-T "));
+    let cli = if has_port { "-T localhost:6082 -S /etc/varnish/secret" } else { "" };
     let script = format!(
         r#"
 set -e
@@ -62,7 +71,7 @@ server=$!
 end() {{ varnishadm pid | sed -n 's/^Master: *//p' | xargs -r kill; wait; }}
 trap end EXIT
 for turn in {{1..3000}}; do
-    state=$(varnishadm -t 300 -T localhost:6082 -S /etc/varnish/secret status) || true
+    state=$(varnishadm -t 300 {cli} status) || true
     [[ $state == *running* ]] && break
     sleep 0.1
 done
@@ -108,6 +117,13 @@ fn the_line_of_debians_unit_starts_as_it_is() {
         return;
     }
     starts("", DEBIAN_UNIT.trim_start_matches("/usr/sbin/"));
+}
+
+#[test]
+fn the_lines_of_later_units_start_as_they_are() {
+    for line in [DEBIAN_13_UNIT, RPM_UNIT] {
+        starts("", line.trim_start_matches("/usr/sbin/"));
+    }
 }
 
 #[test]
