@@ -98,3 +98,51 @@ async fn execute(manager: &Rc<Manager>, order: &Order) -> Response {
     );
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::tests::Bench;
+
+    /// The status of an order.
+    fn status_of(bench: &Bench, operation: Operation) -> u16 {
+        let order = Order { user: "anna".to_owned(), from: "127.0.0.1".to_owned(), operation };
+        bench.runtime.block_on(execute(&bench.manager, &order)).status
+    }
+
+    #[test]
+    fn view_only_dashboard_changes_nothing_whatever_observe_sends() {
+        let options = ["-b", "none", "-o", "dash=127.0.0.1:0"];
+        let bench = Bench::new(&options);
+        let ban = || Operation::Ban(["req.url", "~", "."].map(str::to_owned).to_vec());
+        // There is no worker: the command itself is unknown, so it was executed.
+        assert_eq!(status_of(&bench, ban()), status::UNKNOWN);
+        assert_eq!(status_of(&bench, Operation::Vcls), status::OK);
+        let view = Bench::new(&[&options[..], &["-o", "dash_operate=off"]].concat());
+        for change in [ban(), Operation::Use("boot".to_owned())] {
+            assert_eq!(status_of(&view, change), status::CANNOT);
+        }
+        assert_eq!(status_of(&view, Operation::Vcls), status::OK);
+    }
+
+    #[test]
+    fn orders_that_cannot_be_read_get_an_answer_and_huge_ones_end_the_conversation() {
+        let bench = Bench::new(&[]);
+        let (mut ours, theirs) = bench.runtime.block_on(async { UnixStream::pair() }).unwrap();
+        let work = async {
+            let obeys = obey(bench.manager.clone(), theirs);
+            let talks = async {
+                ours.write_all(&frame(&["quit", "a", "b"])).await.unwrap();
+                let length = ours.read_u32().await.unwrap() as usize;
+                let mut answer = vec![0; length];
+                ours.read_exact(&mut answer).await.unwrap();
+                let parts = surface::operation::parts(&answer).unwrap();
+                assert_eq!(parts, ["106", "there is no such operation"]);
+                ours.write_u32(u32::MAX).await.unwrap();
+                assert_eq!(ours.read(&mut [0]).await.unwrap(), 0);
+            };
+            tokio::join!(obeys, talks);
+        };
+        bench.runtime.block_on(work);
+    }
+}

@@ -15,7 +15,7 @@ use tokio::task::LocalSet;
 /// A manager in a folder of its own.
 pub(crate) struct Bench {
     pub(crate) manager: Rc<Manager>,
-    runtime: tokio::runtime::Runtime,
+    pub(crate) runtime: tokio::runtime::Runtime,
     _directory: TempDir,
 }
 
