@@ -108,6 +108,18 @@ impl Upgradable {
         })
     }
 
+    /// The managers, successors included: all are started by the path of the program.
+    fn processes(&self) -> Vec<i32> {
+        let program = self.program.as_os_str().as_encoded_bytes();
+        let numbers = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        let is_ours = |process: &i32| {
+            let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+            line.windows(program.len()).any(|part| part == program)
+        };
+        numbers.filter(is_ours).collect()
+    }
+
     fn said(&self, what: &str) {
         eventually(what, || self.daemon.said().contains(what).then_some(()));
     }
@@ -124,7 +136,14 @@ impl Drop for Upgradable {
         if std::thread::panicking() {
             println!("{}", self.daemon.said());
         }
-        let _ = kill(Pid::from_raw(self.manager()), Signal::SIGKILL);
+        // A successor that waits takes the death of its predecessor as its signal to go.
+        let deadline = Instant::now() + HANG;
+        while let (false, processes @ [_, ..]) = (Instant::now() > deadline, self.processes().as_slice()) {
+            for process in processes {
+                let _ = kill(Pid::from_raw(*process), Signal::SIGKILL);
+            }
+            std::thread::yield_now();
+        }
     }
 }
 
