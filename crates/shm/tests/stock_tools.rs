@@ -1,5 +1,8 @@
 //! The unmodified tools of Debian's `varnish` packages, 7.1 and 7.7, read our output.
 
+#[path = "support/varnish_7_7.rs"]
+mod varnish_7_7;
+
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -13,6 +16,7 @@ use shm::vsm::{MANAGER_DIRECTORY, VsmWriter, WORKER_DIRECTORY, recreate_director
 use surface::counter::{LCK, MAIN, MGT, Main, Mgt, SMA, VBE};
 use surface::limits::TEST_HANG_SECONDS;
 use surface::tag::{LAST_OF_VARNISH, TAGS, Tag, TagRow};
+use varnish_7_7::program_of_7_7;
 
 /// Path of a stock program; prints a note if it is not installed.
 fn stock(program: &str) -> Option<PathBuf> {
@@ -34,17 +38,7 @@ fn stock_of_each(program: &str) -> Vec<(Layout, PathBuf)> {
 fn stock_of(layout: Layout, program: &str) -> Option<PathBuf> {
     match layout {
         Layout::V71 => stock(program),
-        Layout::V73 => {
-            let folder = std::env::var_os("COPAL_VARNISH_77").map_or_else(
-                || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/outside/varnish-7.7/bin"),
-                PathBuf::from,
-            );
-            let found = Some(folder.join(program)).filter(|path| path.is_file());
-            if found.is_none() {
-                eprintln!("skipped: needs {program} of 7.7");
-            }
-            found
-        }
+        Layout::V73 => program_of_7_7(program),
     }
 }
 

@@ -1,6 +1,9 @@
 //! A Copal for one test: started on ports chosen by the system, stopped by process id, its folder
 //! deleted afterwards.
 
+#[path = "../../../shm/tests/support/varnish_7_7.rs"]
+mod varnish_7_7;
+
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -12,6 +15,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use surface::limits::TEST_HANG_SECONDS;
+use varnish_7_7::program_of_7_7;
 
 /// Time limit of every wait.
 pub const HANG: Duration = Duration::from_secs(TEST_HANG_SECONDS);
@@ -34,15 +38,7 @@ pub fn needs(name: &str) -> Option<PathBuf> {
 /// Versions of the stock programs, each with its word for `-o vsl` and the path of this program;
 /// prints a note for each that is missing. `.ci/varnish-7.7` fetches the later one.
 pub fn needs_each(name: &str) -> Vec<(&'static str, PathBuf)> {
-    let folder = std::env::var_os("COPAL_VARNISH_77").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/outside/varnish-7.7/bin"),
-        PathBuf::from,
-    );
-    let later = Some(folder.join(name)).filter(|path| path.exists());
-    if later.is_none() {
-        println!("skipped: needs {name} of 7.7");
-    }
-    [("vsl=7.1", needs(name)), ("vsl=7.3", later)]
+    [("vsl=7.1", needs(name)), ("vsl=7.3", program_of_7_7(name))]
         .into_iter()
         .filter_map(|(layout, path)| Some((layout, path?)))
         .collect()

@@ -7,6 +7,8 @@ mod objects;
 mod queries;
 mod recording;
 mod server;
+#[path = "../../../shm/tests/support/varnish_7_7.rs"]
+mod varnish_7_7;
 
 use std::ffi::OsString;
 use std::panic;
@@ -19,6 +21,7 @@ use std::time::Duration;
 use recording::{written_directory, written_in};
 use shm::layout::Layout;
 use tools::Streams;
+use varnish_7_7::program_of_7_7;
 
 /// Time after which a tool counts as hanging.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(600);
@@ -45,17 +48,7 @@ fn stock_of_each(program: &str) -> Vec<(Layout, PathBuf)> {
 fn stock_of(layout: Layout, program: &str) -> Option<PathBuf> {
     match layout {
         Layout::V71 => stock(program),
-        Layout::V73 => {
-            let folder = std::env::var_os("COPAL_VARNISH_77").map_or_else(
-                || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/outside/varnish-7.7/bin"),
-                PathBuf::from,
-            );
-            let found = Some(folder.join(program)).filter(|path| path.is_file());
-            if found.is_none() {
-                eprintln!("skipped: needs {program} of 7.7");
-            }
-            found
-        }
+        Layout::V73 => program_of_7_7(program),
     }
 }
 
