@@ -57,7 +57,7 @@ pub use parts::may_ask_for_part;
 pub use removal_history::{Absence, BanNote, RemovalRecord};
 pub use semantics::Purge;
 pub use slices::SliceLookup;
-pub use tag::{TagCount, TagPurge, TagUsage, is_pinned, pin};
+pub use tag::{TagCount, TagPurge, TagUsage, is_pinned, mark_salted, pin};
 
 use ::eviction::EvictionPolicy;
 use ban::BanList;

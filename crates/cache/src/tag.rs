@@ -100,6 +100,15 @@ pub fn is_pinned(object: &Object) -> bool {
     message::stored_notes(object.head()).any(|note| note[1..] == PINNED_NOTE)
 }
 
+/// A note of the same kind, for objects under a salted key: a tag by which all of them are removed
+/// when their canary ends.
+const SALTED_NOTE: [u8; message::NOTE_BYTES - 1] = *b"salted by canary";
+
+/// Marks an object, whose head is being encoded, as one of a canary or its control group.
+pub fn mark_salted(head: &mut Vec<u8>) {
+    message::encode_note(head, &SALTED_NOTE);
+}
+
 /// The names in a list, separated by blanks and commas.
 fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|byte| matches!(byte, b' ' | b'\t' | b',')).filter(|name| !name.is_empty())
@@ -232,6 +241,14 @@ impl Cache {
     pub fn invalidate_groups(&self, groups: &[u8], except: Option<&Arc<Object>>, now: f64) -> TagPurge {
         let names = groups.chunks_exact(message::NOTE_BYTES).map(Arc::from).collect();
         TagPurge { except: except.cloned(), ..self.purge_names(names, Purge::Hard, RemovalReason::Invalidated, now) }
+    }
+
+    /// Starts to remove the objects of a canary and of its control group ([`mark_salted`]): no
+    /// request makes their keys any more.
+    pub fn purge_salted(&self, now: f64) -> TagPurge {
+        let mut note = Vec::new();
+        mark_salted(&mut note);
+        self.purge_names(vec![Arc::from(note)], Purge::Hard, RemovalReason::Dropped, now)
     }
 
     /// Starts to remove the objects that carry a note, because the head that led to them has gone.

@@ -8,6 +8,7 @@
 //!
 //! Invariant: neither side trusts a length beyond [`FRAME_BYTES_MAX`].
 
+use crate::canary::CanaryConfiguration;
 use cli_proto::response::Response;
 use serde::{Deserialize, Serialize};
 use shm::layout::Layout;
@@ -144,6 +145,10 @@ pub enum Request {
         /// Name.
         name: String,
     },
+    /// Begin a canary, or end the one that runs; `VclUse` ends it too.
+    VclCanary(Option<Box<CanaryConfiguration>>),
+    /// The counts of the canary: [`crate::canary::counts_text`], or 300 if none runs.
+    CanaryCounts,
     /// Change the state of a VCL.
     VclState {
         /// Name.

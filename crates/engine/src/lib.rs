@@ -16,6 +16,7 @@
 #![warn(missing_docs)]
 
 // Self-contained helpers that are independent of the engine.
+pub mod canary;
 mod caught;
 pub mod challenges;
 pub mod clock;

@@ -12,6 +12,7 @@
 //! something changes. This file defines a loaded VCL; loading and discarding, with vcl_init and
 //! vcl_fini, are in `vcl_life.rs`.
 
+use crate::canary::Canary;
 use backend::{Backend, Directors};
 use semantics::HttpPolicy;
 use shm::locks::ClassMutex;
@@ -259,6 +260,15 @@ impl std::fmt::Debug for LoadedVcl {
     }
 }
 
+/// A VCL that serves a share of the clients, next to the active one.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// The VCL.
+    pub vcl: Arc<LoadedVcl>,
+    /// The choice of clients, and the counts of the groups.
+    pub canary: Arc<Canary>,
+}
+
 /// All loaded VCLs; replaced as a whole when something changes.
 #[derive(Default, Clone, Debug)]
 pub struct VclTable {
@@ -268,6 +278,8 @@ pub struct VclTable {
     pub labels: BTreeMap<String, String>,
     /// The active VCL.
     pub active: Option<Arc<LoadedVcl>>,
+    /// The VCL on trial.
+    pub trial: Option<Trial>,
     /// The label by which the active VCL was chosen; `None` when it was named directly.
     pub active_label: Option<String>,
 }
@@ -279,10 +291,11 @@ impl VclTable {
         self.loaded.get(self.labels.get(name).map_or(name, String::as_str))
     }
 
-    /// True if the VCL is active or a label points to it.
+    /// True if the VCL is active or on trial, or a label points to it.
     #[must_use]
     pub fn is_in_use(&self, vcl: &LoadedVcl) -> bool {
         self.active.as_ref().is_some_and(|active| active.name == vcl.name)
+            || self.trial.as_ref().is_some_and(|trial| trial.vcl.name == vcl.name)
             || self.labels.values().any(|target| *target == vcl.name)
     }
 
@@ -290,7 +303,10 @@ impl VclTable {
     #[must_use]
     pub fn held(&self, vcl: &Arc<LoadedVcl>) -> usize {
         let in_list = self.loaded.values().filter(|other| Arc::ptr_eq(other, vcl)).count();
-        in_list + usize::from(self.active.as_ref().is_some_and(|active| Arc::ptr_eq(active, vcl)))
+        let is_tried = self.trial.as_ref().is_some_and(|trial| Arc::ptr_eq(&trial.vcl, vcl));
+        in_list
+            + usize::from(self.active.as_ref().is_some_and(|active| Arc::ptr_eq(active, vcl)))
+            + usize::from(is_tried)
     }
 }
 

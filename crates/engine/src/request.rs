@@ -77,14 +77,17 @@ pub(crate) use step::Step;
 pub use task::Request;
 pub(crate) use task::{Settings, Task};
 
+use crate::canary::{Group, Member};
 use crate::caught::caught;
 use crate::context::{Loop, Work};
 use crate::exchange::{BodyAnnounced, Exchange, Malformed};
+use crate::loaded_vcl::{LoadedVcl, Trial};
 use crate::session::SessionView;
 use shm::log::LogId;
 use std::future::Future;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use step::is_legal;
 use surface::close_reason::CloseReason;
 use surface::counter::Main;
@@ -151,6 +154,17 @@ async fn run_begun(
     Outcome { close: Some(CloseReason::TxError), is_ruined: true }
 }
 
+/// Chooses the VCL of a request while a canary runs.
+#[cold]
+fn choose(request: &mut Request, session: &SessionView, active: Option<&Arc<LoadedVcl>>, trial: &Trial) {
+    let group = trial.canary.group(&request.task.request, session.peer.client.ip());
+    request.member = group.map(|group| Member { canary: Arc::clone(&trial.canary), group });
+    request.vcl = match group {
+        Some(Group::Canary) => Some(Arc::clone(&trial.vcl)),
+        Some(Group::Control) | None => active.cloned(),
+    };
+}
+
 /// Starts the request's transaction.
 fn begin(context: &Loop, session: &SessionView, request: &mut Request) {
     let vxid = context.next_vxid();
@@ -196,7 +210,7 @@ pub(crate) struct Run<'a> {
 
 impl Run<'_> {
     async fn live(&mut self) {
-        let Run { context, exchange, request, .. } = self;
+        let Run { context, session, exchange, request } = self;
         match exchange.open(&mut request.task.request, &mut request.log) {
             Ok(announced) => {
                 request.task.life.protocol = exchange.protocol();
@@ -204,7 +218,11 @@ impl Run<'_> {
                 request.task.life.is_length_unsaid =
                     announced == BodyAnnounced::Unknown && !request.task.request.has("Transfer-Encoding");
                 if request.task.life.inclusion.is_none() {
-                    request.vcl.clone_from(&context.engine.vcl.load().active);
+                    let table = context.engine.vcl.load();
+                    match &table.trial {
+                        None => request.vcl.clone_from(&table.active),
+                        Some(trial) => choose(request, session, table.active.as_ref(), trial),
+                    }
                     if let Some(vcl) = &request.vcl {
                         request.log.record(Tag::VCLUse, vcl.name.as_bytes());
                     }

@@ -6,6 +6,7 @@ mod alternative_services;
 mod bodies;
 mod bounds;
 mod caching;
+mod canary;
 mod codings;
 mod collections;
 mod compatibility;

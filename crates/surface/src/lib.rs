@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 
 pub mod access_log;
+pub mod canary;
 pub mod cli;
 pub mod close_reason;
 pub mod closed_set;

@@ -15,6 +15,7 @@
 
 mod backend_list;
 mod ban_list;
+mod canary;
 mod command;
 mod configure;
 mod directory_lock;
@@ -29,6 +30,7 @@ mod panic_text;
 mod runtime;
 mod statistics;
 mod stopping;
+mod sweeping;
 mod trimming;
 mod vcl_control;
 
@@ -149,6 +151,9 @@ fn describe(request: &Request) -> String {
         Request::VclState { name, .. } => format!("vcl.state {name}"),
         Request::VclLabel { label, vcl } => format!("vcl.label {label} {vcl}"),
         Request::VclDiscard { name } => format!("vcl.discard {name}"),
+        Request::VclCanary(Some(canary)) => format!("vcl.canary {}", canary.name),
+        Request::VclCanary(None) => "vcl.canary none".into(),
+        Request::CanaryCounts => "vcl.canary counts".into(),
         Request::VclStatus => "vcl.list".into(),
         Request::Tls(_) => "tls".into(),
         Request::Limits(_) => "storage.limits".into(),
@@ -171,10 +176,16 @@ async fn answer(worker: &Rc<configure::Worker>, request: Request, step: &dyn Fn(
         Request::VclState { name, state } => vcl_control::set_state(worker, &name, state),
         Request::VclLabel { label, vcl } => vcl_control::label(worker, &label, &vcl),
         Request::VclDiscard { name } => vcl_control::discard(worker, &name),
+        Request::VclCanary(canary) => canary::set(worker, canary.map(|canary| *canary)),
+        Request::CanaryCounts => canary::counts(worker),
         Request::VclStatus => Response::ok(vcl_control::status(worker)),
         Request::Tls(table) => worker.set_tls(&table),
         Request::Limits(limits) => worker.set_limits(limits).await,
-        Request::Start => worker.start(),
+        Request::Start => {
+            // An earlier worker may have died in the middle of this.
+            sweeping::sweep(worker, std::sync::Weak::new());
+            worker.start()
+        }
         Request::Command { words, json } => command::run(worker, &words, json).await,
         Request::Ping => Response::ok("PONG"),
         Request::Stop => Response::ok(worker.stop(step).await),

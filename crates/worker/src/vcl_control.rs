@@ -9,6 +9,7 @@
 use crate::configure::Worker;
 use crate::health_record::HealthRecord;
 use crate::statistics::Statistics;
+use crate::sweeping::sweep;
 use backend::dns_names::resolve::Resolve;
 use backend::dns_names::run::Surroundings;
 use backend::{Backend, Findings, FollowSettings};
@@ -42,7 +43,7 @@ fn tell_warm(worker: &Worker, vcl: &LoadedVcl, state: &str) -> Result<(), Respon
 }
 
 /// Replaces the table with a changed copy.
-fn change(worker: &Worker, with: impl FnOnce(&mut VclTable)) {
+pub(crate) fn change(worker: &Worker, with: impl FnOnce(&mut VclTable)) {
     let mut table = VclTable::clone(&worker.engine.vcl.load());
     with(&mut table);
     worker.engine.vcl.store(Arc::new(table));
@@ -197,7 +198,7 @@ fn stop_probes(worker: &Worker, vcl: &str) {
 ///
 /// # Errors
 /// The answer for the CLI: it must not be warm.
-fn warm_up(worker: &Worker, vcl: &Arc<LoadedVcl>) -> Result<(), Response> {
+pub(crate) fn warm_up(worker: &Worker, vcl: &Arc<LoadedVcl>) -> Result<(), Response> {
     if vcl.state() != VclState::Cold {
         tell_warm(worker, vcl, vcl.state().word())?;
     }
@@ -214,7 +215,7 @@ fn tell_cold(worker: &Worker, vcl: &Arc<LoadedVcl>, held: usize) {
     }
 }
 
-/// Activates a VCL, or the VCL that a label points to.
+/// Activates a VCL, or the VCL that a label points to. Ends a canary at the same instant.
 pub fn make_active(worker: &Rc<Worker>, name: &str) -> Response {
     let table = worker.engine.vcl.load_full();
     let Some(vcl) = table.find(name).map(Arc::clone) else {
@@ -226,7 +227,11 @@ pub fn make_active(worker: &Rc<Worker>, name: &str) -> Response {
     change(worker, |table| {
         table.active_label = table.labels.contains_key(name).then(|| name.to_owned());
         table.active = Some(vcl);
+        table.trial = None;
     });
+    if let Some(trial) = &table.trial {
+        sweep(worker, Arc::downgrade(&trial.canary));
+    }
     Response::ok("")
 }
 

@@ -6,6 +6,7 @@ use super::mode::FetchMode;
 use super::out_of_band::OutOfBand;
 use crate::bodies::fragment::Fragment;
 use crate::bodies::request::RequestBody;
+use crate::canary::Canary;
 use crate::loaded_vcl::LoadedVcl;
 use crate::peer::{EarlyPhase, Peer};
 use crate::query_rules::QueryOrder;
@@ -71,6 +72,8 @@ pub(crate) struct Ordered {
     pub(crate) session_vxid: u64,
     /// `req.hash`, which is also `bereq.hash`.
     pub(crate) digest: [u8; 32],
+    /// The group of a canary, if it does not share the cache: its objects are marked.
+    pub(crate) salted: Option<Arc<Canary>>,
     /// Known rules about insignificant query parts; `None` if none are looked up.
     pub(crate) query: Option<QueryOrder>,
     /// Lookup found a hit-for-miss marker (`bereq.is_hitmiss`).
@@ -108,6 +111,7 @@ impl Ordered {
             parent_vxid: vxids[0],
             session_vxid: vxids[1],
             digest,
+            salted: None,
             query: None,
             is_hit_for_miss: false,
             is_hit_for_pass: false,

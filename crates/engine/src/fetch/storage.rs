@@ -227,6 +227,9 @@ impl Fetch {
         if class == Class::InsertRfc {
             head.extend_from_slice(&groups::notes(&stored, CACHE_GROUPS, self.task.bereq_original.get("Host")));
         }
+        if self.task.order.salted.is_some() {
+            cache::mark_salted(&mut head);
+        }
         if self.task.attempt.is_storage_chosen && self.context.engine.storages.have_files() {
             pin(&mut head);
         }

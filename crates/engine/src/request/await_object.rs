@@ -80,8 +80,11 @@ impl Run<'_> {
         let inclusion = task.life.inclusion.as_ref().filter(|_| mode != FetchMode::Background);
         let parameters = self.context.engine.parameters.load_full();
         let vxids = [task.life.vxid, self.session.vxid];
+        let salted = self.request.member.as_ref().filter(|member| member.is_salted());
+        let salted = salted.map(|member| Arc::clone(&member.canary));
         let order = Ordered {
             query,
+            salted,
             is_hit_for_miss: task.found.is_hitmiss,
             is_hit_for_pass: task.found.is_hitpass,
             is_duplex,

@@ -1,6 +1,7 @@
 //! The end of a request: its traffic is counted, and its log is completed.
 
 use super::Run;
+use crate::canary::Finished;
 use crate::world::log_notes;
 use backend::Notes;
 use shm::histogram::Example;
@@ -55,6 +56,10 @@ impl Run<'_> {
         if let Some(cells) = histograms.requests(self.session.listener_place) {
             let example = Example { vxid, value: nanoseconds, time };
             cells.at(cell).count_alone(Scale::Seconds.bucket(nanoseconds), example);
+        }
+        if let Some(member) = &self.request.member {
+            let (status, reason) = (task.life.sent_status, task.life.reason);
+            member.count(Finished { status, handling, reason, nanoseconds });
         }
         let bytes = self.exchange.sent().body_bytes;
         let example = Example { vxid, value: bytes, time };

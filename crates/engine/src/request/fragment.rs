@@ -57,6 +57,7 @@ impl Run<'_> {
         let request = &mut slot.request;
         request.arrive(&self.context.engine.parameters.load(), now);
         request.vcl = top.vcl.clone().or_else(|| self.request.vcl.clone());
+        request.member.clone_from(&self.request.member);
         let parent = &self.request.task;
         request.log.start(LogId::client(vxid), now);
         request.log.record_fmt(Tag::Begin, format_args!("req {} esi{depth}", parent.life.vxid));

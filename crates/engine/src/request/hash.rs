@@ -19,7 +19,8 @@ impl Run<'_> {
         match self.call_vcl().await {
             Ok(HashRuling::Lookup) => {
                 let task = &mut self.request.task;
-                task.life.digest = task.hasher.finish();
+                let key = task.hasher.finish();
+                task.life.digest = self.request.member.as_ref().map_or(key, |member| member.key(key));
                 if let Some(objection) = task.life.objection.take() {
                     self.log().record(Tag::VCLError, objection.as_bytes());
                 }

@@ -36,7 +36,7 @@ impl Run<'_> {
         if head.decode(answer.head()).is_none() || !matches!(head.status(), 200..=399) {
             return;
         }
-        let digest = self.request.task.life.digest;
+        let digest = self.plain_key();
         let mut count = self.invalidate_key(&digest, answer);
         let own = self.request.task.request.target().to_vec();
         count += self.invalidate_under_rule(&own, answer).await;
@@ -46,7 +46,7 @@ impl Run<'_> {
         for target in self.named_targets(&head) {
             count += self.invalidate_under_rule(&target, answer).await;
             if let Some(digest) = self.digest_of(&target).await
-                && digest != self.request.task.life.digest
+                && digest != self.plain_key()
             {
                 count += self.invalidate_key(&digest, answer);
             }
@@ -73,7 +73,8 @@ impl Run<'_> {
     }
 
     fn invalidate_key(&self, digest: &[u8; 32], answer: &Arc<Object>) -> usize {
-        self.context.engine.cache.invalidate(digest, Some(answer), self.context.clock.now())
+        let (cache, now) = (&self.context.engine.cache, self.context.clock.now());
+        self.keys_of_groups(digest).iter().flatten().map(|key| cache.invalidate(key, Some(answer), now)).sum()
     }
 
     async fn invalidate_groups(&self, groups: &[u8], answer: &Arc<Object>) -> usize {
@@ -107,9 +108,8 @@ impl Run<'_> {
         task.request.set(PROTO, other.name().as_bytes());
         let target = saved.target().to_vec();
         let digest = self.digest_of(&target).await;
-        let task = &mut self.request.task;
-        task.request = saved;
-        digest.filter(|digest| *digest != task.life.digest)
+        self.request.task.request = saved;
+        digest.filter(|digest| *digest != self.plain_key())
     }
 
     /// The key that vcl_hash makes of another target; `None` if it fails. The request is unchanged

@@ -67,7 +67,8 @@ impl Run<'_> {
         let digest = task.hasher.finish();
         Some(match ruling {
             Ok(HashRuling::Lookup) => {
-                task.life.digest = rule.key(digest);
+                let key = rule.key(digest);
+                task.life.digest = self.request.member.as_ref().map_or(key, |member| member.key(key));
                 task.found.query_rule = Some(Arc::clone(rule));
                 task.life.after_hash
             }

@@ -11,6 +11,7 @@ use super::inclusion::Inclusion;
 use super::key::KeyHasher;
 use super::step::Step;
 use crate::bodies::request::Feed;
+use crate::canary::Member;
 use crate::fetch::interest::Interest;
 use crate::fetch::legacy_order::PreparedRequest;
 use crate::fetch::order::FetchTicket;
@@ -44,6 +45,8 @@ pub struct Request {
     pub(crate) scratch: Scratch,
     /// The VCL that runs now.
     pub(crate) vcl: Option<Arc<LoadedVcl>>,
+    /// The group of the canary that the request belongs to; `None` = no canary runs, or neither.
+    pub(crate) member: Option<Member>,
     /// Everything else.
     pub(crate) task: Task,
 }
@@ -55,6 +58,7 @@ impl Request {
             machine: Machine::new(),
             scratch: Scratch::new(usize::MAX),
             vcl: None,
+            member: None,
             task: Task::default(),
         }
     }
@@ -92,12 +96,13 @@ impl Request {
     /// Clears the request; each buffer keeps at most `bytes` of room. Every field is named here, so
     /// that a new one does not compile until it is cleared.
     pub(crate) fn clear(&mut self, bytes: usize) {
-        let Request { log, machine, scratch, vcl, task } = self;
+        let Request { log, machine, scratch, vcl, member, task } = self;
         // The log of a finished request is complete, so it holds nothing any more.
         log.flush();
         machine.clear(bytes);
         scratch.clear(usize::MAX);
         *vcl = None;
+        *member = None;
         task.clear(bytes);
     }
 }

@@ -5,6 +5,7 @@ use super::*;
 use crate::bodies::filters::Filters;
 use crate::bodies::fragment::Fragment;
 use crate::bodies::page::Budget;
+use crate::canary::{Canary, Group, Member};
 use crate::fetch::out_of_band::OutOfBand;
 use crate::fetch::{FetchMode, FetchTicket};
 use crate::peer::EarlyPhase;
@@ -305,6 +306,9 @@ fn a_request_that_went_through_the_pool_has_nothing_of_the_last() {
     request.log.record(surface::tag::Tag::Error, b"foreign");
     request.scratch.set_limit(7);
     request.scratch.mark_overflowed();
+    let stick = surface::canary::Stick::Ip;
+    let canary = Canary { share: 7, stick, secret: [7; 2], salts: None, counts: Default::default() };
+    request.member = Some(Member { canary: Arc::new(canary), group: Group::Canary });
     let mut hasher = KeyHasher::default();
     hasher.update(b"foreign");
     let settings = Settings { request_memory_max: 7, feature: 7, ..Settings::default() };
@@ -332,11 +336,11 @@ fn a_request_that_went_through_the_pool_has_nothing_of_the_last() {
     pool.put(slot);
     let RequestSlot { buffers, request } = *pool.take(&ring);
     let Buffers { received, consumed, head } = buffers;
-    let Request { log: _, machine, scratch, vcl, task } = request;
+    let Request { log: _, machine, scratch, vcl, member, task } = request;
     assert_eq!(pool.len(), 0, "it was the same one");
     assert_eq!((received.len(), consumed, head.len()), (0, 0, 0));
     assert_eq!(ring.records().len(), 1, "a record that was left goes out under its own transaction");
-    assert!(vcl.is_none() && machine.method().is_none());
+    assert!(vcl.is_none() && member.is_none() && machine.method().is_none());
     assert_eq!((scratch.used_bytes(), scratch.overflowed()), (0, false));
     assert_task_is_new(task);
 }
