@@ -224,7 +224,7 @@ _copal_operand() {
     'daemon') echo none ;;
     'status') echo none ;;
     'stop') echo none ;;
-    'adm') echo '-W acme.list acme.renew auth backend.list backend.set_health ban ban.list banner dash.login help panic.clear panic.show param.reset param.set param.show pid ping quit start status stop storage.list tag.count tag.purge tag.softpurge tls.cert.commit tls.cert.discard tls.cert.list tls.cert.load tls.cert.reload tls.cert.rollback upgrade vcl.deps vcl.discard vcl.inline vcl.label vcl.list vcl.load vcl.show vcl.state vcl.use' ;;
+    'adm') echo '-W acme.list acme.renew auth backend.list backend.set_health ban ban.list banner dash.login help panic.clear panic.show param.reset param.set param.show pid ping quit start status stop storage.list tag.count tag.purge tag.softpurge tls.cert.commit tls.cert.discard tls.cert.list tls.cert.load tls.cert.reload tls.cert.rollback upgrade vcl.canary vcl.deps vcl.discard vcl.history vcl.inline vcl.label vcl.list vcl.load vcl.promote vcl.rollback vcl.show vcl.state vcl.use' ;;
     'log') echo none ;;
     'ncsa') echo none ;;
     'stat') echo none ;;

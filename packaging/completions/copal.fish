@@ -108,7 +108,7 @@ complete -c copal -n '__fish_seen_subcommand_from adm' -s T -x -d 'Where its CLI
 complete -c copal -n '__fish_seen_subcommand_from adm' -s V -d 'Print the version'
 complete -c copal -n '__fish_seen_subcommand_from adm' -l strict -d 'End at the first command that fails'
 complete -c copal -n '__fish_seen_subcommand_from adm' -l optstring -d 'Print the letters as getopt(3) takes them, for wrapper scripts'
-complete -c copal -n '__fish_seen_subcommand_from adm' -a 'acme.list acme.renew auth backend.list backend.set_health ban ban.list banner dash.login help panic.clear panic.show param.reset param.set param.show pid ping quit start status stop storage.list tag.count tag.purge tag.softpurge tls.cert.commit tls.cert.discard tls.cert.list tls.cert.load tls.cert.reload tls.cert.rollback upgrade vcl.deps vcl.discard vcl.inline vcl.label vcl.list vcl.load vcl.show vcl.state vcl.use'
+complete -c copal -n '__fish_seen_subcommand_from adm' -a 'acme.list acme.renew auth backend.list backend.set_health ban ban.list banner dash.login help panic.clear panic.show param.reset param.set param.show pid ping quit start status stop storage.list tag.count tag.purge tag.softpurge tls.cert.commit tls.cert.discard tls.cert.list tls.cert.load tls.cert.reload tls.cert.rollback upgrade vcl.canary vcl.deps vcl.discard vcl.history vcl.inline vcl.label vcl.list vcl.load vcl.promote vcl.rollback vcl.show vcl.state vcl.use'
 complete -c varnishadm -f
 complete -c varnishadm -s h -l help -d 'Print this text'
 complete -c varnishadm -s n -x -a '(__fish_complete_directories)' -d 'Work directory of the server'
@@ -119,7 +119,7 @@ complete -c varnishadm -s T -x -d 'Where its CLI listens, or the path of a socke
 complete -c varnishadm -s V -d 'Print the version'
 complete -c varnishadm -l strict -d 'End at the first command that fails'
 complete -c varnishadm -l optstring -d 'Print the letters as getopt(3) takes them, for wrapper scripts'
-complete -c varnishadm -a 'acme.list acme.renew auth backend.list backend.set_health ban ban.list banner dash.login help panic.clear panic.show param.reset param.set param.show pid ping quit start status stop storage.list tag.count tag.purge tag.softpurge tls.cert.commit tls.cert.discard tls.cert.list tls.cert.load tls.cert.reload tls.cert.rollback upgrade vcl.deps vcl.discard vcl.inline vcl.label vcl.list vcl.load vcl.show vcl.state vcl.use'
+complete -c varnishadm -a 'acme.list acme.renew auth backend.list backend.set_health ban ban.list banner dash.login help panic.clear panic.show param.reset param.set param.show pid ping quit start status stop storage.list tag.count tag.purge tag.softpurge tls.cert.commit tls.cert.discard tls.cert.list tls.cert.load tls.cert.reload tls.cert.rollback upgrade vcl.canary vcl.deps vcl.discard vcl.history vcl.inline vcl.label vcl.list vcl.load vcl.promote vcl.rollback vcl.show vcl.state vcl.use'
 
 # copal log
 complete -c copal -n '__fish_seen_subcommand_from log' -s a -d 'Append to the output file'

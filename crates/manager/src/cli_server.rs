@@ -169,7 +169,7 @@ async fn respond(manager: &Rc<Manager>, session: &mut ServerSession, event: Even
         Event::Send(response) => response,
         Event::Command(command) => {
             log_traffic(manager, ends, "Rd", &command.line);
-            commands::execute(manager, &command.words, &command.octets).await
+            commands::execute(manager, &command.words, &command.octets, ends).await
         }
         Event::Answer(answer) => authenticate(manager, session, &answer, ends),
     };
@@ -270,7 +270,7 @@ pub async fn run_file(manager: &Rc<Manager>, content: &[u8]) -> Result<(), Strin
         let (line, may_fail, response) = match request {
             Request::Command(command) => {
                 show(&format!("> {}{}", if command.may_fail { "-" } else { "" }, command.line));
-                let response = commands::execute(manager, &command.words, &command.octets).await;
+                let response = commands::execute(manager, &command.words, &command.octets, "-I file").await;
                 (command.line, command.may_fail, response)
             }
             Request::Empty => (String::new(), true, Response::new(status::SYNTAX, "Empty CLI command.\n")),

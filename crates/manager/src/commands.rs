@@ -6,6 +6,9 @@ mod call;
 mod parameters;
 mod tls;
 mod vcl;
+mod vcl_canary;
+mod vcl_noting;
+mod vcl_switch;
 
 use crate::clock::now;
 use crate::handover::predecessor;
@@ -28,10 +31,11 @@ use tls::TlsCommand;
 
 pub(super) use call::Call;
 pub use vcl::load_at_start;
+pub use vcl_canary::watch as watch_canary;
 
 /// Executes one command and returns its reply, not yet cut to `cli_limit`. `octets` are the words
-/// that are not UTF-8, with their positions.
-pub async fn execute(manager: &Rc<Manager>, words: &[String], octets: &[(usize, Vec<u8>)]) -> Response {
+/// that are not UTF-8, with their positions. `who`: the connection or file it comes from.
+pub async fn execute(manager: &Rc<Manager>, words: &[String], octets: &[(usize, Vec<u8>)], who: &str) -> Response {
     let Some(verb) = words.first() else {
         return Response::new(status::SYNTAX, "Empty CLI command.\n");
     };
@@ -56,7 +60,7 @@ pub async fn execute(manager: &Rc<Manager>, words: &[String], octets: &[(usize, 
     if row.arguments_max.is_some_and(|max| arguments.len() > max) {
         return Response::new(status::TOO_MANY, "Too many parameters\n");
     }
-    let call = Call { manager, words, arguments, octets, json };
+    let call = Call { manager, words, arguments, octets, who, json };
     match row.executor {
         Executor::Manager(command) => call.manage(command).await,
         Executor::Worker(_) => call.forward().await,
@@ -125,12 +129,16 @@ impl Call<'_> {
             ManagerCommand::TlsCertReload => self.tls(TlsCommand::Reload).await,
             ManagerCommand::TlsCertRollback => self.tls(TlsCommand::Rollback).await,
             ManagerCommand::Upgrade => self.upgrade().await,
+            ManagerCommand::VclCanary => self.vcl_canary().await,
             ManagerCommand::VclDeps => self.vcl_deps(),
             ManagerCommand::VclDiscard => self.vcl_discard().await,
+            ManagerCommand::VclHistory => self.vcl_history(),
             ManagerCommand::VclInline => self.vcl_inline().await,
             ManagerCommand::VclLabel => self.vcl_label().await,
             ManagerCommand::VclList => self.vcl_list().await,
             ManagerCommand::VclLoad => self.vcl_load().await,
+            ManagerCommand::VclPromote => self.vcl_promote().await,
+            ManagerCommand::VclRollback => self.vcl_rollback().await,
             ManagerCommand::VclShow => self.vcl_show(),
             ManagerCommand::VclState => self.vcl_state().await,
             ManagerCommand::VclSymtab => self.vcl_symtab(),

@@ -19,6 +19,8 @@
 mod acme;
 pub mod arguments;
 mod background;
+mod canary;
+mod canary_end;
 mod cli_connections;
 mod cli_server;
 mod clock;
@@ -58,6 +60,7 @@ mod system_error;
 mod systemd;
 mod tls;
 mod vcl_files;
+mod vcl_history;
 mod vcl_table;
 
 pub use default_parameters::default_parameters;

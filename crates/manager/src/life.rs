@@ -11,6 +11,8 @@
 //! otherwise the cache is kept. Invariant: each process is reaped by one task, and only that task
 //! reports its end.
 
+use crate::canary::Running;
+use crate::canary_end;
 use crate::clock::now;
 use crate::directory::quarantine_text;
 use crate::fd_store;
@@ -254,6 +256,14 @@ async fn launch(manager: &Rc<Manager>) -> Result<u32, Failure> {
             return Err(Failure::other(format!("Child ({pid}) Pushing vcls failed:\n{}", reply.body)));
         }
     }
+    let canary = manager.trials.borrow().running.as_ref().map(Running::configuration);
+    if let Some(canary) = canary {
+        let reply = ask(Request::VclCanary(Some(Box::new(canary)))).await.map_err(Failure::other)?;
+        if reply.status != 200 {
+            // The active VCL can serve without it.
+            canary_end::ended(manager, Level::Error, "went back", &format!("the child refuses it: {}", reply.body));
+        }
+    }
     let reply = ask(Request::Start).await.map_err(Failure::other)?;
     if reply.status != 200 {
         return Err(Failure::other(format!("Child ({pid}) Acceptor start failed:\n{}", reply.body)));
@@ -480,6 +490,10 @@ async fn reap(manager: Rc<Manager>, worker: Worker, mut child: Child, outputs: [
     let _ = gone.send(true);
     if ran {
         let young = worker.since.elapsed() < SHORT_LIFE;
+        let signal = manager.last_end.get().and_then(|end| end.signal());
+        if !is_from_outside(signal, manager.killed_by_us.get(), manager.memory_ran_out.get()) {
+            canary_end::worker_died(&manager);
+        }
         manager.short_lives.set(if young { manager.short_lives.get().saturating_add(1) } else { 0 });
         restart(&manager).await;
     }

@@ -82,15 +82,16 @@ async fn execute(manager: &Rc<Manager>, order: &Order) -> Response {
         | Operation::Tags { .. } => {}
     }
     let words = order.operation.command();
+    let (user, from) = (line(order.user.as_bytes()), line(order.from.as_bytes()));
+    let who = format!("dashboard {user} {from}");
     if !order.operation.is_change() {
-        return commands::execute(manager, &words, &[]).await;
+        return commands::execute(manager, &words, &[], &who).await;
     }
     let response = match manager.arguments.dash.is_view_only {
         true => Response::new(status::CANNOT, "-o dash_operate=off: the dashboard may change nothing"),
-        false => commands::execute(manager, &words, &[]).await,
+        false => commands::execute(manager, &words, &[], &who).await,
     };
     let shown = words.join(" ");
-    let (user, from) = (line(order.user.as_bytes()), line(order.from.as_bytes()));
     let result = if response.is_ok() { "done".to_owned() } else { format!("refused: {}", response.body.trim()) };
     manager.say(
         Level::Info,

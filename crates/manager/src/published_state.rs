@@ -8,7 +8,10 @@ use crate::vcl_table::VclTable;
 use shm::vsc::{CounterBlock, Publisher};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use surface::counter::{CERT, LOAD, Load, SectionRow, VCL, Vcl};
+use surface::counter::{CERT, LOAD, Load, SectionRow, VCL};
+
+/// Sections by full name, with the values of their counters.
+type Wanted = BTreeMap<String, (&'static SectionRow, Vec<u64>)>;
 
 /// The published sections.
 pub struct PublishedState {
@@ -44,27 +47,28 @@ impl PublishedState {
     /// Publishes the present VCLs and certificates. Returns true if there are new files, which
     /// other users cannot read yet.
     pub fn follow(&self, vcls: &VclTable, certificates: &[Certificate]) -> bool {
-        let mut wanted: BTreeMap<String, (&'static SectionRow, u64)> = BTreeMap::new();
+        let mut wanted = Wanted::new();
         for entry in vcls.entries().iter().filter(|entry| !entry.is_label()) {
             let is_active = vcls.active() == Some(entry.name.as_str());
-            wanted.insert(format!("VCL.{}", entry.name), (&VCL, u64::from(is_active)));
+            let is_canary = vcls.canary() == Some(entry.name.as_str());
+            wanted.insert(format!("VCL.{}", entry.name), (&VCL, vec![u64::from(is_active), u64::from(is_canary)]));
         }
         for certificate in certificates {
             let end = u64::try_from(certificate.loaded.facts.not_after).unwrap_or(0);
-            wanted.insert(format!("CERT.{}", certificate.id), (&CERT, end));
+            wanted.insert(format!("CERT.{}", certificate.id), (&CERT, vec![end]));
         }
         self.settle(&wanted)
     }
 
     /// Publishes these sections and no others. Returns true if there are new ones.
-    fn settle(&self, wanted: &BTreeMap<String, (&'static SectionRow, u64)>) -> bool {
+    fn settle(&self, wanted: &Wanted) -> bool {
         let mut blocks = self.blocks.borrow_mut();
         let gone: BTreeSet<String> = blocks.keys().filter(|name| !wanted.contains_key(*name)).cloned().collect();
         for block in gone.iter().filter_map(|name| blocks.remove(name)) {
             let _ = self.publisher.withdraw(block);
         }
         let mut is_new = false;
-        for (name, (section, value)) in wanted {
+        for (name, (section, values)) in wanted {
             if !blocks.contains_key(name)
                 && let Ok(block) = self.publisher.publish(section, name)
             {
@@ -72,8 +76,7 @@ impl PublishedState {
                 is_new = true;
             }
             if let Some(block) = blocks.get(name) {
-                // Both sections have one counter.
-                block.set(Vcl::Active as usize, *value);
+                values.iter().enumerate().for_each(|(counter, value)| block.set(counter, *value));
             }
         }
         is_new
@@ -99,7 +102,10 @@ mod tests {
             all.into_iter().map(|counter| (counter.name, counter.value)).collect::<BTreeMap<_, _>>()
         };
         let wanted = |pairs: &[(&str, &'static SectionRow, u64)]| {
-            pairs.iter().map(|(name, row, value)| ((*name).to_owned(), (*row, *value))).collect::<BTreeMap<_, _>>()
+            pairs
+                .iter()
+                .map(|(name, row, value)| ((*name).to_owned(), (*row, vec![*value])))
+                .collect::<BTreeMap<_, _>>()
         };
         assert!(state.settle(&wanted(&[("VCL.boot", &VCL, 1), ("CERT.a", &CERT, 5), ("VCL.bad name", &VCL, 0)])));
         let first = values();

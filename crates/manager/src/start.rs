@@ -264,6 +264,8 @@ async fn succeed(
     // Those of the command line stay, so that a later upgrade passes the difference again.
     *manager.parameters.borrow_mut() = inheritance.parameters;
     *manager.vcls.borrow_mut() = vcls;
+    *manager.history.borrow_mut() = inheritance.history;
+    manager.trials.borrow_mut().running = inheritance.canary;
     *manager.panic.borrow_mut() = inheritance.panic;
     manager.exit_status.set(inheritance.exit_status);
     if let Some(limits) = limits_bytes {
@@ -272,6 +274,7 @@ async fn succeed(
     }
     spawn_local(signals.obey(manager.clone()));
     spawn_local(tick(manager.clone()));
+    spawn_local(commands::watch_canary(manager.clone()));
     spawn_local(memory_limits::follow(manager.clone()));
     spawn_local(storage_files::watch(manager.clone()));
     keeper::begin(&manager).await?;
@@ -321,6 +324,7 @@ async fn lead(manager: &Rc<Manager>, cli_sockets: Vec<CliListener>) -> Result<()
     }
     converse(manager, cli_sockets);
     spawn_local(tick(manager.clone()));
+    spawn_local(commands::watch_canary(manager.clone()));
     spawn_local(memory_limits::follow(manager.clone()));
     spawn_local(storage_files::watch(manager.clone()));
     keeper::begin(manager).await.map_err(ArgumentError::of_start)?;

@@ -6,6 +6,7 @@
 
 use crate::acme::table::Acme;
 use crate::arguments::{Arguments, Mode};
+use crate::canary::Running;
 use crate::cli_connections::{Connections, HeldCliListener};
 use crate::dash_sessions::Sessions;
 use crate::dash_tokens::Tokens;
@@ -20,6 +21,7 @@ use crate::recovery::Failures;
 use crate::report::{Level, Reporter};
 use crate::shortage::DeathHistory;
 use crate::tls::registry::Registry;
+use crate::vcl_history::VclHistory;
 use crate::vcl_table::VclTable;
 use shm::vsc::{CounterBlock, Publisher};
 use shm::vsm::VsmWriter;
@@ -76,6 +78,15 @@ pub struct Worker {
     pub gone: watch::Receiver<bool>,
 }
 
+/// Canaries.
+#[derive(Debug, Default)]
+pub struct Trials {
+    /// The one that runs.
+    pub running: Option<Running>,
+    /// End of the last one, in a sentence.
+    pub last: Option<String>,
+}
+
 /// Everything.
 pub struct Manager {
     /// The command line.
@@ -90,6 +101,10 @@ pub struct Manager {
     pub parameters: RefCell<Parameters>,
     /// VCLs and labels.
     pub vcls: RefCell<VclTable>,
+    /// Changes of the active VCL.
+    pub history: RefCell<VclHistory>,
+    /// Canaries.
+    pub trials: RefCell<Trials>,
     /// Listening sockets.
     pub listeners: RefCell<Vec<Listener>>,
     /// Certificates and other TLS state. Only `tls::apply` changes it.
@@ -212,6 +227,8 @@ impl Manager {
             identification,
             identity,
             vcls: RefCell::new(VclTable::default()),
+            history: RefCell::default(),
+            trials: RefCell::default(),
             listeners: RefCell::new(parts.listeners),
             tls: RefCell::new(parts.tls),
             acme: parts.acme,

@@ -13,6 +13,9 @@ use vcl_run::program::Source;
 /// Most names listed in a refusal.
 const DEPENDANTS_SHOWN_MAX: usize = 5;
 
+/// End of refusals while a canary runs.
+const END_IT: &str = ": vcl.promote or vcl.rollback ends it";
+
 /// A compiled VCL.
 #[derive(Debug)]
 pub struct Loaded {
@@ -68,6 +71,7 @@ impl Entry {
 pub struct VclTable {
     entries: Vec<Entry>,
     active: Option<String>,
+    canary: Option<String>,
 }
 
 type Checked<T> = Result<T, Response>;
@@ -83,6 +87,12 @@ impl VclTable {
     #[must_use]
     pub fn active(&self) -> Option<&str> {
         self.active.as_deref()
+    }
+
+    /// The VCL or label on trial.
+    #[must_use]
+    pub fn canary(&self) -> Option<&str> {
+        self.canary.as_deref()
     }
 
     /// The number of VCLs, without labels.
@@ -189,6 +199,29 @@ impl VclTable {
         Ok(true)
     }
 
+    /// Checks that `name` can become a canary.
+    ///
+    /// # Errors
+    /// The reply, if it is unknown, cold or active, there is no active VCL, or another canary runs.
+    pub fn check_canary(&self, name: &str) -> Checked<()> {
+        let entry = self.known(name)?;
+        if let Some(other) = &self.canary {
+            return Err(refuse(status::CANNOT, format!("VCL '{other}' is a canary already{END_IT}")));
+        }
+        let Some(active) = self.active.as_deref().and_then(|active| self.get(active)) else {
+            return Err(refuse(status::CANNOT, "No active VCL"));
+        };
+        if self.target(active).name == self.target(entry).name {
+            return Err(refuse(status::CANNOT, format!("VCL '{name}' is active already")));
+        }
+        self.check_not_cold(entry)
+    }
+
+    /// Begins a canary, or ends it.
+    pub fn set_canary(&mut self, name: Option<&str>) {
+        self.canary = name.map(str::to_owned);
+    }
+
     /// Makes `name` active.
     pub fn set_active(&mut self, name: &str) {
         self.active = Some(name.to_owned());
@@ -210,6 +243,9 @@ impl VclTable {
             if self.active.as_deref() == Some(name) {
                 return Err(refuse(status::CANNOT, "Cannot set the active VCL cold."));
             }
+            if self.canary.as_deref() == Some(name) {
+                return Err(refuse(status::CANNOT, format!("Cannot set a canary cold{END_IT}")));
+            }
         }
         Ok(entry.state != state)
     }
@@ -229,6 +265,9 @@ impl VclTable {
         check_name(label)?;
         if self.get(label).is_some_and(|entry| !entry.is_label()) {
             return Err(refuse(status::PARAMETER, format!("{label} is not a label")));
+        }
+        if self.canary.is_some() && [&self.canary, &self.active].into_iter().flatten().any(|name| name == label) {
+            return Err(refuse(status::CANNOT, format!("Cannot move the label {label} while a canary runs{END_IT}")));
         }
         let entry = self.known(target)?;
         if entry.is_label() {
@@ -276,7 +315,7 @@ impl VclTable {
     /// while another needs it.
     ///
     /// # Errors
-    /// The reply: a pattern without a match, the active VCL, or something that others need.
+    /// The reply: a pattern without a match, the active VCL, a canary, or a needed entry.
     pub fn check_discard(&self, patterns: &[String]) -> Checked<Vec<String>> {
         let mut chosen = vec![false; self.entries.len()];
         for wanted in patterns {
@@ -295,6 +334,9 @@ impl VclTable {
         for entry in self.entries.iter().filter(|entry| is_chosen(&entry.name)) {
             if self.active.as_deref() == Some(&entry.name) {
                 return Err(refuse(status::CANNOT, format!("Cannot discard active VCL program {}\n", entry.name)));
+            }
+            if self.canary.as_deref() == Some(&entry.name) {
+                return Err(refuse(status::CANNOT, format!("Cannot discard the canary {}{END_IT}\n", entry.name)));
             }
         }
         for entry in self.entries.iter().filter(|entry| is_chosen(&entry.name)) {
@@ -374,4 +416,4 @@ pub fn state_word(word: &str) -> Checked<VclState> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -124,16 +124,20 @@ commands! {
     TlsCertReload "tls.cert.reload" "tls.cert.reload" 0 0 text shown Manager "Read all certificate files again and activate them.";
     TlsCertRollback "tls.cert.rollback" "tls.cert.rollback" 0 0 text shown Manager "Discard the staged changes.";
     Upgrade "upgrade" "upgrade" 0 0 text shown Manager "Upgrade in place to the installed binary, keeping sockets, cache and VCLs.";
+    VclCanary "vcl.canary" "vcl.canary [-j]" 0 0 json shown Manager "Show the canary that runs, with the figures of both groups, or how the last one ended.";
     VclDeps "vcl.deps" "vcl.deps [-j]" 0 0 json shown Manager "Show the dependencies between VCLs and labels.";
     VclDiscard "vcl.discard" "vcl.discard <name_pattern>..." 1 any text shown Manager "Unload VCLs and labels once they are unused.";
+    VclHistory "vcl.history" "vcl.history [-j]" 0 0 json shown Manager "Show the last changes of the active VCL, the newest first.";
     VclInline "vcl.inline" "vcl.inline <configname> <quoted_VCLstring> [auto|cold|warm]" 2 3 text shown Manager "Compile and load the given VCL.";
     VclLabel "vcl.label" "vcl.label <label> <configname>" 2 2 text shown Manager "Point a label at a VCL.";
     VclList "vcl.list" "vcl.list [-j]" 0 0 json shown Manager "Show the VCLs and labels.";
     VclLoad "vcl.load" "vcl.load <configname> <filename> [auto|cold|warm]" 2 3 text shown Manager "Compile and load a VCL file.";
+    VclPromote "vcl.promote" "vcl.promote" 0 0 text shown Manager "Make the canary the active VCL.";
+    VclRollback "vcl.rollback" "vcl.rollback [<changes>]" 0 1 text shown Manager "End the canary, or return to the VCL that was active before the last N changes (1).";
     VclShow "vcl.show" "vcl.show [-v] [<configname>]" 0 2 text shown Manager "Show the source of a VCL; -v includes all files.";
     VclState "vcl.state" "vcl.state <configname> [auto|cold|warm]" 2 2 text shown Manager "Force a VCL warm or cold, or let its use decide.";
     VclSymtab "vcl.symtab" "vcl.symtab" 0 0 text hidden Manager "Show the symbols of the loaded VCLs.";
-    VclUse "vcl.use" "vcl.use <configname|label>" 1 1 text shown Manager "Make this VCL the active one.";
+    VclUse "vcl.use" "vcl.use <configname|label> [--percent <share>] [--for <time>] [--stick <property>] [--limit <limits>] [--share-cache]" 1 12 text shown Manager "Make this VCL the active one, or with --percent a canary for a share of the clients.";
 }
 
 /// Fields that a condition of `ban` may test. A header name follows a field that ends with a dot.

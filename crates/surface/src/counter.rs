@@ -423,6 +423,7 @@ section! {
     /// Section `VCL`: one loaded VCL.
     Vcl VCL "vcl" 80 "Loaded VCL"
     Active "active" Gauge Diag Integer "1 if new requests use it";
+    Canary "canary" Gauge Diag Integer "1 if it is a canary";
 }
 
 section! {

@@ -30,6 +30,10 @@ pub const CLI_UNAUTHENTICATED_LINE_BYTES_MAX: usize = 80;
 pub const HANDOVER_BYTES_MAX: usize = 512 << 20;
 /// Most descriptors that a manager hands to its successor.
 pub const HANDOVER_DESCRIPTORS_MAX: usize = 16 << 10;
+/// Most changes of the active VCL that `vcl.history` keeps.
+pub const VCL_HISTORY_CHANGES_MAX: usize = 16;
+/// Longest text of one of them, in bytes.
+pub const VCL_HISTORY_TEXT_BYTES_MAX: usize = 256;
 /// Most files of a worker's shared memory that are removed; a directory with more is renamed as a
 /// whole.
 pub const SHARED_FILES_MAX: usize = 128 << 10;

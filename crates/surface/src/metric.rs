@@ -630,6 +630,7 @@ pub static METRICS: &[MetricRow] = &[
     ),
     gauge("copal_vcl_loaded", Vcl, "VCLs loaded", &[of("MAIN", &["n_vcl"])]),
     gauge("copal_vcl_active", Vcl, "1 for the VCL that new requests use, 0 for the others", &[of("VCL", &["active"])]),
+    gauge("copal_vcl_canary", Vcl, "1 for the VCL that is a canary, 0 for the others", &[of("VCL", &["canary"])]),
     counter(
         "copal_vcl_loads_total",
         Vcl,

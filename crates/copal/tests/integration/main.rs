@@ -7,6 +7,7 @@ mod access_logs;
 mod acme;
 mod administration;
 mod architecture;
+mod canary;
 mod command_clients;
 mod confinement;
 mod counters;

@@ -164,6 +164,39 @@ fn has_arena(process: i32) -> bool {
 }
 
 #[test]
+fn a_canary_and_the_history_go_on_in_the_next_manager() {
+    let origin = Origin::start(page);
+    let vcl = |name: &str| {
+        format!(
+            "vcl 4.1; backend default {{ .host = \"127.0.0.1\"; .port = \"{}\"; }} \
+             sub vcl_deliver {{ set resp.http.X-VCL = \"{name}\"; }}",
+            origin.port
+        )
+    };
+    let up = Upgradable::with_vcl(&origin, &vcl("boot"));
+    let text = format!("\"{}\"", vcl("new").replace('"', "\\\""));
+    assert!(up.daemon.cli(&["vcl.inline", "new", &text]).0);
+    let begin = ["vcl.use", "new", "--percent", "50", "--for", "1h", "--stick", "header:X-User"];
+    assert!(up.daemon.cli(&begin).0);
+    let served = || -> Vec<String> {
+        let request = |user: usize| format!("GET / HTTP/1.1\r\nHost: x\r\nX-User: {user}\r\nConnection: close\r\n\r\n");
+        let vcl = |user| up.daemon.request(&request(user)).header("x-vcl").unwrap_or_default().to_owned();
+        (0..24).map(vcl).collect()
+    };
+    let history = || up.daemon.cli(&["vcl.history"]).1;
+    let before = (served(), history());
+    assert!(before.0.iter().any(|name| name == "new") && before.0.iter().any(|name| name == "boot"));
+    let fetched = origin.count();
+    let (done, text) = up.upgrade();
+    assert!(done, "{text}");
+    assert_eq!((served(), history()), before);
+    assert_eq!(origin.count(), fetched, "each group finds its objects");
+    let (done, text) = up.daemon.cli(&["vcl.rollback"]);
+    assert!(done && text.contains("The canary of VCL 'new' has ended"), "{text}");
+    assert!(served().iter().all(|name| name == "boot"));
+}
+
+#[test]
 fn successor_has_the_cache_the_sockets_the_vcls_and_the_parameters() {
     let origin = Origin::start(page);
     let unix = tempfile::tempdir().unwrap();

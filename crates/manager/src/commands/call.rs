@@ -15,6 +15,8 @@ pub(crate) struct Call<'a> {
     pub(super) arguments: &'a [String],
     /// The words that are not UTF-8, as received.
     pub(super) octets: &'a [(usize, Vec<u8>)],
+    /// The connection or file that the command comes from.
+    pub(super) who: &'a str,
     /// JSON is requested.
     pub(super) json: bool,
 }

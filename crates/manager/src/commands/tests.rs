@@ -54,7 +54,7 @@ impl Bench {
 
     fn ask(&self, line: &str) -> (u16, String) {
         let words = cli_proto::command_line::split(line.as_bytes()).unwrap();
-        let reply = LocalSet::new().block_on(&self.runtime, execute(&self.manager, &words, &[]));
+        let reply = LocalSet::new().block_on(&self.runtime, execute(&self.manager, &words, &[], "test"));
         (reply.status, reply.body)
     }
 
@@ -356,4 +356,57 @@ fn certificates_of_the_command_line_are_there_from_the_start() {
     let bench = Bench::new(&["-A", file.to_str().unwrap(), "-a", "127.0.0.1:0,https"]);
     let listed = "default\tcert1\tactive\tCN=a.example\ndefault\tcert0\tactive\tCN=b.example\nweb\tcert2\tactive\tCN=b.example\n";
     bench.check("tls.cert.list", 200, listed);
+}
+
+#[test]
+fn the_active_vcl_can_be_rolled_back_along_its_history() {
+    let bench = Bench::new(&[]);
+    bench.check("vcl.history", 200, "");
+    bench.check("vcl.rollback", 300, "No change of the active VCL is known");
+    for name in ["a", "b", "c"] {
+        assert_eq!(bench.ask(&format!("vcl.inline {name} \"vcl 4.1; backend default none;\"")).0, 200);
+    }
+    bench.check("vcl.use a", 200, "VCL 'a' now active");
+    bench.check("vcl.rollback", 300, "No VCL was active before a");
+    bench.check("vcl.use b", 200, "VCL 'b' now active");
+    bench.check("vcl.use b", 200, "");
+    bench.check("vcl.use c", 200, "VCL 'c' now active");
+    bench.check("vcl.rollback 0", 106, "The number of changes to take back is 1 to 16");
+    bench.check("vcl.rollback 17", 106, "The number of changes to take back is 1 to 16");
+    bench.check("vcl.rollback x", 106, "The number of changes to take back is 1 to 16");
+    bench.check("vcl.rollback 4", 300, "Only 3 changes of the active VCL are known, see vcl.history");
+    bench.check("vcl.rollback 2", 200, "VCL 'a' now active");
+    bench.check("vcl.rollback", 200, "VCL 'c' now active");
+    bench.check("vcl.discard a", 200, "");
+    bench.check("vcl.rollback", 300, "VCL a is no longer loaded");
+    bench.check("vcl.state b cold", 200, "");
+    bench.check("vcl.rollback 3", 300, "VCL 'b' is cold - set to auto or warm first");
+    let json = bench.json("vcl.history -j");
+    let changes: Vec<_> = json.as_array().unwrap()[3..].iter().collect();
+    assert_eq!(changes.len(), 5);
+    assert_eq!((&changes[0]["from"]["name"], &changes[0]["to"]["name"]), (&"a".into(), &"c".into()));
+    assert_eq!((&changes[1]["why"], &changes[0]["who"]), (&"vcl.rollback 2".into(), &"test".into()));
+    assert!(changes[4]["from"].is_null() && changes[4]["to"]["name"] == "a");
+    let (_, text) = bench.ask("vcl.history");
+    assert_eq!(text.lines().count(), 5, "{text}");
+    assert!(text.starts_with("1 ") && text.contains("->") && text.contains("vcl.rollback 2"), "{text}");
+}
+
+#[test]
+fn a_move_of_the_active_label_is_a_change_that_is_taken_back() {
+    let bench = Bench::new(&[]);
+    for name in ["a", "b"] {
+        assert_eq!(bench.ask(&format!("vcl.inline {name} \"vcl 4.1; backend default none;\"")).0, 200);
+    }
+    bench.check("vcl.label live a", 200, "");
+    bench.check("vcl.use live", 200, "VCL 'live' now active");
+    bench.check("vcl.label live b", 200, "");
+    let json = bench.json("vcl.history -j");
+    assert_eq!((&json[3]["from"]["vcl"], &json[3]["to"]["vcl"]), (&"a".into(), &"b".into()));
+    bench.check("vcl.rollback", 200, "VCL 'live(a)' now active");
+    let list = bench.json("vcl.list -j");
+    let live = list.as_array().unwrap().iter().find(|row| row["name"] == "live").unwrap();
+    assert_eq!(live["label"]["name"], "a");
+    bench.check("vcl.use b", 200, "VCL 'b' now active");
+    bench.check("vcl.rollback", 200, "VCL 'live(a)' now active");
 }

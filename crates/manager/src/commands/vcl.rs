@@ -1,9 +1,10 @@
-//! The `vcl.*` commands.
+//! The `vcl.*` commands that load, list and discard; those that switch are in `vcl_switch.rs`.
 //!
 //! Compilation runs on another thread, before `changes` is taken, so that the CLI can answer
 //! meanwhile. The result is sent to a running worker first; only a program that the worker accepts
 //! enters the table.
 
+use super::vcl_noting::noting;
 use super::{Call, ask_worker};
 use crate::arguments::{read_vcl, reason};
 use crate::compile::{Done, Job, unreadable};
@@ -113,22 +114,6 @@ impl Call<'_> {
         )
     }
 
-    pub(super) async fn vcl_use(self) -> Response {
-        let name = &self.arguments[0];
-        let _changes = self.manager.changes.lock().await;
-        match self.manager.vcls.borrow().check_use(name) {
-            Ok(true) => {}
-            Ok(false) => return Response::ok(""),
-            Err(refusal) => return refusal,
-        }
-        let reply = ask_worker(self.manager, Request::VclUse { name: name.clone() }).await;
-        if let Some(refusal) = reply.filter(|reply| !reply.is_ok()) {
-            return refusal;
-        }
-        self.manager.vcls.borrow_mut().set_active(name);
-        Response::ok(format!("VCL '{name}' now active"))
-    }
-
     pub(super) async fn vcl_state(self) -> Response {
         let (name, word) = (&self.arguments[0], &self.arguments[1]);
         let _changes = self.manager.changes.lock().await;
@@ -148,20 +133,6 @@ impl Call<'_> {
             return Response::new(status::CANNOT, text);
         }
         self.manager.vcls.borrow_mut().set_state(name, state);
-        Response::ok("")
-    }
-
-    pub(super) async fn vcl_label(self) -> Response {
-        let (label, vcl) = (&self.arguments[0], &self.arguments[1]);
-        let _changes = self.manager.changes.lock().await;
-        if let Err(refusal) = self.manager.vcls.borrow().check_label(label, vcl) {
-            return refusal;
-        }
-        let request = Request::VclLabel { label: label.clone(), vcl: vcl.clone() };
-        if let Some(refusal) = ask_worker(self.manager, request).await.filter(|reply| !reply.is_ok()) {
-            return refusal;
-        }
-        self.manager.vcls.borrow_mut().set_label(label, vcl);
         Response::ok("")
     }
 
@@ -198,7 +169,11 @@ impl Call<'_> {
             let resting = if target.state == VclState::Cold { "cold" } else { "warm" };
             let (temperature, busy) = known.unwrap_or((resting.to_owned(), 0));
             rows.push(Row {
-                status: if table.active() == Some(&entry.name) { "active" } else { "available" },
+                status: match entry.name.as_str() {
+                    name if table.active() == Some(name) => "active",
+                    name if table.canary() == Some(name) => "canary",
+                    _ => "available",
+                },
                 state: if entry.is_label() { "label" } else { entry.state.word() },
                 temperature,
                 busy: worker_runs.then_some(busy),
@@ -282,9 +257,8 @@ pub fn load_at_start(manager: &Rc<Manager>, name: &str, source_name: &str, text:
     if !done.warnings.is_empty() {
         manager.reporter.say_plain(done.warnings.trim_end());
     }
-    let mut table = manager.vcls.borrow_mut();
-    table.add(name, VclState::Auto, done.loaded);
-    table.set_active(name);
+    manager.vcls.borrow_mut().add(name, VclState::Auto, done.loaded);
+    noting(manager, "start", "command line", || manager.vcls.borrow_mut().set_active(name));
     manager.published.count_load(true, crate::clock::now() as u64);
     Ok(())
 }

@@ -10,6 +10,7 @@
 //! anything is changed.
 
 use crate::arguments::Arguments;
+use crate::canary::{HandedCanary, Running, clock};
 use crate::cli_connections::{CliListener, HeldCliListener};
 use crate::compile::Job;
 use crate::directory::WorkDirectory;
@@ -21,6 +22,7 @@ use crate::storage_files::wanted;
 use crate::tls;
 use crate::tls::registry::{HandedTls, Registry};
 use crate::vcl_files::VclFiles;
+use crate::vcl_history::VclHistory;
 use crate::vcl_table::{Kind, VclTable};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -62,6 +64,10 @@ pub struct Document {
     /// In order of loading.
     vcls: Vec<HandedVcl>,
     active: Option<String>,
+    #[serde(default)]
+    history: VclHistory,
+    #[serde(default)]
+    canary: Option<HandedCanary>,
     tls: HandedTls,
     /// A worker should run.
     is_serving: bool,
@@ -146,6 +152,8 @@ impl Document {
                 })
                 .collect(),
             active: vcls.active().map(str::to_owned),
+            history: manager.history.borrow().clone(),
+            canary: manager.trials.borrow().running.as_ref().map(|running| running.hand_over(clock())),
             tls: manager.tls.borrow().hand_over(),
             is_serving: manager.state.get() != ChildState::Stopped,
             exit_status: manager.exit_status.get(),
@@ -176,6 +184,10 @@ pub struct Inheritance {
     pub parameters: Parameters,
     /// VCLs, compiled.
     pub vcls: VclTable,
+    /// Changes of the active VCL.
+    pub history: VclHistory,
+    /// The canary that runs.
+    pub canary: Option<Running>,
     /// Certificates and keys.
     pub tls: Registry,
     /// A worker should run.
@@ -233,9 +245,16 @@ impl Inheritance {
         if descriptors.next().is_some() {
             return Err("there are too many descriptors".to_owned());
         }
-        let (parameters, remarks) = with_changes(&arguments.parameters, document.parameters)?;
+        let (parameters, mut remarks) = with_changes(&arguments.parameters, document.parameters)?;
         let has_unix_socket = listeners.iter().any(|listener| listener.path().is_some());
-        let vcls = compile(document.vcls, document.active, &parameters, arguments, has_unix_socket)?;
+        let mut vcls = compile(document.vcls, document.active, &parameters, arguments, has_unix_socket)?;
+        let handed = document.canary;
+        let is_handed = handed.is_some();
+        let canary = handed.and_then(|handed| handed.take_over(&vcls, clock()));
+        if is_handed && canary.is_none() {
+            remarks.push("the canary cannot be continued".to_owned());
+        }
+        vcls.set_canary(canary.as_ref().map(|running| running.plan.name.as_str()));
         let mut registry = tls::open::frontends(arguments)?;
         registry.take_over(document.tls)?;
         ::tls::server::build(&registry.table())?;
@@ -252,6 +271,8 @@ impl Inheritance {
             dash,
             parameters,
             vcls,
+            history: document.history.checked(),
+            canary,
             tls: registry,
             is_serving: document.is_serving,
             exit_status: document.exit_status,
@@ -352,6 +373,7 @@ mod tests {
     use crate::arguments::{Parsed, parse};
     use crate::report::{LogFormat, Reporter};
     use crate::state::Parts;
+    use crate::vcl_history::{Change, Used};
     use serde_json::json;
     use std::ffi::OsString;
     use surface::program::Called;
@@ -389,6 +411,9 @@ mod tests {
         manager.vcls.borrow_mut().add("boot", VclState::Warm, loaded);
         manager.vcls.borrow_mut().set_label("way", "boot");
         manager.vcls.borrow_mut().set_active("way");
+        let used = |name: &str| Used::named(&manager.vcls.borrow(), name);
+        let (from, to) = (Some(used("boot")), used("way"));
+        manager.history.borrow_mut().add(Change { at: 0.1 + 0.2, who: "t".into(), from, to, why: "u".into() });
         manager.parameters.borrow_mut().default_ttl = 0.1 + 0.2;
         manager
     }
@@ -404,6 +429,8 @@ mod tests {
         assert_eq!(inherited.listeners[0].sockets().len(), 2);
         assert_eq!((inherited.vcls.active(), inherited.vcls.entries().len()), (Some("way"), 2));
         assert_eq!(inherited.vcls.entries()[0].state, VclState::Warm);
+        assert_eq!(inherited.history, *manager.history.borrow());
+        assert_eq!(inherited.history.before(1).unwrap().name, "boot");
         assert!(inherited.remarks.is_empty() && inherited.limits_bytes.is_none() && !inherited.is_serving);
     }
 

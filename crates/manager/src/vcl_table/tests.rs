@@ -7,6 +7,13 @@ fn loaded(labels: &[&str]) -> Loaded {
     Loaded { program: Vec::new(), files: VclFiles::default(), sources: Vec::new(), labels }
 }
 
+/// Adds a VCL next to an active one.
+pub(crate) fn add(table: &mut VclTable, name: &str) {
+    table.add(name, VclState::Auto, loaded(&[]));
+    table.add("old", VclState::Auto, loaded(&[]));
+    table.set_active("old");
+}
+
 /// boot ← l1 ← v4, and v2, the active one.
 fn example() -> VclTable {
     let mut table = VclTable::default();
@@ -96,4 +103,33 @@ fn a_long_list_of_dependants_is_cut() {
     (0..7).for_each(|number| table.set_label(&format!("l{number}"), "boot"));
     let (_, body) = text(table.check_discard(&["boot".to_owned()]));
     assert!(body.ends_with("\tl4\n\t[...]"), "{body}");
+}
+
+#[test]
+fn a_canary_holds_its_vcl_and_its_label() {
+    let mut table = example();
+    let ends = ": vcl.promote or vcl.rollback ends it";
+    assert_eq!(text(table.check_canary("none")), (106, "No VCL named none known\n".to_owned()));
+    assert_eq!(text(table.check_canary("v2")), (300, "VCL 'v2' is active already".to_owned()));
+    assert_eq!(text(table.check_canary("v4")), (300, "VCL 'v4' is cold - set to auto or warm first".to_owned()));
+    assert_eq!(table.check_canary("l1"), Ok(()));
+    table.add("v5", VclState::Auto, loaded(&[]));
+    table.set_canary(Some("v5"));
+    assert_eq!(text(table.check_canary("boot")), (300, format!("VCL 'v5' is a canary already{ends}")));
+    assert_eq!(text(table.check_state("v5", VclState::Cold)), (300, format!("Cannot set a canary cold{ends}")));
+    let all = text(table.check_discard(&["v5".into(), "v4".into()]));
+    assert_eq!(all, (300, format!("Cannot discard the canary v5{ends}\n")));
+    assert_eq!(table.check_label("l1", "v5"), Ok(()));
+    table.set_canary(Some("l1"));
+    assert_eq!(
+        text(table.check_label("l1", "v5")),
+        (300, format!("Cannot move the label l1 while a canary runs{ends}"))
+    );
+    assert_eq!(text(table.check_discard(&["boot".into()])).0, 300);
+    table.set_canary(None);
+    assert_eq!(table.check_discard(&["v5".into()]), Ok(vec!["v5".to_owned()]));
+    table.set_label("live", "boot");
+    table.set_active("live");
+    assert_eq!(text(table.check_canary("boot")), (300, "VCL 'boot' is active already".to_owned()));
+    assert_eq!(text(VclTable::default().check_canary("x")).0, 106);
 }

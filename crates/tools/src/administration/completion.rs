@@ -190,6 +190,7 @@ mod tests {
     fn commands_and_their_arguments_are_known() {
         assert_eq!(shown("vcl.d"), ["vcl.deps", "vcl.discard"]);
         assert_eq!(shown("vcl.use b"), ["blue", "boot"]);
+        assert_eq!(shown("vcl.use blue --p"), ["--percent"]);
         assert_eq!(shown("vcl.label "), ["red"]);
         assert_eq!(shown("vcl.label red b"), ["blue", "boot"]);
         assert_eq!(shown("vcl.discard boot b"), ["blue", "boot"]);
@@ -257,8 +258,8 @@ mod tests {
 
     #[test]
     fn the_arguments_of_a_whole_command_are_hinted_at() {
-        assert_eq!(hint("vcl.use "), Some("<configname|label>".to_owned()));
-        assert_eq!(hint("vcl.use"), None);
+        assert_eq!(hint("vcl.discard "), Some("<name_pattern>...".to_owned()));
+        assert_eq!(hint("vcl.discard"), None);
         assert_eq!(hint("ping x "), None);
         assert_eq!(hint("quit "), None);
     }
