@@ -41,18 +41,22 @@ struct Fetch<'f, 'a> {
 impl Fetch<'_, '_> {
     fn mention(&self, view: &View<'_>, expression: &Expression, state: &mut State) {
         for (names, fact) in [
-            (&["beresp.http.set-cookie"][..], SET_COOKIE),
-            (&["beresp.http.cache-control", "beresp.http.surrogate-control"], CACHE_CONTROL),
-            (&["beresp.status", "beresp.ttl"], STATUS),
+            (&["beresp.http.set-cookie", "obj.http.set-cookie"][..], SET_COOKIE),
+            (&["beresp.http.cache-control", "beresp.http.surrogate-control", "obj.http.cache-control"], CACHE_CONTROL),
+            (&["beresp.status", "beresp.ttl", "obj.status", "obj.ttl"], STATUS),
         ] {
             if view.mentions(expression, names) {
                 state.must |= fact;
             }
         }
+        // The condition is about the ttl that was set, as in a copy of the built-in VCL.
+        if view.mentions(expression, &["beresp.ttl", "obj.ttl"]) {
+            state.may &= !TTL_ZERO;
+        }
     }
 
     fn ttl(&self, view: &View<'_>, value: &Expression, at: At, state: &mut State) {
-        let Some(seconds) = view.number(value) else { return };
+        let Some(seconds) = view.number(value).filter(|_| !state.has(UNCACHEABLE)) else { return };
         state.may &= !(TTL_FORCED | TTL_ZERO | TTL_LONG);
         if seconds <= 0.0 {
             state.may |= TTL_ZERO;
@@ -66,7 +70,9 @@ impl Fetch<'_, '_> {
     }
 
     fn set(&self, view: &View<'_>, name: &str, value: Option<&Expression>, at: At, state: &mut State) {
-        match (name, value) {
+        // VCL 2.0 calls the response obj.
+        let name = name.strip_prefix("obj.").map_or_else(|| name.to_owned(), |rest| format!("beresp.{rest}"));
+        match (name.as_str(), value) {
             ("beresp.ttl", Some(value)) => self.ttl(view, value, at, state),
             ("beresp.uncacheable", Some(value)) if view.shown(value.first).eq_ignore_ascii_case("true") => {
                 state.must |= UNCACHEABLE;
@@ -132,7 +138,7 @@ impl Watch for Fetch<'_, '_> {
         }
         // A header that is copied elsewhere has been thought of.
         for expression in expressions_of(statement) {
-            if view.mentions(expression, &["beresp.http.set-cookie"]) {
+            if view.mentions(expression, &["beresp.http.set-cookie", "obj.http.set-cookie"]) {
                 state.must |= SET_COOKIE;
             }
         }

@@ -74,6 +74,36 @@ fn all_paths_and_called_subroutines_count() {
 }
 
 #[test]
+fn ttl_of_a_marker_is_no_lifetime_of_a_response() {
+    let large = "sub vcl_backend_response {
+        unset beresp.http.Set-Cookie;
+        if (beresp.http.Content-Length ~ \"[0-9]{8,}\") {
+            set beresp.uncacheable = true;
+            set beresp.ttl = 120s;
+        }
+        return (deliver);
+    }";
+    assert_eq!(found(large), [""; 0]);
+    let after = large.replace("set beresp.uncacheable = true;", "");
+    assert_eq!(found(&after), ["S3:8"]);
+}
+
+#[test]
+fn ttl_of_zero_that_a_copy_of_the_builtin_vcl_looks_at_makes_nobody_wait() {
+    let copied = "sub vcl_backend_response {
+        if (beresp.http.Surrogate-Control ~ \"BigPipe\") { set beresp.ttl = 0s; }
+        if (beresp.ttl <= 0s || beresp.http.Set-Cookie || beresp.http.Cache-Control ~ \"private\") {
+            set beresp.uncacheable = true;
+            set beresp.ttl = 120s;
+        }
+        return (deliver);
+    }";
+    assert_eq!(found(copied), [""; 0]);
+    let unseen = copied.replace("beresp.ttl <= 0s || ", "");
+    assert_eq!(found(&unseen), ["P3:8"]);
+}
+
+#[test]
 fn planted_fault_of_a_shop_is_found() {
     let shop = "sub vcl_recv {
             unset req.http.Authorization;
@@ -158,6 +188,14 @@ fn old_dialect_is_read_as_such() {
     let options = CompileOptions { version_optional: true, ..Default::default() };
     let all: Vec<_> = lint(&source, &options).unwrap().findings.iter().map(short).collect();
     assert_eq!(all, ["S7:2", "S1:2", "S3:2"]);
+    // In 2.0 the response is called obj.
+    let text = "backend b { .host = \"192.0.2.1\"; }\nsub vcl_fetch {
+        if (req.url ~ \"png$\") { unset obj.http.Set-Cookie; return (deliver); }
+        if (obj.http.X-Private) { set obj.ttl = 0s; return (deliver); }
+    }\nsub vcl_recv { set req.grace = 1m; }";
+    let source = SourceText { name: "old.vcl", text: text.as_bytes() };
+    let all: Vec<_> = lint(&source, &options).unwrap().findings.iter().map(short).collect();
+    assert_eq!(all, ["P3:4"]);
 }
 
 #[test]
