@@ -10,6 +10,7 @@
 //! | | `policy` | hit ratios for an access log, by eviction policy and size |
 //! | | `bench` | generates load on a server and reports the results |
 //! | | `observe` | serves the counters to Prometheus |
+//! | | `init` | writes a VCL for an application, with tests |
 //! | | `vcl` | checks, tests and explains VCL |
 //! | | `preflight` | checks an installation of Varnish |
 //! | `varnishtest` | `test` | the runner of test scripts |
@@ -76,6 +77,7 @@ enum Part {
     Stat,
     Top,
     Hist,
+    Init,
     Vcl,
     Test,
     Why,
@@ -104,6 +106,7 @@ fn part_of_row(program: &Program, is_stock_name: bool) -> Option<Part> {
         "stat" => Part::Stat,
         "top" => Part::Top,
         "hist" => Part::Hist,
+        "init" => Part::Init,
         "vcl" => Part::Vcl,
         "test" => Part::Test,
         "why" => Part::Why,
@@ -227,6 +230,7 @@ fn main() {
             Part::Stat => tools::stat(called, &arguments),
             Part::Top => tools::top(called, &arguments),
             Part::Hist => tools::hist(called, &arguments),
+            Part::Init => tools::init(&arguments),
             Part::Vcl => vcl(&arguments),
             Part::Test => vtc::run(called, &arguments),
             Part::Why => tools::why(&arguments),

@@ -29,6 +29,7 @@ pub mod operation;
 pub mod option;
 pub mod otlp;
 pub mod parameter;
+pub mod profile;
 pub mod program;
 pub mod quantity;
 pub mod reason;

@@ -30,6 +30,7 @@ pub static PROGRAMS: &[&Program] = &[
     &own::BENCH,
     &own::OBSERVE,
     &own::DASH,
+    &own::INIT,
     &own::VCL,
     &own::VCL_CHECK,
     &own::VCL_LINT,

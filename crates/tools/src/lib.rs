@@ -15,6 +15,7 @@
 //! | [`bench`] | nothing: makes load on a server and reports the results |
 //! | [`status`], [`stop`] | nothing: what a server is doing, and its end |
 //! | [`upgrade`] | nothing: a new program takes over from a running server |
+//! | [`init`] | nothing: writes a VCL for an application, with test cases |
 //! | [`vcl`] | nothing: works with VCL texts without a server |
 //!
 //! Options, output and exit status are those of the stock 7.1 programs. *Invariant:* a tool reads
@@ -32,6 +33,7 @@ mod bench;
 mod clock;
 mod follow;
 mod histogram;
+mod init;
 mod keys;
 mod line;
 mod live;
@@ -70,6 +72,13 @@ pub fn adm(called: Called, args: &[OsString]) -> i32 {
 #[must_use]
 pub fn upgrade(args: &[OsString]) -> i32 {
     with_standard_streams(Called::Copal, |streams| administration::upgrade(args, streams))
+}
+
+/// `copal init`: writes a VCL for an application, with test cases. Returns the exit status: 0
+/// written, 1 a file exists or cannot be written, 2 the command line is wrong.
+#[must_use]
+pub fn init(args: &[OsString]) -> i32 {
+    with_standard_streams(Called::Copal, |streams| init::run(args, streams))
 }
 
 /// `copal status`: shows what a server is doing. Returns the exit status: 0 it serves, 1 its worker
@@ -194,6 +203,12 @@ pub fn stat_to(args: &[OsString], streams: &mut Streams) -> i32 {
 #[must_use]
 pub fn top_to(args: &[OsString], streams: &mut Streams) -> i32 {
     with_harmless_messages(streams, |streams| ranking::run(args, streams))
+}
+
+/// [`init`] with the caller's streams.
+#[must_use]
+pub fn init_to(args: &[OsString], streams: &mut Streams) -> i32 {
+    with_harmless_messages(streams, |streams| init::run(args, streams))
 }
 
 /// [`vcl`] with streams of the caller's choice.

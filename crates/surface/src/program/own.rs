@@ -263,6 +263,32 @@ pub(super) static PREFLIGHT: Program = Program {
     )
 };
 
+pub(super) static INIT: Program = Program {
+    about: "Writes default.vcl, a VCL for an application, and tests.toml, test cases for it: wordpress, woocommerce, drupal, magento, joomla, \
+            mediawiki, discourse, static (a site of files) or registry (of packages). Without a directory: into this one. It makes no \
+            connection.",
+    rest: "<application> [<dir>]",
+    notes: "docs/guide/profiles.md describes the files. Exit status: 0 written, 1 a file exists or cannot be written, 2 wrong command line.",
+    ..own(
+        "init",
+        "writes a VCL for WordPress and other applications, with tests",
+        &[OptionGroup {
+            title: "Options",
+            options: &[
+                either('b', "backend", "<host>[:<port>]", "The web server; port 80 if not given."),
+                either(
+                    'H',
+                    "host",
+                    "<name>",
+                    "A site of that server, which the probe asks for; else that of --backend.",
+                ),
+                either('f', "force", "", "Replace files that exist."),
+                HELP,
+            ],
+        }],
+    )
+};
+
 pub(super) static VCL: Program = Program {
     rest: "<command> [arguments]",
     notes: "copal vcl <command> --help says more.",
