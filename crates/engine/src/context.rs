@@ -27,6 +27,7 @@ use crate::challenges::Challenges;
 use crate::clock::Clock;
 use crate::fetch::spare::Spares;
 use crate::idle_sessions::IdleSessions;
+use crate::leak_guard::LeakGuard;
 use crate::loaded_vcl::VclTable;
 use crate::memory::{Bound, Ledger, RequestMemory, SentAhead};
 use crate::mempool_counts::{Counted, PoolCounters};
@@ -77,6 +78,8 @@ pub struct Engine {
     pub is_copying: AtomicBool,
     /// Rules of responses about the queries of their resources.
     pub query_rules: QueryRules,
+    /// Keys that were fetched with credentials lately.
+    pub leaks: LeakGuard,
     /// Answers to HTTP-01 challenges.
     pub challenges: Challenges,
     /// The memory held by all requests.

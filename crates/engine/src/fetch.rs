@@ -25,6 +25,7 @@ mod error;
 mod fail;
 pub(crate) mod failure;
 mod fill;
+mod leak;
 mod legacy;
 mod overflow;
 mod part;
@@ -43,6 +44,7 @@ mod upload;
 mod vcl;
 mod why;
 
+pub(crate) mod evidence;
 pub(crate) mod filters;
 pub mod interest;
 pub mod legacy_order;

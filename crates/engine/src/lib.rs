@@ -24,6 +24,7 @@ mod deadline;
 mod forwarded;
 mod groups;
 pub mod idle_sessions;
+pub mod leak_guard;
 mod legacy_rules;
 pub mod logged;
 pub mod panics;

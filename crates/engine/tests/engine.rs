@@ -24,6 +24,7 @@ mod http2_websockets;
 mod http3;
 mod in_tree_vmods;
 mod later_words;
+mod leaks;
 mod legacy;
 mod lines;
 mod migrations;

@@ -2,7 +2,7 @@
 
 use message::Message;
 use semantics::rfc::directives::Directives;
-use semantics::rfc::{Cacheability, Refusal, Settings, Times, answers_get, judge};
+use semantics::rfc::{Cacheability, PrivateMark, Refusal, Settings, Times, answers_get, judge};
 
 /// Time at which the request was sent, in seconds since 1970.
 const NOW: f64 = 1.7e9;
@@ -15,8 +15,8 @@ const SECONDS_MAX: f64 = 1e12;
 /// # Panics
 /// When a lifetime is not a number, is negative or without bound; when a response with `no-store`
 /// or `private` and nothing else is stored, or one to a login without permission; when a response
-/// that must be validated is fresh, or one that must not be stale has grace; or when two
-/// evaluations of one response differ.
+/// that must be validated is fresh, or one that must not be stale has grace; when a response for
+/// one client has no mark for the leak guard; or when two evaluations of one response differ.
 pub fn cacheability(bytes: &[u8]) {
     let [status, seconds, text @ ..] = bytes else { return };
     let mut response = Message::new();
@@ -37,6 +37,10 @@ pub fn cacheability(bytes: &[u8]) {
     let directives = Directives::of_cache_control(&response);
     let is_forbidden = directives.no_store && !directives.must_understand;
     assert!(!is_forbidden || timid.refusal == Some(Refusal::NoStore) || timid.refusal == Some(Refusal::NotUnderstood));
+    let mark = PrivateMark::of(&response, "");
+    assert!(!is_forbidden || mark == Some(PrivateMark::NoStore), "{mark:?}");
+    assert!(timid.refusal != Some(Refusal::Private) || mark == Some(PrivateMark::Private), "{mark:?}");
+    assert!(!response.has("Set-Cookie") || mark.is_some() || timid.unshared.contain(b"Set-Cookie"));
     let may_be_shared = directives.public || directives.must_revalidate || directives.s_maxage.is_some();
     let to_login = judge(&response, true, times, &Settings { targets: "", ..settings });
     assert!(may_be_shared || to_login.refusal.is_some(), "{to_login:?}");

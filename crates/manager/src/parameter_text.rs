@@ -89,6 +89,7 @@ fn bits(kind: ParameterKind) -> Option<&'static [BitRow]> {
         | ParameterKind::EvictionPolicy
         | ParameterKind::NameSource
         | ParameterKind::Placement
+        | ParameterKind::LeakGuard
         | ParameterKind::Addresses
         | ParameterKind::Text => None,
     }

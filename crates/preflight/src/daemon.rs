@@ -323,6 +323,7 @@ fn bits(kind: ParameterKind) -> &'static [BitRow] {
         | ParameterKind::EvictionPolicy
         | ParameterKind::NameSource
         | ParameterKind::Placement
+        | ParameterKind::LeakGuard
         | ParameterKind::Addresses
         | ParameterKind::Text => &[],
     }

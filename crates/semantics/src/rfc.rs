@@ -15,16 +15,19 @@
 //!
 //! *Invariants:* every number of a result is finite and not negative, for any input; an
 //! unreadable field makes a response stale, never fresh. Source: RFC 9111 §3, §4.2; RFC 5861; RFC
-//! 9213. Reading order: `age`, `directives`, `targeted`, `sharing`, `unkeyed`.
+//! 9213. Reading order: `age`, `directives`, `targeted`, `sharing`, `unkeyed`,
+//! `mark`.
 
 mod age;
 pub mod directives;
+mod mark;
 mod sharing;
 mod targeted;
 mod unkeyed;
 
 pub use age::Times;
 pub use directives::FieldNames;
+pub use mark::PrivateMark;
 pub use sharing::Sharing;
 pub use unkeyed::{Unkeyed, unkeyed};
 
@@ -80,6 +83,10 @@ pub enum Refusal {
     /// VCL made the fetch a HEAD, so the response has no content for clients that send GET. Not
     /// found by [`judge`].
     NoContent,
+    /// The origin marked it as one client's, and VCL has it stored for all. Not found by [`judge`].
+    Marked,
+    /// Other clients got another body under the same key. Not found by [`judge`].
+    Differs,
 }
 
 impl Refusal {

@@ -249,6 +249,9 @@ section! {
     NTestGunzip "n_test_gunzip" Counter Info Integer "Gzip validation runs";
     ReqBytes "req_bytes" Gauge Info Bytes "Bytes held by requests and fetches in progress";
     ReqRefused "req_refused" Counter Info Integer "Requests refused by requests_memory_max";
+    LeaksFound "leaks_found" Counter Info Integer "Responses of one client that VCL had stored for all (leak_guard)";
+    LeaksRefused "leaks_refused" Counter Info Integer "Responses that were not stored for this reason (leak_guard=refuse)";
+    LeakKeysDropped "leak_keys_dropped" Counter Diag Integer "Keys that leak_guard could not compare, since it watched too many";
     NCopies "n_copies" Counter Info Integer "Compressed copies made of objects";
     NCopiesRefused "n_copies_refused" Counter Info Integer "Compressed copies given up: no gain, or no room";
     CopiesSent "copies_sent" Counter Info Integer "Responses sent from compressed copies";

@@ -49,6 +49,10 @@ pub const CREDENTIAL_HEADERS: [&str; 6] = [
     "Proxy-Authentication-Info",
 ];
 
+/// Response headers that mark a response as one client's. A change by VCL is recorded with its
+/// place, for `leak_guard`.
+pub const MARKING_HEADERS: [&str; 2] = ["Set-Cookie", "Cache-Control"];
+
 /// The rows, in alphabetical order ignoring case.
 pub static HEADERS: &[HeaderRow] = &[
     row("Accept", 0),

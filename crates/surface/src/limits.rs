@@ -353,6 +353,14 @@ pub const NO_VARY_SEARCH_NAMES_MAX: usize = 64;
 pub const NO_VARY_SEARCH_QUERY_BYTES_MAX: usize = 4 << 10;
 /// Most resources whose rules are remembered; beyond it the oldest rule is dropped.
 pub const NO_VARY_SEARCH_RULES_MAX: usize = 1024;
+/// Keys that `leak_guard` compares at a time; further ones are not compared.
+pub const LEAK_GUARD_KEYS_MAX: usize = 8192;
+/// Bytes at the start of a body that `leak_guard` compares, besides its length.
+pub const LEAK_GUARD_BODY_BYTES_MAX: usize = 256 << 10;
+/// Time between two responses that `leak_guard` compares, in seconds.
+pub const LEAK_GUARD_SECONDS: f64 = 10.0;
+/// Time for which a key is not stored after their bodies differed, in seconds.
+pub const LEAK_GUARD_REFUSAL_SECONDS: f64 = 60.0;
 /// Most certificates in one PEM file: the server's, and the chain to its authority.
 pub const CERTIFICATE_CHAIN_MAX: usize = 16;
 /// Most names of one certificate that clients can request.

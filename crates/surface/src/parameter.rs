@@ -52,6 +52,8 @@ pub enum ParameterKind {
     NameSource,
     /// One of [`PLACEMENTS`].
     Placement,
+    /// One of [`LEAK_GUARDS`].
+    LeakGuard,
     /// Addresses and networks, see [`crate::front`].
     Addresses,
     /// Free text.
@@ -72,6 +74,20 @@ pub const NAMES_BY_DNS: &str = "dns";
 
 /// The values of the parameter `storage_placement`.
 pub const PLACEMENTS: &[&str] = &["turns", "tiers"];
+
+/// The values of the parameter `leak_guard`.
+pub const LEAK_GUARDS: &[&str] = &["auto", "off", "log", "refuse"];
+
+/// Action on a response for one client that VCL has stored for all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LeakGuard {
+    /// Nothing is checked.
+    Off,
+    /// It is recorded and counted.
+    Log,
+    /// It is not stored either.
+    Refuse,
+}
 
 /// The parameter takes effect on new threads or connections only.
 pub const DELAYED: u16 = 1;
@@ -280,6 +296,7 @@ parameters! {
     http_resp_size: u64 = 32768, Number, Bytes, "32k", Some("0.25k"), None, "bytes", 0, "Largest response head.";
     idle_send_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", DELAYED, "Per-write send timeout to clients.";
     last_byte_timeout: f64 = 0.0, Float, Seconds, "0.000", Some("0.000"), None, "seconds", COPAL, "Time limit of a fetch, from the start of sending its request to the last byte of its response, against origins that trickle; 0 = no limit. Backends (.last_byte_timeout) and fetches (bereq.last_byte_timeout) can have their own.";
+    leak_guard: String = "auto".to_owned(), Text, LeakGuard, "auto", None, None, "", COPAL, "Check for responses of one client that VCL has stored for all: off, log (they are recorded for copal why, and counted) or refuse (they are not stored either). Found are responses to requests with Cookie or Authorization that came with Set-Cookie, private or no-store, and keys under which other credentials get other bodies within seconds. auto: log under http_policy=rfc, off under varnish.";
     listen_depth: u64 = 1024, Number, Unsigned, "1024", Some("0"), None, "connections", MUST_RESTART, "Listen backlog.";
     lru_interval: f64 = 2.0, Float, Seconds, "2.000", Some("0.000"), None, "seconds", EXPERIMENTAL, "Minimum time between LRU moves of an object.";
     max_esi_depth: u64 = 5, Number, Unsigned, "5", Some("0"), None, "levels", 0, "ESI nesting limit.";
@@ -381,6 +398,17 @@ impl Parameters {
             return 1;
         }
         usize::try_from(self.esi_parallel).unwrap_or(usize::MAX)
+    }
+
+    /// The parameter `leak_guard`, for a VCL that was loaded under `http_policy=rfc` or not.
+    #[must_use]
+    pub fn leak_guard(&self, follows_rfc: bool) -> LeakGuard {
+        match self.leak_guard.as_str() {
+            "log" => LeakGuard::Log,
+            "refuse" => LeakGuard::Refuse,
+            "auto" if follows_rfc => LeakGuard::Log,
+            _ => LeakGuard::Off,
+        }
     }
 
     /// True if the reasons of decisions are recorded: `vsl_reasons`, except for test scripts, which

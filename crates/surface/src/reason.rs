@@ -24,7 +24,7 @@ pub const MORE: &str = "more";
 
 /// Names of the details that may follow a word.
 pub const DETAILS: &[&str] = &[
-    "at", "in", "ttl-at", "gone", "seconds", "bans", "ban-time", "copies", "groups", "limit", "max", "status",
+    "at", "in", "ttl-at", "marks", "gone", "seconds", "bans", "ban-time", "copies", "groups", "limit", "max", "status",
     "dialect", "headers", "differs", "cookies", "ban", "text",
 ];
 
@@ -306,6 +306,14 @@ reasons! {
         "docs/guide/caching.md lists such statuses and fields; have the origin name the field in Vary, or remove it in vcl_recv";
     NotStoredNoContent, "not-stored-head", Store, -, "", "VCL had the origin asked with HEAD, so it has no content for requests with GET.",
         "leave bereq.method alone: a GET brings what answers HEAD, too; or return (pass) for HEAD in vcl_recv";
+    NotStoredMarked, "not-stored-leak-marked", Store, -, "", "The request had credentials and the response was marked as one client's (Set-Cookie, private or no-store). VCL has it stored for all, and leak_guard=refuse prevented that.",
+        "pass such requests in vcl_recv, or leave the response to the built-in VCL; if it is for all, unset bereq.http.Cookie in vcl_backend_fetch, so that it cannot depend on the client";
+    NotStoredDiffers, "not-stored-leak-differs", Store, -, "", "Under this key, clients with other credentials got other bodies within seconds, so the response depends on the client. VCL has it stored for all, and leak_guard=refuse prevented that.",
+        "pass such requests in vcl_recv, or add what the response depends on to the key (hash_data) or have the origin name it in Vary";
+    LeakMarked, "leak-marked", Daemon, -, "", "Possible leak: the request had credentials and the response was marked as one client's (Set-Cookie, private or no-store), but VCL has it stored for all.",
+        "pass such requests in vcl_recv, or leave the response to the built-in VCL; parameter leak_guard=refuse prevents that such responses are stored";
+    LeakDiffers, "leak-differs", Daemon, -, "", "Possible leak: under this key, clients with other credentials got other bodies within seconds, so the response depends on the client, but VCL has it stored for all.",
+        "pass such requests in vcl_recv, or add what the response depends on to the key (hash_data) or have the origin name it in Vary";
     NotStoredFull, "not-stored-full", Store, -, "", "There was no room in the storage, and nothing could be evicted for it.",
         "give the storage more room (-s), or keep large responses out of it";
     NotStoredTooLarge, "not-stored-too-large", Store, -, "", "The body, of unknown length, was too large for its share of the storage: it was passed on to those who read it, and not kept.",

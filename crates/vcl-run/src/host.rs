@@ -147,8 +147,8 @@ pub trait Host {
     fn tells_reasons(&self) -> bool {
         false
     }
-    /// Announces that [`Host::write`] of a noted variable ([`Var::is_noted`]) follows, from this
-    /// place.
+    /// Announces that [`Host::write`] of a noted variable ([`Var::is_noted`]) or the change of a
+    /// marking header of beresp follows, from this place.
     fn note(&mut self, _place: &Place) {}
     /// True if [`Host::trace`] must be called; read once per method, and after each write of a
     /// noted variable.

@@ -363,8 +363,8 @@ pub struct Program {
     pub regexes: Vec<String>,
     /// The position in the sources of each [`Op::Trace`].
     pub points: Vec<Point>,
-    /// The positions of statements that end a method or set a noted variable: index of the
-    /// instruction and position, in order.
+    /// The positions of statements that end a method, set a noted variable or change a marking
+    /// header: index of the instruction and position, in order.
     pub places: Vec<(u32, Point)>,
     /// The VCL itself adds to `vcl_backend_refresh` or to one of its built-in pieces, so it must be
     /// run for a 304. Otherwise nothing is run: the built-in decision is that of Varnish 7.1.
@@ -387,8 +387,8 @@ impl Program {
         self.blocks.iter().find(|block| block.instance == instance)
     }
 
-    /// The position of the statement whose last instruction is this one; `None` if it neither ends
-    /// a method nor sets a noted variable.
+    /// The position of the statement that has this instruction; `None` if it neither ends a method
+    /// nor sets a noted variable nor changes a marking header.
     #[must_use]
     pub fn place_of(&self, instruction: u32) -> Option<(&Source, Point)> {
         let at = self.places.binary_search_by_key(&instruction, |(op, _)| *op).ok()?;

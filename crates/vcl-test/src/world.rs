@@ -107,6 +107,7 @@ impl World {
             panics: PanicHook::default(),
             is_copying: AtomicBool::new(false),
             query_rules: QueryRules::default(),
+            leaks: engine::leak_guard::LeakGuard::default(),
             challenges: engine::challenges::Challenges::default(),
             memory: RequestMemory::default(),
             waiting: AtomicU32::new(0),

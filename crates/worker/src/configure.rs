@@ -236,6 +236,7 @@ pub fn configure(
         panics: PanicHook::default(),
         is_copying: AtomicBool::new(false),
         query_rules: QueryRules::default(),
+        leaks: engine::leak_guard::LeakGuard::default(),
         challenges: challenges(configuration.tls.as_ref()),
         memory: RequestMemory::default(),
         waiting: AtomicU32::new(0),

@@ -84,6 +84,7 @@ const READERS: &[(&str, &str)] = &[
     ("http_resp_size", "engine/src/fetch/response.rs"),
     ("idle_send_timeout", "engine/src/request/task.rs"),
     ("last_byte_timeout", "engine/src/fetch/send.rs"),
+    ("leak_guard", "surface/src/parameter.rs"),
     ("listen_depth", "manager/src/life.rs"),
     ("lru_interval", "cache/src/lookup.rs"),
     ("max_esi_depth", "engine/src/request/fragment.rs"),

@@ -70,6 +70,7 @@ impl Fetch {
         let received = received.and_then(|()| {
             // The reader of the body's end looks for them.
             self.hand_over_trailers();
+            self.compare_body();
             Ok(object.finish_with(&filters.annex().unwrap_or_default())?)
         });
         match received {

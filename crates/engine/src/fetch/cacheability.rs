@@ -163,5 +163,7 @@ pub(super) fn reason_of(refusal: Refusal) -> Reason {
         Refusal::Useless => Reason::NotStoredUseless,
         Refusal::Unkeyed => Reason::NotStoredUnkeyed,
         Refusal::NoContent => Reason::NotStoredNoContent,
+        Refusal::Marked => Reason::NotStoredMarked,
+        Refusal::Differs => Reason::NotStoredDiffers,
     }
 }

@@ -399,6 +399,9 @@ impl Fetch {
         if object.is_passing() {
             self.hold_passing(object, bytes.len());
         }
+        if let Some(watched) = &mut self.task.attempt.watched {
+            watched.body.update(bytes);
+        }
         let before = object.available_bytes();
         match object.append(bytes).await {
             Ok(()) => {}

@@ -80,6 +80,7 @@ impl Fetch {
             self.judge();
         }
         self.place_announced();
+        self.collect_evidence();
         match self.run_vcl().await {
             Ok(ruling) => self.respond(ruling),
             Err(Failed) => self.response_vcl_failed(),
@@ -401,6 +402,7 @@ impl Fetch {
             self.close_connection(close_reason::REQUESTED);
             return Step::Fail;
         }
+        self.guard_against_leaks();
         if self.task.attempt.verdict.was_304 {
             self.timestamp("Process");
             return Step::Revalidate;

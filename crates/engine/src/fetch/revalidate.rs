@@ -98,6 +98,7 @@ impl Fetch {
             self.task.life.held.add(&self.context.memory, piece_bytes);
         }
         let filled = self.fill(&object, &mut Source::of_object(reader), &mut Filters::default()).await;
+        let filled = filled.inspect(|()| self.compare_body());
         let filled = filled.and_then(|()| Ok(object.finish_with(&stale.annex().unwrap_or_default())?));
         match filled {
             // An object that is not in the index yet must not be published after its body was

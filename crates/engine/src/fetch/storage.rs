@@ -248,15 +248,17 @@ impl Fetch {
 
     /// Publishes the response: to the index if it may be shared, and to the waiting client in any
     /// case. For a response that may not be shared the index gets a marker, so that requests for it
-    /// don't queue up. Happens once; the busy mark is kept until the end of the fetch where the
-    /// index needs to know the outcome.
+    /// don't queue up. An object whose body is compared first (`leak.rs`) is added to the index
+    /// later. Happens once; the busy mark is kept until the end of the fetch where the index needs
+    /// to know the outcome.
     pub(super) fn publish(&mut self) {
         let Some(object) = self.task.attempt.kept.object.clone() else { return };
         if self.task.life.ready.is_none() {
             return;
         }
         if self.task.attempt.kept.is_stored {
-            if let Some(busy) = &self.task.life.busy {
+            let is_held = self.task.attempt.watched.as_ref().is_some_and(|watched| watched.is_held);
+            if let Some(busy) = self.task.life.busy.as_ref().filter(|_| !is_held) {
                 busy.publish(&object);
             }
         } else if let Some(busy) = self.task.life.busy.take()
@@ -316,7 +318,7 @@ impl Fetch {
         stored.set_status(beresp.status());
         copy_filtered(beresp, &mut stored, Class::StorePass);
         let is_tag = |header: &HeaderLine<'_>| TAG_HEADERS.iter().any(|name| header.is(name));
-        let is_unstorable = self.task.policy_refusal() == Some(Refusal::NoStore);
+        let is_unstorable = matches!(self.task.policy_refusal(), Some(Refusal::NoStore | Refusal::Marked));
         let is_left_out =
             |header: &HeaderLine<'_>| is_unstorable || CREDENTIAL_HEADERS.iter().any(|name| header.is(name));
         let takes = |header: &HeaderLine<'_>, room: &mut usize| {

@@ -4,6 +4,7 @@
 //! for the request and the way to the origin; an attempt ends with its response. Each part is reset
 //! by replacing it as a whole, so that a new field is reset too. Next file: `retry.rs`.
 
+use super::evidence::{Evidence, Watched};
 use super::legacy_order::ClientRequest;
 use super::mode::{FetchMode, copy_range, copy_request};
 use super::order::{FetchAnswer, FetchOrder, FetchReport, Ordered, SliceOrder};
@@ -205,6 +206,10 @@ pub(crate) struct Attempt {
     pub(crate) slice: Option<Part>,
     /// Decisions of VCL and the headers about the response.
     pub(crate) verdict: Verdict,
+    /// Facts about the response before VCL, for `leak_guard`.
+    pub(crate) evidence: Evidence,
+    /// The comparison of its body with that of other clients.
+    pub(crate) watched: Option<Box<Watched>>,
     /// `beresp.storage`; `None` = VCL selected none.
     pub(crate) storage: Option<u32>,
     /// VCL has set the storage.

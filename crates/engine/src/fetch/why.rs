@@ -5,6 +5,7 @@
 use super::Fetch;
 use crate::logged::Thousandths;
 use crate::world::Decision;
+use semantics::rfc::Refusal;
 use surface::reason::{self, RECORD, Reason, STALE_PIECE};
 
 impl Fetch {
@@ -71,7 +72,10 @@ impl Fetch {
             (false, false) if self.task.attempt.is_synthetic => self.why(Reason::NotStoredError, ""),
             (false, false) if self.task.life.uncacheable => self.why_uncacheable(),
             (false, false) if let Some(refusal) = self.task.policy_refusal() => {
-                let details = self.set_ttl(0).unwrap_or_default();
+                let details = match refusal {
+                    Refusal::Marked => self.leak_details(),
+                    _ => self.set_ttl(0).unwrap_or_default(),
+                };
                 self.why(super::cacheability::reason_of(refusal), &details);
             }
             (false, false) if !lives => {

@@ -164,6 +164,7 @@ impl World<'_> {
             return line::check(&format!("header {name}"), value);
         }
         logged::set(log, tags, message, name, value);
+        self.keep_place_of_change(http);
         Ok(())
     }
 
@@ -171,6 +172,17 @@ impl World<'_> {
     pub(super) fn unset_header_of(&mut self, http: HttpObject, name: &str) {
         if let Some((log, tags, message)) = self.logged(http) {
             logged::unset(log, tags, message, name);
+        }
+        self.keep_place_of_change(http);
+    }
+
+    /// Keeps the place of a change of a marking header, which was announced before.
+    fn keep_place_of_change(&mut self, http: HttpObject) {
+        if http == HttpObject::Beresp
+            && let Side::Fetch(fetch) = &mut self.side
+            && let Some(noted) = self.noted.take()
+        {
+            fetch.task.attempt.evidence.changed_by = Some(noted);
         }
     }
 

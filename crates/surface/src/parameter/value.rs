@@ -6,8 +6,8 @@
 //! bits, which wrap around in Varnish).
 
 use super::{
-    BitRow, COMPILER_BITS, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, HTTP_POLICIES, NAME_SOURCES, PARAMETERS,
-    PLACEMENTS, ParameterKind, ParameterRow, Parameters, ValueMut, ValueRef, compiler, default_log_mask,
+    BitRow, COMPILER_BITS, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, HTTP_POLICIES, LEAK_GUARDS, NAME_SOURCES,
+    PARAMETERS, PLACEMENTS, ParameterKind, ParameterRow, Parameters, ValueMut, ValueRef, compiler, default_log_mask,
 };
 use crate::encoding::Encodings;
 use crate::eviction::POLICIES;
@@ -301,12 +301,14 @@ fn parse(
         ParameterKind::Policy
         | ParameterKind::EvictionPolicy
         | ParameterKind::NameSource
-        | ParameterKind::Placement => {
+        | ParameterKind::Placement
+        | ParameterKind::LeakGuard => {
             let evictions = POLICIES.map(|row| row.name);
             let words = match row.kind {
                 ParameterKind::Policy => HTTP_POLICIES,
                 ParameterKind::NameSource => NAME_SOURCES,
                 ParameterKind::Placement => PLACEMENTS,
+                ParameterKind::LeakGuard => LEAK_GUARDS,
                 _ => &evictions,
             };
             if !words.contains(&text) {

@@ -269,6 +269,7 @@ impl Teller<'_> {
                     let max = decision.detail("max").unwrap_or("?");
                     format!("it broke the parameter {value}, which is {max}")
                 }
+                ("marks", _) => format!("the mark: {value}"),
                 ("text", _) => format!("it said: {value}"),
                 _ => continue,
             };

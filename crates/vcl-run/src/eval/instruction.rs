@@ -209,6 +209,11 @@ impl Machine {
                 host.write(var, value, false, scratch)?;
                 self.is_traced = host.is_traced();
             }
+            Op::Note => {
+                if host.tells_reasons() {
+                    host.note(&self.place(steps));
+                }
+            }
             Op::Append(var) => {
                 whole(scratch)?;
                 let value = self.take()?;

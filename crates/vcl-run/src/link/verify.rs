@@ -350,6 +350,7 @@ impl Check<'_> {
                     return Err(format!("{} for {}", given.name(), kind.name()));
                 }
             }
+            Op::Note => {}
             Op::Append(var) => {
                 variable_type(var)?;
                 match stack.pop() {

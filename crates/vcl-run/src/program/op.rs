@@ -210,6 +210,9 @@ pub enum Op {
     Write(Var),
     /// Like `Write` for a noted variable ([`Var::is_noted`]): the host is notified of the place.
     WriteNoted(Var),
+    /// Notifies the host of the place of the header change that follows, for headers in
+    /// `surface::header::MARKING_HEADERS` of beresp.
+    Note,
     /// Takes a value and appends it to a BODY.
     Append(Var),
     /// Takes a STRING and makes it the header's value.

@@ -7,8 +7,9 @@ use crate::parse::line_left;
 use crate::source::Sign;
 use crate::tree::{At, Block, Expression, ExpressionKind, Name, Path, ReturnAction, Segment, Statement};
 use surface::diagnostic::Code;
+use surface::header::MARKING_HEADERS;
 use surface::vcl::legacy::Means;
-use surface::vcl::{Action, METHODS, Method, Type, at};
+use surface::vcl::{Action, HttpObject, METHODS, Method, Type, at};
 use surface::vmod::foreign;
 use vcl_run::program::{Arithmetic, Op, Point};
 
@@ -73,6 +74,7 @@ impl Checker<'_> {
                 self.may_change(&variable, target, UseKind::Unset)?;
                 match &variable.header {
                     Some((http, name)) => {
+                        self.note_marking(*http, name, target.first());
                         let name = self.emitter.header(name);
                         self.emitter.op(Op::UnsetHeader(*http, name));
                     }
@@ -182,6 +184,7 @@ impl Checker<'_> {
         }
         match (&variable.header, appends && kind == Type::Body) {
             (Some((http, name)), _) => {
+                self.note_marking(*http, name, target.first());
                 let name = self.emitter.header(name);
                 self.emitter.op(Op::WriteHeader(*http, name));
             }
@@ -194,6 +197,16 @@ impl Checker<'_> {
             (None, false) => self.emitter.op(Op::Write(variable.row.var)),
         }
         Ok(())
+    }
+
+    /// Before the change of a header that marks a response as one client's: records the place.
+    fn note_marking(&mut self, http: HttpObject, name: &str, target: At) {
+        let is_marking = MARKING_HEADERS.iter().any(|marking| name.eq_ignore_ascii_case(marking));
+        if http == HttpObject::Beresp && is_marking {
+            let before = self.emitter.here();
+            self.emitter.op(Op::Note);
+            self.mark_place(target, before);
+        }
     }
 
     fn read_target(&mut self, variable: &Variable) {

@@ -93,6 +93,7 @@ pub(crate) fn event_loop() -> Rc<Loop> {
         panics: PanicHook::default(),
         is_copying: false.into(),
         query_rules: QueryRules::default(),
+        leaks: crate::leak_guard::LeakGuard::default(),
         challenges: crate::challenges::Challenges::default(),
         memory: RequestMemory::default(),
         waiting: std::sync::atomic::AtomicU32::new(0),
@@ -174,6 +175,11 @@ fn foreign_verdict() -> Verdict {
     }
 }
 
+fn foreign_watched() -> Watched {
+    let guard = crate::leak_guard::LeakGuard::default();
+    Watched { key: guard.key(&[7; 32], b""), credentials: 7, body: guard.body(), is_held: true }
+}
+
 fn foreign_attempt(exchange: OriginExchange, object: Arc<Object>) -> Attempt {
     Attempt {
         exchange: Some(exchange),
@@ -194,6 +200,13 @@ fn foreign_attempt(exchange: OriginExchange, object: Arc<Object>) -> Attempt {
         part: foreign_part(),
         slice: foreign_part().received,
         verdict: foreign_verdict(),
+        evidence: Evidence {
+            mark: Some(semantics::rfc::PrivateMark::Private),
+            has_cookie: true,
+            has_authorization: true,
+            changed_by: Some(Noted::default()),
+        },
+        watched: Some(Box::new(foreign_watched())),
         storage: Some(7),
         is_storage_chosen: true,
         stale_head: message(b"/foreign"),
@@ -261,6 +274,8 @@ fn assert_attempt_is_new(attempt: &Attempt) {
         part,
         slice,
         verdict,
+        evidence,
+        watched,
         storage,
         is_storage_chosen,
         stale_head,
@@ -273,6 +288,9 @@ fn assert_attempt_is_new(attempt: &Attempt) {
     } = attempt;
     assert!(exchange.is_none() && body_stages.is_none() && held_place.is_none() && trial.is_none());
     assert_eq!([*wants_fresh, *is_storage_chosen, *is_synthetic, *is_faulty], [false; 4]);
+    let Evidence { mark, has_cookie, has_authorization, changed_by } = evidence;
+    assert_eq!((*mark, *has_cookie, *has_authorization), (None, false, false));
+    assert!(changed_by.is_none() && watched.is_none());
     assert_eq!((*last_byte_by, *failure), (None, None));
     assert_eq!((*sent_body, *interims), (SentBody::None, 0));
     assert_eq!(*unpacked, None);
