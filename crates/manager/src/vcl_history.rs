@@ -77,7 +77,8 @@ impl VclHistory {
             return;
         }
         for text in [&mut change.who, &mut change.why] {
-            text.truncate(text.floor_char_boundary(VCL_HISTORY_TEXT_BYTES_MAX));
+            let longest = VCL_HISTORY_TEXT_BYTES_MAX.min(text.len());
+            text.truncate((0..=longest).rfind(|end| text.is_char_boundary(*end)).unwrap_or(0));
         }
         self.0.push_back(change);
         while self.0.len() > VCL_HISTORY_CHANGES_MAX {

@@ -127,7 +127,10 @@ fn a_canary_is_promoted_or_rolled_back_at_once_and_the_history_says_so() {
     assert!(!done && text.contains("No canary runs"), "{text}");
     assert_eq!(cli(&daemon, &["vcl.rollback"]).trim(), "VCL 'boot' now active");
     assert!(are_all_on(&daemon, "boot"));
-    // An operator's own choice ends a canary.
+    // An operator's own choice ends a canary, also if it is the active VCL.
+    begin(&daemon);
+    cli(&daemon, &["vcl.use", "boot"]);
+    assert!(are_all_on(&daemon, "boot") && cli(&daemon, &["vcl.canary"]).contains("No canary runs"));
     begin(&daemon);
     cli(&daemon, &["vcl.label", "way", "new"]);
     cli(&daemon, &["vcl.use", "way"]);

@@ -25,7 +25,8 @@ impl Call<'_> {
         }
         let name = &self.arguments[0];
         let _changes = self.manager.changes.lock().await;
-        match self.manager.vcls.borrow().check_use(name) {
+        let checked = self.manager.vcls.borrow().check_use(name);
+        match checked {
             Ok(true) => {}
             Ok(false) => {
                 let why = format!("vcl.use {name} by {}", self.who);
@@ -103,7 +104,8 @@ impl Call<'_> {
             point_label(self.manager, &wanted.name, target, self.who, why).await?;
             is_changed = true;
         }
-        if self.manager.vcls.borrow().check_use(&wanted.name)? {
+        let is_other = self.manager.vcls.borrow().check_use(&wanted.name)?;
+        if is_other {
             activate(self.manager, &wanted.name, self.who, why).await?;
             is_changed = true;
         }
