@@ -54,6 +54,15 @@ pub static FILTERS: &[FilterRow] = &[
     FilterRow { name: "testgunzip", sides: &[Req, Beresp], vmod: None, is_heavy: true, open: testgunzip::open },
     FilterRow { name: "brotli", sides: &[Req, Beresp], vmod: None, is_heavy: true, open: brotli::open },
     FilterRow { name: "unbrotli", sides: &[Req, Bereq, Beresp, Resp], vmod: None, is_heavy: true, open: unbrotli::open },
+    // As the VMOD brotli calls them elsewhere.
+    FilterRow { name: "br", sides: &[Req, Beresp], vmod: Some("brotli"), is_heavy: true, open: brotli::open },
+    FilterRow {
+        name: "unbr",
+        sides: &[Req, Bereq, Beresp, Resp],
+        vmod: Some("brotli"),
+        is_heavy: true,
+        open: unbrotli::open,
+    },
     FilterRow { name: "zstd", sides: &[Req, Beresp], vmod: None, is_heavy: true, open: zstd::open },
     FilterRow { name: "unzstd", sides: &[Req, Bereq, Beresp, Resp], vmod: None, is_heavy: true, open: unzstd::open },
     FilterRow { name: "esi", sides: &[Req, Beresp, Resp], vmod: None, is_heavy: false, open: esi::open },

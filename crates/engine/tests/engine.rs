@@ -51,3 +51,4 @@ mod tags;
 mod vcl_hit_actions;
 mod vcl_steps;
 mod vcls;
+mod vmod_examples;

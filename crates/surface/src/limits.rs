@@ -281,6 +281,41 @@ pub const VMOD_LOOKUPS_MAX: usize = 32;
 pub const VMOD_LOOKUPS_WAITING_MAX: usize = 256;
 /// Time limit for one lookup of a VMOD, including its wait, in seconds.
 pub const VMOD_LOOKUP_SECONDS_MAX: u64 = 10;
+/// Most files that one kind of VMOD keeps in memory and rereads when they are replaced (passwords,
+/// keys, databases of addresses); beyond it the least recently used one is dropped.
+pub const WATCHED_FILES_MAX: usize = 64;
+/// Time between two checks of such a file for a replacement, in seconds.
+pub const WATCHED_FILE_CHECK_SECONDS: f64 = 1.0;
+/// Most checks and reads of such files at once; others wait for their turn.
+pub const WATCHED_FILE_READS_MAX: usize = 4;
+/// Largest password file of the VMOD `basicauth`, in bytes.
+pub const PASSWORD_FILE_BYTES_MAX: u64 = 16 << 20;
+/// Longest password that `basicauth` verifies, in bytes; the cost of SHA-crypt grows with it.
+pub const PASSWORD_BYTES_MAX: usize = 512;
+/// Highest cost of a bcrypt hash that `basicauth` verifies: one takes about a second of CPU time.
+pub const BCRYPT_COST_MAX: u32 = 14;
+/// Most rounds of a SHA-crypt hash that `basicauth` verifies: they take about half a second.
+pub const SHA_CRYPT_ROUNDS_MAX: u32 = 500_000;
+/// Most passwords that one worker verifies at once, off its event loops.
+pub const PASSWORD_CHECKS_MAX: usize = 4;
+/// Most passwords that wait for their turn.
+pub const PASSWORD_CHECKS_WAITING_MAX: usize = 256;
+/// Most of these of one client: of one IPv4 address or one IPv6 /64 prefix.
+pub const PASSWORD_CHECKS_OF_CLIENT_MAX: usize = 128;
+/// Most verified passwords that one worker remembers; each takes about 50 bytes.
+pub const PASSWORDS_VERIFIED_MAX: usize = 10_000;
+/// Largest database of addresses (`geoip2`, `maxminddb`, `geoip`), in bytes; it is held in memory.
+pub const GEO_FILE_BYTES_MAX: u64 = 1 << 30;
+/// Longest text that the VMODs `json` and `jq` read, in bytes: each call takes up to a millisecond.
+pub const JSON_BYTES_MAX: usize = 256 << 10;
+/// Most memory of one object of the VMOD `kvstore`, in bytes.
+pub const KVSTORE_BYTES_MAX: usize = 64 << 20;
+/// Longest token that the VMOD `jwt` reads, in bytes.
+pub const JWT_BYTES_MAX: usize = 16 << 10;
+/// Longest key or set of keys that it reads, in bytes.
+pub const JWT_KEY_BYTES_MAX: usize = 256 << 10;
+/// Most keys of one set.
+pub const JWT_KEYS_MAX: usize = 100;
 /// Divisor for the part of a worker's descriptors that is reserved for connections to origins,
 /// probes, files and VCL.
 pub const DESCRIPTORS_RESERVED_PART: u64 = 8;

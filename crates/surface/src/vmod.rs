@@ -6,6 +6,7 @@
 //! write them. Source: the VMOD manual pages of Varnish 7.1.1 and their behaviour. Next file:
 //! `reference/vmods.rs`.
 
+pub mod examples;
 pub mod foreign;
 
 use crate::vcl::{Type, at};
@@ -86,6 +87,8 @@ const fn word(
 
 const ENCODINGS: &[&str] = &["IDENTITY", "BASE64", "BASE64URL", "BASE64URLNOPAD", "BASE64CF", "HEX", "URL"];
 const CASES: &[&str] = &["LOWER", "UPPER", "DEFAULT"];
+const CRYPTO_DIGESTS: &[&str] =
+    &["md_null", "md4", "md5", "sha1", "sha224", "sha256", "sha384", "sha512", "ripemd160", "rmd160", "whirlpool"];
 const AUTHORS: &[&str] = &["phk", "des", "kristian", "mithrandir"];
 const WORKSPACES: &[&str] = &["client", "backend", "session", "thread"];
 const SHARD_KEYS: &[&str] = &["HASH", "URL", "KEY", "BLOB"];
@@ -481,6 +484,10 @@ vmods! {
         AcceptRuleFilter: "rule", "filter", String, [needed("string", Type::String)], at::ALL,
             "The choice that the header wants most, or the fallback when it names none or cannot be read.";
     }
+    basicauth Basicauth "basicauth" "Passwords of HTTP basic authentication." directors [] {
+        BasicauthMatch: "", "match", Bool, [needed("file", Type::String), needed("authorization", Type::String)], at::ALL,
+            "True if the value of an Authorization header has a user and password of the file, as htpasswd writes it (bcrypt, SHA-crypt, MD5, {SHA}; not DES crypt, not plain text). The file is read again when it was replaced. Slow hashes do not hold up other requests.";
+    }
     bodyaccess Bodyaccess "bodyaccess" "The client's request body, once it is held whole." directors [] {
         BodyaccessRematchReqBody: "", "rematch_req_body", Int, [needed("re", Type::Regex)], at::ALL,
             "1 when the request body matches, 0 when it does not, -1 when it is not held or this is not vcl_recv.";
@@ -491,6 +498,51 @@ vmods! {
         BodyaccessLogReqBody: "", "log_req_body", Void,
             [with_default("prefix", Type::String, "\"\""), with_default("length", Type::Int, "200")], at::ALL,
             "Writes the request body as Debug records of that many bytes, each behind the prefix.";
+    }
+    brotli Brotli "brotli" "Other names of the built-in filters: br for brotli, unbr for unbrotli, in lists of filters." directors [] {
+        BrotliVersion: "", "version", String, [], at::ALL, "A fixed text.";
+    }
+    crypto Crypto "crypto" "Hashes, keyed hashes, comparison in constant time, signatures with RSA." directors [] {
+        CryptoHashMd5: "", "hash_md5", String, [needed("", Type::String)], at::ALL, "The hash in hexadecimal digits: MD5.";
+        CryptoHashSha1: "", "hash_sha1", String, [needed("", Type::String)], at::ALL, "The hash in hexadecimal digits: SHA-1.";
+        CryptoHashSha224: "", "hash_sha224", String, [needed("", Type::String)], at::ALL, "The hash in hexadecimal digits: SHA-224.";
+        CryptoHashSha256: "", "hash_sha256", String, [needed("", Type::String)], at::ALL, "The hash in hexadecimal digits: SHA-256.";
+        CryptoHashSha384: "", "hash_sha384", String, [needed("", Type::String)], at::ALL, "The hash in hexadecimal digits: SHA-384.";
+        CryptoHashSha512: "", "hash_sha512", String, [needed("", Type::String)], at::ALL, "The hash in hexadecimal digits: SHA-512.";
+        CryptoHmacMd5: "", "hmac_md5", String, [needed("key", Type::String), needed("message", Type::String)], at::ALL,
+            "The HMAC with MD5 in hexadecimal digits after 0x; unset without a key.";
+        CryptoHmacSha1: "", "hmac_sha1", String, [needed("key", Type::String), needed("message", Type::String)], at::ALL,
+            "The HMAC with SHA-1 in hexadecimal digits after 0x; unset without a key.";
+        CryptoHmacSha224: "", "hmac_sha224", String, [needed("key", Type::String), needed("message", Type::String)], at::ALL,
+            "The HMAC with SHA-224 in hexadecimal digits after 0x; unset without a key.";
+        CryptoHmacSha256: "", "hmac_sha256", String, [needed("key", Type::String), needed("message", Type::String)], at::ALL,
+            "The HMAC with SHA-256 in hexadecimal digits after 0x; unset without a key.";
+        CryptoHmacSha384: "", "hmac_sha384", String, [needed("key", Type::String), needed("message", Type::String)], at::ALL,
+            "The HMAC with SHA-384 in hexadecimal digits after 0x; unset without a key.";
+        CryptoHmacSha512: "", "hmac_sha512", String, [needed("key", Type::String), needed("message", Type::String)], at::ALL,
+            "The HMAC with SHA-512 in hexadecimal digits after 0x; unset without a key.";
+        CryptoHash: "", "hash", Blob,
+            [word("algorithm", &["md5", "sha1", "sha224", "sha256", "sha384", "sha512"], None, false), needed("value", Type::String)], at::ALL,
+            "The bytes of a hash.";
+        CryptoHexEncode: "", "hex_encode", String, [needed("value", Type::Blob)], at::ALL, "The bytes as hexadecimal digits.";
+        CryptoEqual: "", "equal", Bool, [needed("a", Type::String), needed("b", Type::String)], at::ALL,
+            "True if both texts are set and the same. The time depends on their lengths only, so it tells nothing about a secret.";
+        CryptoKey: "key", "", Instance, [], at::INIT, "A public key of RSA, which a method of the object sets.";
+        CryptoKeyUse: "key", "use", Blob, [], at::ALL, "The key as an argument of verifier().";
+        CryptoKeyPemPubkey: "key", "pem_pubkey", Void, [needed("pem", Type::String)], at::INIT, "Takes the key from PEM.";
+        CryptoKeyRsa: "key", "rsa", Void, [needed("n", Type::Blob), needed("e", Type::Blob)], at::INIT,
+            "Takes the key from its modulus and exponent.";
+        CryptoVerifier: "verifier", "", Instance, [
+                word("digest", CRYPTO_DIGESTS, None, false), optional("pem", Type::String), optional("key", Type::Blob),
+            ], at::INIT,
+            "Verifies signatures (RSA, PKCS 1) with a key in PEM or the use() of a key; sha1, sha256, sha384 and sha512 are supported.";
+        CryptoVerifierUpdate: "verifier", "update", Bool, [needed("", Type::Strands)], at::ALL,
+            "Adds text to the data of this task.";
+        CryptoVerifierUpdateBlob: "verifier", "update_blob", Bool, [needed("", Type::Blob)], at::ALL,
+            "Adds bytes to the data of this task.";
+        CryptoVerifierReset: "verifier", "reset", Bool, [], at::ALL, "Drops the data of this task.";
+        CryptoVerifierValid: "verifier", "valid", Bool, [needed("signature", Type::Blob)], at::ALL,
+            "True if that is a signature of the data.";
     }
     debug Debug "debug" "Support for Varnish's own test cases: values passed through, failures on demand, temporary backends." directors ["dyn", "dyn_uds", "director"] {
         DebugAuthor: "", "author", String, [
@@ -694,6 +746,18 @@ vmods! {
             [word("", &["REDIRECTS_FOLLOW", "REDIRECTS_DO_NOT_FOLLOW"], None, false)], at::INIT,
             "True if aliases are followed; only REDIRECTS_FOLLOW can be had.";
     }
+    geoip Geoip "geoip" "The country of an address, from /usr/share/GeoIP/GeoLite2-Country.mmdb." directors [] {
+        GeoipCountryCode: "", "country_code", String, [needed("ip", Type::String)], at::ALL, "The code of the country, or Unknown.";
+        GeoipCountryName: "", "country_name", String, [needed("ip", Type::String)], at::ALL,
+            "The English name of the country, or Unknown.";
+    }
+    geoip2 Geoip2 "geoip2" "Values for addresses from databases in the MaxMind DB format." directors [] {
+        Geoip2: "geoip2", "", Instance, [needed("filename", Type::String)], at::INIT,
+            "A database. It is read again when it was replaced; a damaged one leaves the last one in use.";
+        Geoip2Lookup: "geoip2", "lookup", String,
+            [needed("path", Type::String), needed("ip", Type::Ip), with_default("json", Type::Bool, "false")], at::ALL,
+            "The value at a path like country/names/en or subdivisions/0/iso_code; empty if there is none. With json, texts are JSON.";
+    }
     h2 H2 "h2" "Limits of HTTP/2 rapid resets, per connection." directors [] {
         H2Is: "", "is", Bool, [], at::CLIENT, "True if the client speaks HTTP/2.";
         H2RapidReset: "", "rapid_reset", Duration, [optional("threshold", Type::Duration)], at::CLIENT,
@@ -721,6 +785,111 @@ vmods! {
             "Replaces the first match, or all, in every whole header line, name included, as regsub() does.";
         HeaderDyn: "", "dyn", Header, [needed("", Type::Http), needed("", Type::String)], at::ALL,
             "The header of a name that is made at run time, for the other functions; a colon ends the name.";
+    }
+    jq Jq "jq" "Values of a JSON text by paths, as in the language of jq." directors [] {
+        JqParse: "", "parse", Bool, [word("", &["request", "string"], None, false), with_default("input", Type::String, "\"\"")], at::ALL,
+            "Reads the request body, after std.cache_req_body(), or a text; false if that is not JSON.";
+        JqGet: "", "get", String, [
+                needed("filter", Type::String), needed("error", Type::String), with_default("ascii", Type::Bool, "false"),
+                with_default("raw", Type::Bool, "false"),
+            ], at::ALL,
+            "The value at a path (.a.b[0]) as JSON, or with raw a string without its quotes; otherwise the text error. Other filters are not supported.";
+        JqIsA: "", "is_a", Bool,
+            [word("", &["invalid", "null", "false", "true", "number", "string", "array", "object"], None, false)], at::ALL,
+            "True if the whole text is of that kind.";
+        JqLength: "", "length", Int, [], at::ALL, "Number of members, elements or characters; -1 for other values.";
+    }
+    json Json "json" "Values of a JSON text." directors [] {
+        JsonParse: "", "parse", Void, [needed("json", Type::String)], at::ALL, "Reads a text, for the other functions in this task.";
+        JsonParseReqBody: "", "parse_req_body", Void, [], at::ALL,
+            "Reads the request body, after std.cache_req_body(); only in vcl_recv.";
+        JsonGet: "", "get", String,
+            [needed("search", Type::String), optional("error", Type::String), with_default("json_string", Type::Bool, "false")], at::ALL,
+            "The value at a path like a.b[0], otherwise the text error. With json_string, strings keep their quotes.";
+        JsonContains: "", "contains", Bool, [needed("element", Type::String)], at::ALL, "True if there is a value at the path.";
+        JsonLength: "", "length", Int, [], at::ALL, "Number of members or elements; 0 for other values.";
+        JsonIsValid: "", "is_valid", Bool, [], at::ALL, "True if a text was read and is JSON.";
+        JsonIsObject: "", "is_object", Bool, [], at::ALL, "True if the text is an object.";
+        JsonIsArray: "", "is_array", Bool, [], at::ALL, "True if the text is an array.";
+        JsonIsString: "", "is_string", Bool, [], at::ALL, "True if the text is a string.";
+        JsonIsNumber: "", "is_number", Bool, [], at::ALL, "True if the text is a number.";
+        JsonIsBoolean: "", "is_boolean", Bool, [], at::ALL, "True if the text is true or false.";
+        JsonIsNull: "", "is_null", Bool, [], at::ALL, "True if the text is null.";
+    }
+    jwt Jwt "jwt" "Signed tokens (JSON Web Tokens)." directors [] {
+        JwtReader: "reader", "", Instance, [], at::INIT, "Reads and verifies tokens; each task has its own.";
+        JwtReaderParse: "reader", "parse", Bool, [needed("token", Type::String)], at::ALL,
+            "Reads a token, with or without Bearer in front. True says nothing about its signature.";
+        JwtReaderSetKey: "reader", "set_key", Bool, [needed("key", Type::String)], at::ALL,
+            "Sets a shared secret, or a public key in PEM; in vcl_init for all tasks. False if that is not a key.";
+        JwtReaderSetJwk: "reader", "set_jwk", Bool, [needed("jwk", Type::String)], at::ALL,
+            "Sets a JSON Web Key or a set of them; in vcl_init for all tasks.";
+        JwtReaderSetJwkFile: "reader", "set_jwk_file", Bool, [needed("file", Type::String)], at::ALL,
+            "Sets the keys of a file, which is read again when it was replaced.";
+        JwtReaderVerify: "reader", "verify", Bool,
+            [needed("algorithm", Type::String), with_default("skew", Type::Duration, "0s")], at::ALL,
+            "True if the token has this algorithm (HS256, RS256, PS256, ES256 and those with 384 and 512, EdDSA) and a right signature, and is valid now, with a tolerance for clocks. The log says why it is not.";
+        JwtReaderIsJwt: "reader", "is_jwt", Bool, [], at::ALL, "True if the token has claims.";
+        JwtReaderGetAlg: "reader", "get_alg", String, [], at::ALL, "The algorithm of the header; unset without a token, as all texts here.";
+        JwtReaderGetTyp: "reader", "get_typ", String, [], at::ALL, "The type of the header.";
+        JwtReaderGetKid: "reader", "get_kid", String, [], at::ALL, "The name of the key of the header.";
+        JwtReaderGetAud: "reader", "get_aud", String, [], at::ALL, "The audience; JSON if there are several.";
+        JwtReaderGetIss: "reader", "get_iss", String, [], at::ALL, "The issuer.";
+        JwtReaderGetJti: "reader", "get_jti", String, [], at::ALL, "The identifier of the token.";
+        JwtReaderGetSub: "reader", "get_sub", String, [], at::ALL, "The subject.";
+        JwtReaderGetClaim: "reader", "get_claim", String, [needed("name", Type::String)], at::ALL,
+            "A claim by name; JSON if it is not a string.";
+        JwtReaderHasExp: "reader", "has_exp", Bool, [], at::ALL, "True if the token has an end.";
+        JwtReaderHasNbf: "reader", "has_nbf", Bool, [], at::ALL, "True if the token has a start.";
+        JwtReaderHasIat: "reader", "has_iat", Bool, [], at::ALL, "True if the token has a time of issue.";
+        JwtReaderGetExp: "reader", "get_exp", Time, [], at::ALL, "The end of the token; 1970 without one.";
+        JwtReaderGetNbf: "reader", "get_nbf", Time, [], at::ALL, "The start of the token; 1970 without one.";
+        JwtReaderGetIat: "reader", "get_iat", Time, [], at::ALL, "When the token was issued; 1970 if it does not say.";
+        JwtReaderGetHeader: "reader", "get_header", String, [], at::ALL, "The header as JSON.";
+        JwtReaderGetHeaderEncoded: "reader", "get_header_encoded", String, [], at::ALL, "The header in base64.";
+        JwtReaderGetPayload: "reader", "get_payload", String, [], at::ALL, "The payload, for the VMOD json.";
+        JwtReaderGetPayloadEncoded: "reader", "get_payload_encoded", String, [], at::ALL, "The payload in base64.";
+        JwtReaderGetSignature: "reader", "get_signature", String, [], at::ALL, "The signature in base64.";
+        JwtReaderToString: "reader", "to_string", String, [], at::ALL, "The token.";
+        JwtWriter: "writer", "", Instance, [], at::INIT, "Makes tokens with a shared secret; each task has its own.";
+        JwtWriterSetAlg: "writer", "set_alg", Void, [needed("", Type::String)], at::ALL, "Sets the algorithm: HS256, HS384 or HS512.";
+        JwtWriterSetTyp: "writer", "set_typ", Void, [needed("", Type::String)], at::ALL, "Sets the type; otherwise JWT.";
+        JwtWriterSetKid: "writer", "set_kid", Void, [needed("", Type::String)], at::ALL, "Sets the name of the key.";
+        JwtWriterSetSub: "writer", "set_sub", Void, [needed("", Type::Strands)], at::ALL, "Sets the subject.";
+        JwtWriterSetIss: "writer", "set_iss", Void, [needed("", Type::String)], at::ALL, "Sets the issuer.";
+        JwtWriterSetAud: "writer", "set_aud", Void, [needed("", Type::String)], at::ALL, "Sets the audience.";
+        JwtWriterSetJti: "writer", "set_jti", Void, [needed("", Type::String)], at::ALL, "Sets the identifier.";
+        JwtWriterSetExp: "writer", "set_exp", Void, [needed("", Type::Time)], at::ALL, "Sets the end.";
+        JwtWriterSetNbf: "writer", "set_nbf", Void, [needed("", Type::Time)], at::ALL, "Sets the start.";
+        JwtWriterSetIat: "writer", "set_iat", Void, [needed("", Type::Time)], at::ALL, "Sets the time of issue.";
+        JwtWriterFromString: "writer", "from_string", Void, [needed("token", Type::String)], at::ALL,
+            "Begins with header and claims of a token, without verifying it.";
+        JwtWriterGenerate: "writer", "generate", String, [needed("key", Type::String)], at::ALL,
+            "The token, signed with the shared secret; unset if that is not possible.";
+        JwtWriterError: "writer", "error", String, [], at::ALL, "Why there is no token; unset if nothing is wrong.";
+    }
+    kvstore Kvstore "kvstore" "Values that are kept between requests." directors [] {
+        Kvstore: "init", "", Instance, [], at::INIT, "A store for this VCL, at most 64 MiB.";
+        KvstoreGet: "init", "get", String, [needed("key", Type::String), optional("default", Type::String)], at::ALL,
+            "The value of a key, otherwise the default.";
+        KvstoreSet: "init", "set", Void,
+            [needed("key", Type::String), needed("value", Type::String), with_default("ttl", Type::Duration, "0s")], at::ALL,
+            "Stores a value, for a time if ttl is above 0.";
+        KvstoreDelete: "init", "delete", Void, [needed("key", Type::String)], at::ALL, "Removes a key.";
+        KvstoreCounter: "init", "counter", Int,
+            [needed("key", Type::String), needed("increment", Type::Int), with_default("ttl", Type::Duration, "0s")], at::ALL,
+            "Adds to the number of a key, which begins with 0 and then has the ttl; returns the sum.";
+    }
+    maxminddb Maxminddb "maxminddb" "Places of addresses, from a database in the MaxMind DB format." directors [] {
+        MaxminddbInitDb: "", "init_db", Void, [needed("filename", Type::String)], at::ALL,
+            "Names the database. It is read again when it was replaced.";
+        MaxminddbQueryContinent: "", "query_continent", String, [needed("ip", Type::Ip)], at::ALL, "The code of the continent, or -.";
+        MaxminddbQueryCountry: "", "query_country", String, [needed("ip", Type::Ip)], at::ALL, "The code of the country, or -.";
+        MaxminddbQueryState: "", "query_state", String, [needed("ip", Type::Ip)], at::ALL, "The code of the first subdivision, or -.";
+        MaxminddbQueryCity: "", "query_city", String, [needed("ip", Type::Ip)], at::ALL, "The English name of the city, or -.";
+        MaxminddbQueryPostalcode: "", "query_postalcode", String, [needed("ip", Type::Ip)], at::ALL, "The postal code, or -.";
+        MaxminddbQueryLatitude: "", "query_latitude", String, [needed("ip", Type::Ip)], at::ALL, "The latitude with four decimals, or 0.";
+        MaxminddbQueryLongitude: "", "query_longitude", String, [needed("ip", Type::Ip)], at::ALL, "The longitude with four decimals, or 0.";
     }
     proxy Proxy "proxy" "TLVs of a PROXY protocol header of version 2." directors [] {
         ProxyAlpn: "", "alpn", String, [], at::ALL, "The protocol chosen by ALPN, or unset.";
@@ -816,6 +985,10 @@ vmods! {
             "Another name of blacklist_count().";
         SaintmodeIsHealthy: "saintmode", "is_healthy", Bool, [], at::ALL,
             "True if the list has nothing against the object of this request; on the backend side, whether the backend is well.";
+    }
+    softpurge Softpurge "softpurge" "Purging that leaves grace." directors [] {
+        Softpurge: "", "softpurge", Int, [], at::ALL,
+            "Ends the freshness of all variants of the object, leaving grace and keep; returns how many there were. Only in vcl_hit and vcl_miss.";
     }
     str Str "str" "Pieces of strings." directors [] {
         StrCount: "", "count", Int, [needed("s", Type::String)], at::ALL, "Length of s in bytes; -1 if it is unset.";
@@ -943,6 +1116,20 @@ vmods! {
             "Removes the objects with any of the tags, which blanks or commas separate; returns how many there were.";
         XkeySoftpurge: "", "softpurge", Int, [needed("keys", Type::String)], at::ALL,
             "Ends the freshness of the objects with any of the tags, leaving grace and keep; returns how many were fresh.";
+    }
+    ykey Ykey "ykey" "Purging by tags that VCL gives to responses; those of xkey are the same." directors [] {
+        YkeyAddKey: "", "add_key", Void, [needed("key", Type::String)], at::ALL,
+            "Adds a tag to the response of the fetch, as a line of the header xkey.";
+        YkeyAddHeader: "", "add_header", Void, [needed("header", Type::Header), with_default("sep", Type::String, "\" \"")], at::ALL,
+            "Adds the tags in a header, which any character of sep separates.";
+        YkeyPurge: "", "purge", Int, [needed("keys", Type::String), with_default("soft", Type::Bool, "false")], at::ALL,
+            "Removes the objects with any of the tags, or with soft ends their freshness; returns how many there were.";
+        YkeyPurgeKeys: "", "purge_keys", Int, [needed("keys", Type::String), with_default("soft", Type::Bool, "false")], at::ALL,
+            "The same as purge.";
+        YkeyPurgeHeader: "", "purge_header", Int, [
+                needed("header", Type::Header), with_default("sep", Type::String, "\" \""), with_default("soft", Type::Bool, "false"),
+            ], at::ALL,
+            "Like purge, with the tags in a header, which any character of sep separates.";
     }
 }
 

@@ -51,12 +51,12 @@ pub(crate) fn dispatch(function: Function, call: Call<'_>) -> Result<Called, Fai
 const VERSION: &[u8] = b"1.0.3";
 
 /// `digest.hash_…()`
-fn hash(arguments: Arguments<'_>, scratch: &mut Scratch, digest: impl Fn(&[u8]) -> Vec<u8>) -> Value {
+pub(crate) fn hash(arguments: Arguments<'_>, scratch: &mut Scratch, digest: impl Fn(&[u8]) -> Vec<u8>) -> Value {
     let digest = digest(scratch.get(arguments.text(0)));
     Value::Text(scratch.put(&hexadecimal(b"", &digest)))
 }
 
-fn of<D: Digest>(text: &[u8]) -> Vec<u8> {
+pub(crate) fn of<D: Digest>(text: &[u8]) -> Vec<u8> {
     D::digest(text).to_vec()
 }
 
@@ -76,7 +76,7 @@ fn adler32(text: &[u8]) -> Vec<u8> {
 }
 
 /// `digest.hmac_…()`
-fn keyed<M: Mac + KeyInit>(arguments: Arguments<'_>, scratch: &mut Scratch) -> Value {
+pub(crate) fn keyed<M: Mac + KeyInit>(arguments: Arguments<'_>, scratch: &mut Scratch) -> Value {
     if !arguments.text(0).is_set() {
         return Value::Text(Text::UNSET);
     }
@@ -91,7 +91,7 @@ fn code<M: Mac + KeyInit>(key: &[u8], text: &[u8]) -> Vec<u8> {
     code.finalize().into_bytes().to_vec()
 }
 
-fn hexadecimal(front: &[u8], bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn hexadecimal(front: &[u8], bytes: &[u8]) -> Vec<u8> {
     let digit = |value: u8| b"0123456789abcdef"[usize::from(value & 15)];
     front.iter().copied().chain(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)])).collect()
 }

@@ -3,7 +3,7 @@
 //! directors. Shared by all event loops; dropped with the VCL.
 
 use crate::debug::life::DebugLife;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -20,6 +20,8 @@ pub struct Instances {
     /// Flags by index of the object: true once its constructor has run.
     made: Vec<AtomicBool>,
     debug_life: DebugLife,
+    /// The file that `maxminddb.init_db()` has named.
+    geo_database: Mutex<Option<Vec<u8>>>,
 }
 
 /// File contents by path, as first read: at most [`KEPT_FILES_BYTES_MAX`] bytes.
@@ -42,6 +44,7 @@ impl Instances {
             objects: program.instances.iter().map(|_| OnceLock::new()).collect(),
             made: program.instances.iter().map(|_| AtomicBool::new(false)).collect(),
             debug_life: DebugLife::default(),
+            geo_database: Mutex::default(),
         }
     }
 
@@ -85,6 +88,16 @@ impl Instances {
         if let Some(place) = instance.and_then(|instance| self.objects.get(instance as usize)) {
             let _ = place.set(Box::new(object));
         }
+    }
+
+    /// The path of the database of maxminddb.
+    pub(crate) fn geo_database(&self) -> Option<Vec<u8>> {
+        self.geo_database.lock().clone()
+    }
+
+    /// Sets the path of the database of maxminddb.
+    pub(crate) fn set_geo_database(&self, path: Vec<u8>) {
+        *self.geo_database.lock() = Some(path);
     }
 
     /// The content of a file that was read before.

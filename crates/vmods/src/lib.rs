@@ -17,26 +17,40 @@
 mod accept;
 mod alphabet;
 mod arguments;
+mod basicauth;
 mod blob;
 mod bodyaccess;
+mod brotli;
 mod call;
 pub mod context;
 mod cookie;
+mod crypto;
 mod debug;
 mod digest;
 mod directors;
 mod dynamic;
+mod geo;
+mod geoip;
+mod geoip2;
 mod h2;
 mod header;
 mod instances;
+mod json;
+mod json_text;
+mod jwt;
+mod keys;
+mod kvstore;
 mod lookups;
+mod maxminddb;
 pub mod number;
 mod proxy;
 mod purge;
 mod querystring;
 mod re;
+mod remarks;
 mod saintmode;
 mod shared;
+mod softpurge;
 mod standard;
 mod strings;
 mod task;
@@ -47,7 +61,9 @@ mod uuid;
 mod var;
 mod vsthrottle;
 mod vtc;
+mod watched;
 mod xkey;
+mod ykey;
 
 pub use context::{ClientConnection, Finish, Pending, Transaction, VmodContext};
 pub use debug::life::DebugLife;
@@ -108,16 +124,27 @@ fn dispatch(function: Function, call: Call<'_>) -> Result<Called, Failure> {
         VmodFunction::Purge(function) => purge::dispatch(function, call),
         VmodFunction::Vtc(function) => vtc::dispatch(function, call),
         VmodFunction::Accept(function) => accept::dispatch(function, call),
+        VmodFunction::Basicauth(function) => basicauth::dispatch(function, call),
         VmodFunction::Bodyaccess(function) => bodyaccess::dispatch(function, call),
+        VmodFunction::Brotli(function) => brotli::dispatch(function, call),
+        VmodFunction::Crypto(function) => crypto::dispatch(function, call),
         VmodFunction::Debug(function) => debug::dispatch(function, call),
         VmodFunction::Digest(function) => digest::dispatch(function, call),
         VmodFunction::Dynamic(function) => dynamic::dispatch(function, call),
+        VmodFunction::Geoip(function) => geoip::dispatch(function, call),
+        VmodFunction::Geoip2(function) => geoip2::dispatch(function, call),
         VmodFunction::H2(function) => h2::dispatch(function, call),
         VmodFunction::Header(function) => header::dispatch(function, call),
+        VmodFunction::Jq(function) => json::dispatch_jq(function, call),
+        VmodFunction::Json(function) => json::dispatch(function, call),
+        VmodFunction::Jwt(function) => jwt::dispatch(function, call),
+        VmodFunction::Kvstore(function) => kvstore::dispatch(function, call),
+        VmodFunction::Maxminddb(function) => maxminddb::dispatch(function, call),
         VmodFunction::Proxy(function) => proxy::dispatch(function, call),
         VmodFunction::Querystring(function) => querystring::dispatch(function, call),
         VmodFunction::Re(function) => re::dispatch(function, call),
         VmodFunction::Saintmode(function) => saintmode::dispatch(function, call),
+        VmodFunction::Softpurge(function) => softpurge::dispatch(function, call),
         VmodFunction::Str(function) => strings::dispatch(function, call),
         VmodFunction::Tcp(function) => tcp::dispatch(function, call),
         VmodFunction::Tls(function) => tls::dispatch(function, call),
@@ -126,6 +153,7 @@ fn dispatch(function: Function, call: Call<'_>) -> Result<Called, Failure> {
         VmodFunction::Var(function) => var::dispatch(function, call),
         VmodFunction::Vsthrottle(function) => vsthrottle::dispatch(function, call),
         VmodFunction::Xkey(function) => xkey::dispatch(function, call),
+        VmodFunction::Ykey(function) => ykey::dispatch(function, call),
     }
 }
 

@@ -1,9 +1,10 @@
-//! Name lookups for VMODs by the system's resolver, on threads that may block.
+//! Work of VMODs on threads that may block: name lookups by the system's resolver, passwords, files
+//! that may have been replaced.
 //!
 //! A client may choose the name, and the server that has to answer for it. So the worker runs few
 //! lookups at a time, few wait for their turn, and all of them have a time limit. *Invariant:* a
-//! lookup whose task no longer waits keeps its turn until its thread is free: never more than
-//! [`VMOD_LOOKUPS_MAX`] threads are taken from those that the event loops read files with.
+//! lookup whose task no longer waits keeps its turn until its thread is free: each kind of work
+//! never takes more threads than its turns from those that the event loops read files with.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,9 +28,9 @@ impl Refusal {
     /// For the log.
     pub(crate) fn text(self) -> &'static str {
         match self {
-            Refusal::Full => "too many lookups at once",
-            Refusal::TooLong => "the lookup takes too long",
-            Refusal::Ended => "the lookup was given up",
+            Refusal::Full => "too many at once",
+            Refusal::TooLong => "takes too long",
+            Refusal::Ended => "was given up",
         }
     }
 }
@@ -45,12 +46,17 @@ pub(crate) struct Lookups {
 
 impl Default for Lookups {
     fn default() -> Self {
-        let semaphore = |places| Arc::new(Semaphore::new(places));
-        Lookups { turns: semaphore(VMOD_LOOKUPS_MAX), places: semaphore(VMOD_LOOKUPS_MAX + VMOD_LOOKUPS_WAITING_MAX) }
+        Lookups::new(VMOD_LOOKUPS_MAX, VMOD_LOOKUPS_WAITING_MAX)
     }
 }
 
 impl Lookups {
+    /// Permits for work on `turns` threads, while `waiting` more wait.
+    pub(crate) fn new(turns: usize, waiting: usize) -> Lookups {
+        let semaphore = |places| Arc::new(Semaphore::new(places));
+        Lookups { turns: semaphore(turns), places: semaphore(turns + waiting) }
+    }
+
     /// Runs `work`, which may block for long, when its turn has come.
     pub(crate) fn run<T: Send + 'static>(
         &self,

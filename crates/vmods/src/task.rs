@@ -1,7 +1,10 @@
 //! The state that VMODs keep for one task. Empty and without an allocation until a VMOD needs it.
 
 use crate::cookie::Cookies;
+use crate::crypto::Messages;
 use crate::debug::state::DebugState;
+use crate::json::JsonTexts;
+use crate::jwt::Tokens;
 use crate::re::Captures;
 use crate::var::Variables;
 use backend::director::choice::shard_parameters::TaskParameters;
@@ -42,6 +45,12 @@ pub(crate) struct Kept {
     pub(crate) debug: DebugState,
     /// The variables of `var.set()`.
     pub(crate) variables: Variables,
+    /// The texts of json and jq.
+    pub(crate) json: JsonTexts,
+    /// The tokens of jwt.
+    pub(crate) tokens: Tokens,
+    /// The data that verifiers of crypto have got.
+    pub(crate) messages: Messages,
 }
 
 impl TaskState {
@@ -77,7 +86,14 @@ impl TaskState {
     #[inline]
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        let bytes = |kept: &Kept| kept.cookies.bytes() + kept.captures.bytes() + kept.variables.bytes();
+        let bytes = |kept: &Kept| {
+            kept.cookies.bytes()
+                + kept.captures.bytes()
+                + kept.variables.bytes()
+                + kept.json.bytes()
+                + kept.tokens.bytes()
+                + kept.messages.bytes()
+        };
         self.kept.as_deref().map_or(0, bytes)
     }
 
@@ -87,6 +103,9 @@ impl TaskState {
             kept.cookies.clear();
             kept.captures.clear();
             kept.variables.clear();
+            kept.json.clear();
+            kept.tokens.clear();
+            kept.messages.clear();
         }
     }
 

@@ -712,7 +712,7 @@ sub vcl_recv {
         explanation: r"VMODs are part of the program: none is loaded from a file, and the path after from is ignored. The message lists those that there are and says where one does what the named one did.",
         bad: r"vcl 4.1;
 backend default none;
-import geoip2;
+import redis;
 ",
         good: r"vcl 4.1;
 backend default none;

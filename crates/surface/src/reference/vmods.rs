@@ -2,6 +2,8 @@
 
 use super::document::Document;
 use crate::vcl::{METHODS, Type, at};
+use crate::vmod::examples::{EXAMPLES, ExampleRow};
+use crate::vmod::foreign::FOREIGN;
 use crate::vmod::{ArgumentRow, FUNCTIONS, FunctionRow, VMODS, VmodRow};
 use std::fmt::Write;
 
@@ -16,6 +18,12 @@ pub(super) fn page() -> Document {
     vmods.sort_by_key(|vmod| vmod.name);
     for vmod in vmods {
         of_vmod(vmod, &mut page);
+    }
+    page.section("VMODs that are not available");
+    page.say("An import of one of these is an error, whose message names the replacement.");
+    for row in FOREIGN {
+        let instead = if row.instead.is_empty() { "nothing here does that" } else { row.instead };
+        page.item(row.name, "", &format!("{}; {instead}.", row.purpose));
     }
     page
 }
@@ -40,6 +48,39 @@ fn of_vmod(vmod: &VmodRow, page: &mut Document) {
             of_function(row, &format!("x.{}", row.name), page);
         }
     }
+    for example in EXAMPLES.iter().filter(|example| example.vmod == vmod.name) {
+        page.code(example.vcl);
+        let shown = result(example);
+        if !shown.is_empty() {
+            page.say(&shown);
+        }
+    }
+}
+
+/// The input and the result of an example, in words.
+fn result(example: &ExampleRow) -> String {
+    let fields = |fields: &[(&str, &str)]| {
+        fields.iter().map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>().join(" · ")
+    };
+    let mut text = String::new();
+    for (path, content) in example.files {
+        let _ = match std::str::from_utf8(content) {
+            Ok(content) => write!(text, "{path} has the content {}. ", content.trim_end()),
+            Err(_) => write!(text, "{path} is a database for tests. "),
+        };
+    }
+    if !example.request.is_empty() {
+        let _ = write!(text, "A request with {} gets {}", fields(example.request), example.status);
+    } else if !example.response.is_empty() {
+        let _ = write!(text, "A request gets {}", example.status);
+    }
+    if !example.response.is_empty() {
+        let _ = write!(text, " with {}", fields(example.response));
+    }
+    if !text.is_empty() && !text.ends_with(". ") {
+        text.push('.');
+    }
+    text.trim_end().to_owned()
 }
 
 fn of_function(row: &FunctionRow, name: &str, page: &mut Document) {

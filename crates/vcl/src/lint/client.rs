@@ -25,6 +25,10 @@ const COOKIE_NAMES: &[&str] = &["req.http.cookie", "cookie"];
 const AUTHORIZATION_NAMES: &[&str] = &["req.http.authorization"];
 const ADDRESS_NAMES: &[&str] = &["client.ip", "remote.ip", "local.socket", "local.endpoint", "client.identity"];
 
+/// Functions that remove objects.
+const PURGES: &[&str] =
+    &["std.ban", "xkey.purge", "xkey.softpurge", "ykey.purge", "ykey.purge_header", "ykey.purge_keys"];
+
 /// Headers in which proxies name the client.
 const FORWARDED: &[&str] = &[
     "req.http.x-forwarded-for",
@@ -176,7 +180,7 @@ impl Watch for Client<'_, '_> {
             Statement::Ban { value } => self.purge(statement.first(), value.last, state),
             Statement::Use { path, .. } => {
                 let name = view.name(path);
-                if ["std.ban", "xkey.purge", "xkey.softpurge"].contains(&&*name) {
+                if PURGES.contains(&&*name) {
                     self.purge(path.first(), path.last(), state);
                 }
                 // vmod_cookie changes the cookie that is written back later.

@@ -9,7 +9,23 @@ fn functions(vmods: &[&str]) -> Vec<Function> {
 
 #[test]
 fn huge_and_strange_texts_end_in_a_value_or_a_failure() {
-    let vmods = ["accept", "digest", "header", "querystring", "re", "str", "uuid", "var", "vsthrottle"];
+    let vmods = [
+        "accept",
+        "basicauth",
+        "crypto",
+        "digest",
+        "header",
+        "jq",
+        "json",
+        "jwt",
+        "querystring",
+        "re",
+        "str",
+        "uuid",
+        "var",
+        "vsthrottle",
+        "ykey",
+    ];
     let texts: [Vec<u8>; 6] = [
         vec![b'a'; 80_000],
         b"&?=&".repeat(12_000),
