@@ -12,6 +12,7 @@
 //! | | `observe` | serves the counters to Prometheus |
 //! | | `init` | writes a VCL for an application, with tests |
 //! | | `vcl` | checks, tests and explains VCL |
+//! | | `lsp` | language server for VCL, for editors |
 //! | | `preflight` | checks an installation of Varnish |
 //! | `varnishtest` | `test` | the runner of test scripts |
 //! | | `demo` | a slow blog, Copal in front of it, and the difference |
@@ -79,6 +80,7 @@ enum Part {
     Hist,
     Init,
     Vcl,
+    Lsp,
     Test,
     Why,
     Keys,
@@ -108,6 +110,7 @@ fn part_of_row(program: &Program, is_stock_name: bool) -> Option<Part> {
         "hist" => Part::Hist,
         "init" => Part::Init,
         "vcl" => Part::Vcl,
+        "lsp" => Part::Lsp,
         "test" => Part::Test,
         "why" => Part::Why,
         "keys" => Part::Keys,
@@ -235,6 +238,7 @@ fn main() {
             Part::Test => vtc::run(called, &arguments),
             Part::Why => tools::why(&arguments),
             Part::Keys => tools::keys(&arguments),
+            Part::Lsp => tools::lsp(&arguments),
             Part::Policy => tools::policy(&arguments),
             Part::Preflight => preflight::run(&arguments),
             Part::Bench => tools::bench(&arguments),

@@ -233,6 +233,12 @@ pub const VCL_TEST_FILE_BYTES_MAX: usize = 16 << 20;
 pub const VCL_TEST_MESSAGE_BYTES_MAX: usize = 16 << 20;
 /// Most messages kept of one VCL compilation; the others are counted.
 pub const VCL_MESSAGES_MAX: usize = 1_000;
+/// Longest message that `copal lsp` reads, in bytes.
+pub const LSP_MESSAGE_BYTES_MAX: usize = 16 << 20;
+/// Most documents that are open in `copal lsp`.
+pub const LSP_DOCUMENTS_MAX: usize = 256;
+/// Most text of the documents that are open in `copal lsp`, in bytes.
+pub const LSP_DOCUMENTS_BYTES_MAX: usize = 64 << 20;
 /// Most memory for the global variables of the VMOD `var`, in bytes.
 pub const VAR_GLOBAL_BYTES_MAX: usize = 64 << 20;
 /// Longest file that `std.fileread()` and `std.blobread()` read, in bytes.

@@ -39,6 +39,7 @@ pub static PROGRAMS: &[&Program] = &[
     &own::VCL_FMT,
     &own::VCL_MIGRATE,
     &own::VCL_EXPLAIN,
+    &own::LSP,
     &own::PREFLIGHT,
     &own::UPGRADE,
     &tools::TEST,

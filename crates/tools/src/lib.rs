@@ -17,6 +17,7 @@
 //! | [`upgrade`] | nothing: a new program takes over from a running server |
 //! | [`init`] | nothing: writes a VCL for an application, with test cases |
 //! | [`vcl`] | nothing: works with VCL texts without a server |
+//! | [`lsp`] | nothing: a language server for VCL, for editors |
 //!
 //! Options, output and exit status are those of the stock 7.1 programs. *Invariant:* a tool reads
 //! the data that a server publishes and never writes to it. Records, groups, queries and counters
@@ -138,6 +139,13 @@ pub fn hist(called: Called, args: &[OsString]) -> i32 {
 #[must_use]
 pub fn vcl(args: &[OsString]) -> i32 {
     with_standard_streams(Called::Copal, |streams| vcl_tool::run(args, streams))
+}
+
+/// `copal lsp`: the language server for VCL, over the standard input and output. Returns the exit
+/// status: 0 ended by its client, 1 the client vanished, 2 an error in the command line.
+#[must_use]
+pub fn lsp(args: &[OsString]) -> i32 {
+    with_standard_streams(Called::Copal, |streams| vcl_tool::lsp(args, streams))
 }
 
 /// `copal keys`: reports what fills and splits the cache. Returns the exit status: 0 done, 1 no

@@ -11,6 +11,7 @@ mod explain;
 mod fmt;
 mod json;
 mod lint;
+mod lsp;
 mod migrate;
 mod settings;
 mod text_file;
@@ -33,6 +34,8 @@ static COMMANDS: &[(&str, Command)] = &[
     ("vcl migrate", migrate::run),
     ("vcl explain", explain::run),
 ];
+
+pub(crate) use lsp::run as lsp;
 
 pub(crate) fn run(args: &[OsString], streams: &mut Streams) -> i32 {
     let Some((first, rest)) = args.split_first() else {

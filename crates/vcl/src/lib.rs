@@ -17,6 +17,7 @@ mod files;
 mod format;
 mod host_names;
 mod lex;
+mod lexeme;
 mod lint;
 mod load;
 mod migrate;
@@ -33,6 +34,7 @@ pub use diagnostic::{Diagnostic, Part, Place, Severity, Suggestion};
 pub use files::{FileKind, ReadFile, SystemFiles};
 pub use format::format;
 pub use host_names::{Resolve, SystemResolver};
+pub use lexeme::{Lexeme, LexemeKind, lexemes};
 pub use lint::{Finding, Linted, lint};
 pub use migrate::{Migrated, Note, migrate};
 

@@ -30,6 +30,7 @@ mod http3;
 mod invariants;
 mod kept_by_systemd;
 mod kills;
+mod language_server;
 mod large_bodies;
 mod layers;
 mod load;

@@ -323,6 +323,34 @@ pub(super) static VCL_CHECK: Program = Program {
     )
 };
 
+pub(super) static LSP: Program = Program {
+    about: "A language server for VCL: an editor starts it and talks to it over its standard input and output. It reports what copal vcl check \
+            and copal vcl lint find, with corrections, and completes, explains, formats and renames. It opens no connection and asks no name \
+            server; it reads the files that an open document includes. Set-ups for editors are in editors/.",
+    notes: "Exit status: 0 ended by its client, 1 the client vanished, 2 wrong command line.",
+    ..own(
+        "lsp",
+        "language server for VCL, for editors",
+        &[OptionGroup {
+            title: "Options",
+            options: &[
+                word_option('o', "stdio", "", "As always; for clients that insist on it."),
+                option(
+                    'p',
+                    "<parameter>=<value>",
+                    "A run-time parameter, e.g. http_policy=rfc or vcl_path=/etc/varnish.",
+                ),
+                INCLUDES,
+                DIALECT,
+                BACKEND,
+                LABEL,
+                STORAGE,
+                HELP,
+            ],
+        }],
+    )
+};
+
 pub(super) static VCL_LINT: Program = Program {
     about: "Looks for faults in a VCL that compiles: responses that leak from one client to another, purges without an access check, rules \
             that make hits rare, statements without effect. docs/reference/lint.md lists the rules. A comment '# copal: allow(S1) reason' \

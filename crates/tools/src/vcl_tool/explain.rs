@@ -39,7 +39,8 @@ pub(super) fn run(given: Given, streams: &mut Streams) -> i32 {
     status
 }
 
-fn explanation(word: &str) -> Option<String> {
+/// The meaning of a word or code; `None` if there is none.
+pub(super) fn explanation(word: &str) -> Option<String> {
     if let Some(code) = Code::by_number(word) {
         return Some(code_text(code));
     }
@@ -185,7 +186,7 @@ fn methods(at: u16) -> String {
     names.join(", ")
 }
 
-fn signature(row: &FunctionRow) -> String {
+pub(super) fn signature(row: &FunctionRow) -> String {
     let arguments: Vec<String> = row.arguments.iter().map(argument).collect();
     let arguments = arguments.join(", ");
     match (row.class, row.name) {
@@ -195,7 +196,7 @@ fn signature(row: &FunctionRow) -> String {
     }
 }
 
-fn argument(row: &ArgumentRow) -> String {
+pub(super) fn argument(row: &ArgumentRow) -> String {
     let mut text =
         if row.kind == Type::Enum { format!("{{{}}}", row.values.join(", ")) } else { row.kind.name().to_owned() };
     if !row.name.is_empty() {
