@@ -220,7 +220,7 @@ fn kills_at_random_moments_leave_one_active_vcl_and_no_client_half_moved() {
             // A command that a dying worker does not answer counts for the manager anyway, or not.
             let _ = match running {
                 None => daemon.cli(&["vcl.use", "new", "--percent", "50", "--for", "1h", "--stick", "header:X-User"]),
-                Some(_) if random(&mut state) % 2 == 0 => daemon.cli(&["vcl.rollback"]),
+                Some(_) if random(&mut state).is_multiple_of(2) => daemon.cli(&["vcl.rollback"]),
                 Some(_) => (true, String::new()),
             };
             killer.join().unwrap();

@@ -3,8 +3,8 @@
 use super::document::Document;
 use crate::eviction;
 use crate::parameter::{
-    BUILD_OPTIONS, BitRow, COMPILER_BITS, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, FLAGS, HTTP_POLICIES, LEAK_GUARDS,
-    NAME_SOURCES, PARAMETERS, PLACEMENTS, ParameterKind, ParameterRow,
+    BUILD_OPTIONS, BitRow, COMPILER_BITS, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, FLAGS, HTTP_POLICIES,
+    LEAK_GUARDS, NAME_SOURCES, PARAMETERS, PLACEMENTS, ParameterKind, ParameterRow,
 };
 
 pub(super) fn page() -> Document {

@@ -157,11 +157,10 @@ impl Items {
         for row in FUNCTIONS.iter().filter(|row| row.at & bit != 0) {
             let signature = super::super::explain::signature(row);
             match &class {
-                Some((object, class)) => {
-                    if !row.name.is_empty() && *class == format!("{}.{}", row.vmod, row.class) {
-                        self.add(&format!("{object}.{}", row.name), kind::METHOD, &signature, row.text);
-                    }
+                Some((object, class)) if !row.name.is_empty() && *class == format!("{}.{}", row.vmod, row.class) => {
+                    self.add(&format!("{object}.{}", row.name), kind::METHOD, &signature, row.text);
                 }
+                Some(_) => {}
                 None if !imported.contains(&row.vmod) => {}
                 None if row.class.is_empty() => {
                     self.add(&format!("{}.{}", row.vmod, row.name), kind::FUNCTION, &signature, row.text);
