@@ -440,10 +440,10 @@ backend default { .host = "10.0.0.1"; .port = "80"; }
 acl purgers { "192.0.2.0"/24; }
 sub vcl_recv {
     if (req.method == "PURGE" && client.ip ~ purgers) {
-        set req.http.Count = ykey.purge(req.http.Tags, soft = true);
-        set req.http.Count = ykey.purge_keys("front-page");
-        set req.http.Count = ykey.purge_header(req.http.Tags, sep = ",;", soft = true);
-        return (synth(200, "Purged " + req.http.Count + " objects"));
+        set req.http.Tagged = ykey.purge_header(req.http.Tags, sep = ",;", soft = true);
+        set req.http.Front = ykey.purge_keys("front-page");
+        set req.http.Spare = ykey.purge("draft preview");
+        return (synth(200, "Purged " + req.http.Tagged + ", " + req.http.Front + " and " + req.http.Spare));
     }
 }
 sub vcl_backend_response {
