@@ -16,6 +16,7 @@ pub mod body;
 pub mod cache;
 pub mod cacheability;
 pub mod cli_proto;
+pub mod fleet;
 pub mod http1;
 pub mod http2;
 pub mod http3;

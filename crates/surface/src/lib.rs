@@ -17,6 +17,7 @@ pub mod diagnostic;
 pub mod encoding;
 pub mod eviction;
 pub mod failure;
+pub mod fleet;
 pub mod front;
 pub mod header;
 pub mod histogram;

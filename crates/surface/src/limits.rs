@@ -725,5 +725,32 @@ pub const KEYS_NAME_BYTES_MAX: usize = 128;
 pub const HISTOGRAM_LISTENERS_MAX: usize = 12;
 /// Most backends whose histograms are published.
 pub const HISTOGRAM_BACKENDS_MAX: usize = 250;
+/// Most nodes of a fleet.
+pub const FLEET_NODES_MAX: usize = 64;
+/// Longest message between nodes of a fleet, with its signature, in bytes.
+pub const FLEET_MESSAGE_BYTES_MAX: usize = 64 << 10;
+/// Longest name of a node of a fleet, in bytes.
+pub const FLEET_NODE_NAME_BYTES_MAX: usize = 64;
+/// Most invalidations that a node keeps for members that have not confirmed them. Beyond, the
+/// oldest become one that removes everything.
+pub const FLEET_OUTBOX_ENTRIES_MAX: usize = 1 << 20;
+/// Like [`FLEET_OUTBOX_ENTRIES_MAX`], in bytes.
+pub const FLEET_OUTBOX_BYTES_MAX: u64 = 256 << 20;
+/// Size at which a file of the outbox is followed by the next one, in bytes.
+pub const FLEET_OUTBOX_SEGMENT_BYTES: u64 = 4 << 20;
+/// Size at which the file with a node's state is written anew, in bytes.
+pub const FLEET_STATE_BYTES_MAX: u64 = 1 << 20;
+/// Most invalidations of one publisher that a node accepts ahead of a missing one.
+pub const FLEET_WINDOW_MAX: usize = 16 << 10;
+/// Most invalidations that are sent again at once to a member that misses them.
+pub const FLEET_RESEND_MAX: u64 = 1024;
+/// Most invalidations on their way to the stream that it has not confirmed.
+pub const FLEET_PUBLISHING_MAX: u64 = 4096;
+/// Most commands that wait for the members of a fleet at once.
+pub const FLEET_WAITS_MAX: usize = 1024;
+/// Most invalidations that one confirmation reports with their numbers of objects.
+pub const FLEET_RECEIPTS_MAX: usize = 2048;
+/// Most removed nodes whose late messages are recognized.
+pub const FLEET_FORGOTTEN_MAX: usize = 64;
 /// Time limit of every wait in a test, in seconds. A busy machine must not reach it, only a hang.
 pub const TEST_HANG_SECONDS: u64 = 300;

@@ -18,6 +18,7 @@ const LAYERS: &[&[&str]] = &[
         "proxy-protocol",
         "field-coding",
         "eviction",
+        "fleet",
         "tls",
         "http2",
         "http3",

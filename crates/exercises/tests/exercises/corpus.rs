@@ -1,7 +1,7 @@
 //! Replay of the corpus: former findings stay fixed, and the seeds satisfy the properties.
 
 use exercises::{
-    body, cache, cacheability, cli_proto, http1, http2, http3, load, message, order, preflight, proxy_protocol,
+    body, cache, cacheability, cli_proto, fleet, http1, http2, http3, load, message, order, preflight, proxy_protocol,
     semantics, shm, store, tls, tls_file, tools, vcl, vcl_cases, vtc,
 };
 use std::fs;
@@ -162,6 +162,16 @@ fn no_damage_to_an_arena_keeps_it_from_being_recovered() {
 #[test]
 fn a_journal_is_read_or_refused_whatever_is_in_it() {
     replay("ban_journal", store::journal);
+}
+
+#[test]
+fn no_message_of_a_fleet_is_accepted_without_a_key_or_changes_on_its_way() {
+    replay("fleet_envelope", fleet::envelope);
+}
+
+#[test]
+fn node_starts_with_any_files_and_can_write() {
+    replay("fleet_files", fleet::files);
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use crate::corpus::repository;
 use exercises::{
-    body, cache, cacheability, cli_proto, http1, http2, http3, load, message, order, preflight, proxy_protocol,
+    body, cache, cacheability, cli_proto, fleet, http1, http2, http3, load, message, order, preflight, proxy_protocol,
     semantics, shm, store, tls, tls_file, tools, vcl, vcl_cases, vtc,
 };
 use rand::rngs::StdRng;
@@ -42,6 +42,8 @@ const TARGETS: &[(&str, Exercise)] = &[
     ("arena_recovery", store::arena),
     ("bodies_in_a_file", store::bodies),
     ("ban_journal", store::journal),
+    ("fleet_envelope", fleet::envelope),
+    ("fleet_files", fleet::files),
     ("ban_expression", cache::ban),
     ("ban_pattern", cache::ban_pattern),
     ("cli_command", cli_proto::both_ends),
