@@ -34,6 +34,7 @@ pub fn of(manager: &Manager) -> Option<String> {
         process: std::process::id(),
         listeners: listeners.iter().map(listener).collect(),
         metrics: arguments.metrics.iter().map(|address| address.text.clone()).collect(),
+        dash: arguments.dash.addresses.iter().map(|address| address.text.clone()).collect(),
         vcl: vcl(manager),
         storages: storages(manager),
         directory: &directory,
@@ -49,6 +50,8 @@ struct Facts<'a> {
     listeners: Vec<String>,
     /// Addresses of `-o metrics`.
     metrics: Vec<String>,
+    /// Addresses of `-o dash`.
+    dash: Vec<String>,
     /// Title and text.
     vcl: (&'static str, String),
     storages: Vec<String>,
@@ -61,14 +64,15 @@ fn text(facts: &Facts<'_>) -> String {
     let directory = facts.directory.display();
     let named = if facts.is_default { String::new() } else { format!(" -n {directory}") };
     let terminal = if facts.has_terminal { "Ctrl-C, or: " } else { "" };
-    let metrics = match &facts.metrics[..] {
+    let also = |what: &str, addresses: &[String]| match addresses {
         [] => String::new(),
-        addresses => format!("; metrics on {}", listed(addresses.to_vec())),
+        addresses => format!("; {what} on {}", listed(addresses.to_vec())),
     };
+    let (metrics, dash) = (also("metrics", &facts.metrics), also("dashboard", &facts.dash));
     let (title, vcl) = &facts.vcl;
     [
         format!("Copal {COPAL_VERSION} {}: process {}", facts.serves, facts.process),
-        format!("  listens on  {}{metrics}", listed(facts.listeners.clone())),
+        format!("  listens on  {}{metrics}{dash}", listed(facts.listeners.clone())),
         format!("  {title:<10}  {vcl}"),
         format!("  storage     {}", listed(facts.storages.clone())),
         format!("  directory   {directory}"),
@@ -144,6 +148,7 @@ mod tests {
             process: 7,
             listeners: [":80", ":80", ":443 (https, HTTP/3)"].map(str::to_owned).to_vec(),
             metrics: Vec::new(),
+            dash: Vec::new(),
             vcl: ("backend", "127.0.0.1:8080".to_owned()),
             storages: vec!["256 MiB in memory".to_owned()],
             directory: Path::new("/tmp/copal-1000/varnishd"),
@@ -158,8 +163,9 @@ mod tests {
         facts.listeners = (0..100).map(|port| format!(":{port}")).collect();
         (facts.is_default, facts.has_terminal) = (false, true);
         facts.metrics = vec!["127.0.0.1:9131".to_owned()];
+        facts.dash = vec!["127.0.0.1:9132".to_owned()];
         let many = text(&facts);
-        assert!(many.contains("; metrics on 127.0.0.1:9131\n"), "{many}");
+        assert!(many.contains("; metrics on 127.0.0.1:9131; dashboard on 127.0.0.1:9132\n"), "{many}");
         assert!(many.lines().count() <= LINES_MAX && many.contains(":3 and 96 more"), "{many}");
         assert!(many.ends_with("Ctrl-C, or: copal stop -n /tmp/copal-1000/varnishd"), "{many}");
     }
