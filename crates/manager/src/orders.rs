@@ -91,7 +91,8 @@ async fn execute(manager: &Rc<Manager>, order: &Order) -> Response {
         true => Response::new(status::CANNOT, "-o dash_operate=off: the dashboard may change nothing"),
         false => commands::execute(manager, &words, &[], &who).await,
     };
-    let shown = words.join(" ");
+    let quoted = |word: &String| if word.contains([' ', '"']) { format!("{word:?}") } else { word.clone() };
+    let shown = words.iter().map(quoted).collect::<Vec<_>>().join(" ");
     let result = if response.is_ok() { "done".to_owned() } else { format!("refused: {}", response.body.trim()) };
     manager.say(
         Level::Info,

@@ -307,7 +307,7 @@ pub const PASSWORD_CHECKS_MAX: usize = 4;
 /// Most passwords that wait for their turn.
 pub const PASSWORD_CHECKS_WAITING_MAX: usize = 256;
 /// Most of these of one client: of one IPv4 address or one IPv6 /64 prefix.
-pub const PASSWORD_CHECKS_OF_CLIENT_MAX: usize = 128;
+pub const PASSWORD_CHECKS_OF_CLIENT_MAX: usize = 8;
 /// Most verified passwords that one worker remembers; each takes about 50 bytes.
 pub const PASSWORDS_VERIFIED_MAX: usize = 10_000;
 /// Largest database of addresses (`geoip2`, `maxminddb`, `geoip`), in bytes; it is held in memory.

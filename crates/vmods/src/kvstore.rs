@@ -49,20 +49,21 @@ impl Entries {
         }
     }
 
-    /// Stores a value; false if it has no room.
+    /// Stores a value; false if it has no room, and the old one is kept.
     fn set(&mut self, key: &[u8], value: &[u8], end: f64, now: f64) -> bool {
-        self.remove(key);
+        let freed = |known: &Entries| known.by_key.get(key).map_or(0, |old| ENTRY_BYTES + key.len() + old.value.len());
         let bytes = ENTRY_BYTES + key.len() + value.len();
         // A sweep walks all entries, so a full store does it once a second.
-        if self.bytes + bytes > KVSTORE_BYTES_MAX && (now - self.swept_at).abs() >= 1.0 {
+        if self.bytes - freed(self) + bytes > KVSTORE_BYTES_MAX && (now - self.swept_at).abs() >= 1.0 {
             self.swept_at = now;
             let expired: Vec<Vec<u8>> =
                 self.by_key.iter().filter(|(_, entry)| entry.end <= now).map(|(key, _)| key.clone()).collect();
             expired.iter().for_each(|key| self.remove(key));
         }
-        if self.bytes + bytes > KVSTORE_BYTES_MAX {
+        if self.bytes - freed(self) + bytes > KVSTORE_BYTES_MAX {
             return false;
         }
+        self.remove(key);
         self.bytes += bytes;
         self.by_key.insert(key.to_vec(), Entry { value: value.to_vec(), end });
         true
@@ -141,6 +142,9 @@ mod tests {
         let stored = (0..100_u32).filter(|key| entries.set(&key.to_le_bytes(), &long, 50.0, 20.0)).count();
         assert!(stored < 64 && entries.bytes <= KVSTORE_BYTES_MAX, "{stored}");
         assert!(!entries.set(b"b", &long, 50.0, 30.0), "nothing has expired");
+        let longer = vec![b'y'; 2 << 20];
+        assert!(!entries.set(&0_u32.to_le_bytes(), &longer, 50.0, 30.0));
+        assert_eq!(entries.get(&0_u32.to_le_bytes(), 30.0), Some(&long[..]), "the old value is kept");
         assert!(entries.set(b"b", &long, 90.0, 60.0));
         assert_eq!(entries.by_key.len(), 1);
         entries.set(b"b", b"", 90.0, 60.0);

@@ -17,6 +17,9 @@ use surface::histogram::{BUCKETS, Scale};
 pub const CASES_MIN: u64 = 500;
 /// Fewest requests for the judgement of a VCL whose errors exceed [`BROKEN_SHARE`].
 pub const BROKEN_CASES_MIN: u64 = 50;
+/// Largest ratio of the requests of two groups of the same share that can be compared. Beyond it,
+/// few clients made most of the requests of one group.
+pub const IMBALANCE_MAX: u64 = 4;
 /// Share of errors above which few requests suffice.
 pub const BROKEN_SHARE: f64 = 0.05;
 /// Probability that a VCL that is as good as the active one goes back.
@@ -187,12 +190,13 @@ pub fn judge([canary, control]: &[Counts; 2], limits: &Limits, threshold: f64) -
 }
 
 /// Finds a VCL that fails so often that few requests show it. If the control group fails as often,
-/// the origin has failed, and not the VCL.
+/// the origin has failed, and not the VCL. Without a comparable control group nothing is found: the
+/// requests may be those of one client.
 #[must_use]
 pub fn broken([canary, control]: &[Counts; 2], threshold: f64) -> Option<Finding> {
     let [new, old] = [Figure::Errors.share(canary), Figure::Errors.share(control)];
     let is_much = new.cases >= BROKEN_CASES_MIN && new.fraction() > BROKEN_SHARE;
-    let is_worse = if old.cases == 0 { true } else { chance(new, old) < threshold };
+    let is_worse = old.cases.saturating_mul(IMBALANCE_MAX) >= new.cases && chance(new, old) < threshold;
     (is_much && is_worse).then(|| Finding {
         figure: Figure::Errors,
         values: [new.fraction(), old.fraction()],
@@ -200,16 +204,30 @@ pub fn broken([canary, control]: &[Counts; 2], threshold: f64) -> Option<Finding
     })
 }
 
-/// The judgement at the end, about all counts.
+/// The judgement at the end, about all counts. A control group that itself fails often, or that has
+/// far more or fewer requests than the canary, shows nothing: one client could have made it so.
 ///
 /// # Errors
-/// The reason for going back: too few requests, or a figure.
+/// The reason for going back: too few requests, no fair comparison, or a figure.
 pub fn conclude(groups: &[Counts; 2], limits: &Limits, threshold: f64) -> Result<(), String> {
     let cases = groups.iter().map(|counts| counts.requests).min().unwrap_or(0);
     if cases < CASES_MIN {
         return Err(format!("not enough traffic: {cases} of {CASES_MIN} requests"));
     }
-    judge(groups, limits, threshold).map_or(Ok(()), |finding| Err(finding.to_string()))
+    let [canary, control] = groups;
+    if canary.requests.max(control.requests) > cases.saturating_mul(IMBALANCE_MAX) {
+        let (of_canary, of_control) = (canary.requests, control.requests);
+        return Err(format!("no fair comparison: {of_canary} requests, control {of_control}"));
+    }
+    if let Some(finding) = judge(groups, limits, threshold) {
+        return Err(finding.to_string());
+    }
+    let errors = [canary, control].map(|counts| Figure::Errors.of(counts));
+    if errors.iter().any(|share| *share > BROKEN_SHARE) {
+        let [of_canary, of_control] = errors.map(|share| Figure::Errors.shown(share));
+        return Err(format!("no fair comparison: errors {of_canary}, control {of_control}"));
+    }
+    Ok(())
 }
 
 /// The duration in seconds that 95 % of requests do not exceed, interpolated within its bucket; 0

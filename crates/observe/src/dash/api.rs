@@ -11,6 +11,7 @@ use super::guard::{self, CSRF, FIELDS};
 use super::session::{Role, Session};
 use super::state::Dash;
 use super::tops::By;
+use super::users::CLI_USER;
 use crate::negotiation::accepts_gzip;
 use message::Message;
 use serde_json::{Value, json};
@@ -240,6 +241,8 @@ fn recalled(dash: &Dash, client: IpAddr, id: &str) -> Option<Session> {
     let mut words = text.splitn(4, ' ');
     let (role, csrf, age, user) = (words.next()?, words.next()?, words.next()?, words.next()?);
     let role = [Role::View, Role::Operate].into_iter().find(|one| one.word() == role).filter(|_| status == DONE)?;
+    // The file of users may have changed since the login.
+    let role = if user == CLI_USER { role } else { dash.settings.users.role(user)?.min(role) };
     let session = Session { user: user.to_owned(), role, csrf: csrf.to_owned() };
     let mut sessions = lock(&dash.sessions);
     sessions.resume(id, session, age.parse().ok()?, now);
@@ -265,7 +268,7 @@ fn login(dash: &Dash, asked: &Asked<'_>, body: &Value) -> Answer {
                 operation: Operation::Login(token.to_owned()),
             };
             let is_right = order.operation.check().is_ok() && lock(&dash.operator).execute(&order).0 == DONE;
-            is_right.then(|| ("cli".to_owned(), Role::Operate))
+            is_right.then(|| (CLI_USER.to_owned(), Role::Operate))
         }
         (None, Some(user), Some(password)) if !dash.settings.users.is_empty() => {
             let _one = lock(&dash.hashing);

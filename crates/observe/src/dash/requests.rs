@@ -145,7 +145,7 @@ impl<'a> Facts<'a> {
 
     /// Host and URL, as the page shows them.
     fn address(&self) -> String {
-        let url = masked(self.url);
+        let url = masked(&self.url[..self.url.len().min(2 * DASH_TEXT_BYTES_MAX)]);
         shown(&[self.host, &url].concat())
     }
 }
@@ -167,37 +167,83 @@ fn shown(text: &[u8]) -> String {
     }
 }
 
-/// The URL with the values of those query arguments masked that may be secrets, by their names.
-fn masked(url: &[u8]) -> Vec<u8> {
-    const SECRET: [&str; 16] = [
-        "token",
-        "secret",
-        "pass",
-        "password",
-        "passwd",
-        "pwd",
-        "signature",
-        "sig",
-        "auth",
-        "session",
-        "sessionid",
-        "sid",
-        "code",
-        "jwt",
-        "key",
-        "apikey",
-    ];
-    let url = &url[..url.len().min(2 * DASH_TEXT_BYTES_MAX)];
-    let Some(start) = url.iter().position(|byte| *byte == b'?') else { return url.to_vec() };
-    let pairs = url[start + 1..].split(|byte| *byte == b'&').map(|pair| {
+/// Words in the names of query arguments whose values may be secrets.
+const SECRET: [&str; 18] = [
+    "token",
+    "secret",
+    "pass",
+    "password",
+    "passwd",
+    "pwd",
+    "signature",
+    "sig",
+    "auth",
+    "session",
+    "sessionid",
+    "sid",
+    "code",
+    "jwt",
+    "key",
+    "apikey",
+    "state",
+    "ticket",
+];
+
+/// A text with addresses, in which the values of those query arguments are masked that may be
+/// secrets, by their names. A value that holds such an argument, as an address for a redirect may,
+/// is masked as a whole.
+fn masked(text: &[u8]) -> Vec<u8> {
+    let is_delimiter = |byte: &u8| matches!(byte, b'?' | b'&' | b';');
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.iter().position(is_delimiter) {
+        out.extend_from_slice(&rest[..=start]);
+        rest = &rest[start + 1..];
+        let is_end =
+            |byte: &u8| is_delimiter(byte) || byte.is_ascii_whitespace() || matches!(byte, b'#' | b'"' | b'\'');
+        let (pair, after) = rest.split_at(rest.iter().position(is_end).unwrap_or(rest.len()));
         let end = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
-        let name = String::from_utf8_lossy(&pair[..end]).to_ascii_lowercase();
-        let is_secret = ["token", "secret", "passw"].iter().any(|part| name.contains(part))
-            || name.split(|letter: char| !letter.is_ascii_alphanumeric()).any(|part| SECRET.contains(&part));
-        if is_secret && end < pair.len() { [&pair[..end], b"=***"].concat() } else { pair.to_vec() }
-    });
-    let query = pairs.collect::<Vec<_>>().join(&b'&');
-    [&url[..=start], &query].concat()
+        let (name, value) = (decoded(&pair[..end]), pair.get(end + 1..).map(decoded));
+        let is_secret = value.is_some_and(|value| names_secret(&name) || holds_secret(&value));
+        out.extend_from_slice(if is_secret { &pair[..end] } else { pair });
+        out.extend_from_slice(if is_secret { b"=***" } else { b"" });
+        rest = after;
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
+fn names_secret(name: &[u8]) -> bool {
+    let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+    ["token", "secret", "passw"].iter().any(|part| name.contains(part))
+        || name.split(|letter: char| !letter.is_ascii_alphanumeric()).any(|part| SECRET.contains(&part))
+}
+
+/// True if a decoded value has an argument of its own that may be a secret.
+fn holds_secret(value: &[u8]) -> bool {
+    let pairs = value.split(|byte| matches!(byte, b'?' | b'&' | b';'));
+    let mut names =
+        pairs.filter_map(|pair| pair.split(|byte| *byte == b'=').next().filter(|name| name.len() < pair.len()));
+    names.any(|name| names_secret(&decoded(name)))
+}
+
+/// Bytes with `%xx` decoded.
+fn decoded(text: &[u8]) -> Vec<u8> {
+    let (mut out, mut at) = (Vec::with_capacity(text.len()), 0);
+    while let Some(&byte) = text.get(at) {
+        let digit = |place: usize| text.get(at + place).and_then(|digit| char::from(*digit).to_digit(16));
+        match (byte, digit(1), digit(2)) {
+            (b'%', Some(high), Some(low)) => {
+                out.push((high * 16 + low) as u8);
+                at += 3;
+            }
+            _ => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    out
 }
 
 /// A kept request.
@@ -325,7 +371,8 @@ impl Source {
         } else {
             self.counts.2 += 1
         }
-        let mut why = tools::explain(group).join("\n");
+        let why = masked(tools::explain(group).join("\n").as_bytes());
+        let mut why = String::from_utf8_lossy(&why).into_owned();
         if let Some((end, _)) = why.char_indices().nth(DASH_WHY_BYTES_MAX) {
             why.truncate(end);
         }
@@ -401,6 +448,17 @@ mod tests {
         );
         assert_eq!(masked("/a?SID=1&keyword=2&sig=3&code"), "/a?SID=***&keyword=2&sig=***&code");
         assert_eq!(masked("/token=1"), "/token=1");
+        for (address, expected) in [
+            ("/a?a%5Btoken%5D=1&tok%65n=2&b=3", "/a?a%5Btoken%5D=***&tok%65n=***&b=3"),
+            ("/a?st=503;token=1;q=2", "/a?st=503;token=***;q=2"),
+            ("/a?next=/b?token=1&q=2", "/a?next=/b?token=***&q=2"),
+            ("/a?next=%2Fb%3Ftoken%3D1&q=2", "/a?next=***&q=2"),
+            ("/a?next=%2Fb%3Ftok%2565n%3D1", "/a?next=***"),
+            ("GET\n  host/a?sid=1#f failed; status=500", "GET\n  host/a?sid=***#f failed; status=500"),
+            ("/a?%", "/a?%"),
+        ] {
+            assert_eq!(masked(address), expected);
+        }
     }
 
     #[test]

@@ -26,7 +26,8 @@ impl Operator for Noted {
         match &order.operation {
             Operation::Login(token) if token == TOKEN => (200, String::new()),
             Operation::Login(_) => (300, String::new()),
-            Operation::Recall(id) if *id == "a".repeat(64) => (200, "operate token 60 anna".to_owned()),
+            Operation::Recall(id) if *id == "a".repeat(64) => (200, "operate token 60 cli".to_owned()),
+            Operation::Recall(id) if *id == "b".repeat(64) => (200, "operate token 60 anna".to_owned()),
             Operation::Recall(_) => (300, String::new()),
             Operation::Count(_) => (200, "[ 2, [\"tag.count\"], 1.0, { \"objects\": 7 }]".to_owned()),
             Operation::Tags { .. } => (200, "[ 2, [\"tag.purge\"], 1.0, { \"objects\": 7 }]".to_owned()),
@@ -246,7 +247,8 @@ fn sessions_of_an_earlier_process_go_on_and_guesses_are_limited() {
     let server = Running::new();
     let cookie = |id: &str| format!("Cookie: copal_dash_{}={id}\r\n", server.port);
     let session = server.get("/api/1/session", &cookie(&"a".repeat(64)));
-    assert_eq!((session.status, session.json()["user"].as_str()), (200, Some("anna")));
+    assert_eq!((session.status, session.json()["user"].as_str()), (200, Some("cli")));
+    assert_eq!(server.get("/api/1/session", &cookie(&"b".repeat(64))).status, 401, "anna is no user any longer");
     let operate = format!("{}{}X-Copal-Csrf: token\r\n", server.own(), cookie(&"a".repeat(64)));
     assert_eq!(server.post("invalidate", &operate, &json!({"kind": "url", "value": "/a"})).status, 200);
     for number in 0..100 {

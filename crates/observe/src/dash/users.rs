@@ -5,6 +5,8 @@ use std::io::Read as _;
 use std::path::Path;
 use surface::limits::DASH_USERS_BYTES_MAX;
 
+/// The user of a login with a token of the CLI. No name in the file of users is this one.
+pub(crate) const CLI_USER: &str = "cli";
 /// Cost of a hash beyond which a login would take minutes.
 const COST_MAX: u32 = 15;
 
@@ -46,6 +48,9 @@ impl Users {
             if name.is_empty() || name.len() > 64 || name.chars().any(char::is_control) {
                 return Err(failed("the name is empty, long or has control characters"));
             }
+            if name == CLI_USER {
+                return Err(failed("cli is the name of those who log in with a token of the CLI"));
+            }
             if users.iter().any(|user| user.0 == name) {
                 return Err(failed("the name occurs twice"));
             }
@@ -63,6 +68,11 @@ impl Users {
     /// True if no password is accepted.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The role of a user, if there is one of that name.
+    pub fn role(&self, name: &str) -> Option<Role> {
+        self.0.iter().find(|user| user.0 == name).map(|user| user.2)
     }
 
     /// The role of a user with this password. It takes the time of a hash also for an unknown name.

@@ -124,6 +124,10 @@ impl Token {
         if !keys.verifies(kid.as_deref(), algorithm, message, &self.signature) {
             return Err("its signature is wrong, or not of the key");
         }
+        // A payload that cannot be read could hide an end.
+        if !self.has_claims() {
+            return Err("its payload is no object of claims");
+        }
         match (self.has("exp"), self.number("exp")) {
             (true, None) => return Err("its exp is not a number"),
             (_, Some(end)) if now >= end + skew => return Err("it has expired"),

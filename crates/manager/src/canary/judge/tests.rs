@@ -56,7 +56,8 @@ fn a_broken_vcl_needs_few_requests_and_a_broken_origin_is_not_its_fault() {
     let is_broken = |canary, control| broken(&[canary, control], thresholds.each_second).is_some();
     assert!(is_broken(counts(50, 50), counts(50, 0)));
     assert!(is_broken(counts(100, 30), counts(90, 0)));
-    assert!(is_broken(counts(50, 25), counts(0, 0)), "nothing to compare with");
+    assert!(!is_broken(counts(50, 50), counts(0, 0)), "one client may have made them all");
+    assert!(!is_broken(counts(50, 50), counts(12, 0)) && is_broken(counts(50, 50), counts(13, 0)));
     assert!(!is_broken(counts(49, 49), counts(500, 0)));
     assert!(!is_broken(counts(50, 2), counts(50, 0)), "below a twentieth");
     assert!(!is_broken(counts(500, 500), counts(500, 500)), "the origin is down");
@@ -71,6 +72,13 @@ fn the_end_needs_enough_traffic_in_both_groups() {
     assert_eq!(end(counts(800, 0), counts(0, 0)), Err("not enough traffic: 0 of 500 requests".into()));
     assert_eq!(end(counts(500, 0), counts(500, 0)), Ok(()));
     assert!(end(counts(5000, 100), counts(5000, 0)).is_err());
+    // One client of the control group that only gets errors makes no canary good.
+    let flooded = end(counts(4035, 1347), counts(57_969, 54_467));
+    assert_eq!(flooded, Err("no fair comparison: 4035 requests, control 57969".into()));
+    let as_bad = end(counts(4035, 1347), counts(4035, 3800));
+    assert_eq!(as_bad, Err("no fair comparison: errors 33.38 %, control 94.18 %".into()));
+    assert_eq!(end(counts(500, 0), counts(2000, 0)), Ok(()));
+    assert!(end(counts(500, 0), counts(2001, 0)).is_err());
 }
 
 #[test]
