@@ -1,4 +1,4 @@
-//! Inputs and outputs of a node.
+//! Inputs and outputs of a [`crate::Node`].
 //!
 //! The owner of a node (the agent, or a simulation) passes every event in as an [`Input`], and
 //! carries out every [`Output`] in the order in which they come out. Nothing in this crate waits,
@@ -8,6 +8,7 @@ use crate::identity::{FleetId, NodeId, Position};
 use crate::invalidation::Invalidation;
 use crate::message::StreamMark;
 use crate::record::{CacheMark, Record};
+use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 use surface::fleet::{MessageRefusal, WhenLost};
 
@@ -39,7 +40,7 @@ pub struct Config {
     pub outbox_bytes_max: u64,
 }
 
-/// A start of a node.
+/// A start of a [`crate::Node`].
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     /// Unpredictable bits.
@@ -207,7 +208,7 @@ pub enum Channel {
 
 /// The conditions under which the cache serves. Before the first [`Output::Serve`]: `Joining`,
 /// or unchanged if the start is continued.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Serving {
     /// In step: may serve from the cache.
     InStep,
@@ -244,7 +245,7 @@ impl Serving {
 }
 
 /// The result of a command.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Answer {
     /// The order is durable and applied here; the members will apply it.
     Kept {
@@ -262,14 +263,14 @@ pub enum Answer {
         /// True if all members have applied it: the command ends with 0, otherwise with 4.
         is_complete: bool,
         /// A reason why it is not complete although no member is missing.
-        why: Option<&'static str>,
+        why: Option<String>,
     },
     /// The order was not accepted and has no effect.
     Refused(String),
 }
 
 /// The result of one member.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Receipt {
     /// The member.
     pub node: NodeId,
@@ -321,6 +322,8 @@ pub enum Loss {
     Cache,
     /// This node was removed from the fleet.
     Expelled,
+    /// This node joins as a new member: earlier entries did not reach it.
+    New,
     /// An entry of a later version.
     Unknown,
 }

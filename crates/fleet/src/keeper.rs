@@ -106,3 +106,105 @@ impl<F: Folder> Keeper<F> {
         self.folder
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::folder::DiskFolder;
+    use crate::identity::{Incarnation, Position};
+    use crate::record::KeptMember;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    fn at(counter: u64) -> Position {
+        Position { counter, incarnation: Incarnation(1 << 32) }
+    }
+
+    fn entry(counter: u64) -> Record {
+        Record::Entry(Entry {
+            position: at(counter),
+            after: at(0).incarnation,
+            wall_ms: 5,
+            invalidation: vec![7; 10_000],
+        })
+    }
+
+    fn opened(path: &Path) -> (Keeper<DiskFolder>, Kept) {
+        Keeper::open(DiskFolder::new(path.to_owned())).unwrap()
+    }
+
+    fn names(path: &Path) -> Vec<String> {
+        let mut names = DiskFolder::new(path.to_owned()).names().unwrap();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn entries_and_state_are_found_again_on_a_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut keeper, kept) = opened(folder.path());
+        assert_eq!((kept.first, kept.entries.len()), (0, 0));
+        let node = crate::NodeId::new("b").unwrap();
+        let member = KeptMember { incarnation: Incarnation(4), ..KeptMember::default() };
+        keeper.write(1, &Record::Member { node: node.clone(), member });
+        (1..=1000).for_each(|counter| keeper.write(1 + counter, &entry(counter)));
+        assert!(keeper.is_pending());
+        assert!(matches!(&keeper.sync()[..], [Input::Written { through: 1001 }]));
+        assert!(names(folder.path()).len() > 3, "several files");
+        for name in names(folder.path()) {
+            let mode = std::fs::metadata(folder.path().join(&name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{name}");
+        }
+        let (keeper, kept) = opened(folder.path());
+        assert_eq!((kept.first, kept.entries.len(), kept.unapplied.len()), (1, 1000, 1000));
+        assert!(!kept.is_outbox_damaged && !kept.is_state_damaged);
+        assert_eq!(kept.state.members[&node], member);
+        assert_eq!(Record::Entry(keeper.read(777).unwrap()), entry(777));
+        assert!(keeper.read(1001).is_err() && keeper.read(0).is_err());
+    }
+
+    #[test]
+    fn files_of_confirmed_entries_are_removed_and_no_number_is_given_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut keeper, _) = opened(folder.path());
+        (1..=1000).for_each(|counter| keeper.write(counter, &entry(counter)));
+        keeper.write(1001, &Record::Floor(at(1000)));
+        keeper.sync();
+        assert_eq!(names(folder.path()).len(), 2, "the last one and the state");
+        assert!(keeper.read(1000).is_err());
+        let (mut keeper, kept) = opened(folder.path());
+        assert_eq!((kept.entries.len(), kept.state.floor), (0, at(1000)));
+        keeper.write(1, &entry(1000));
+        keeper.write(2, &entry(1002));
+        assert_eq!(keeper.sync().len(), 3, "a number that was given, and one with a gap before it");
+        keeper.write(3, &entry(1001));
+        assert_eq!(keeper.sync().len(), 1);
+        assert_eq!(opened(folder.path()).1.first, 1001);
+    }
+
+    #[test]
+    fn state_stays_small() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut keeper, _) = opened(folder.path());
+        for counter in 0..60_000 {
+            keeper.write(counter, &Record::Floor(at(counter)));
+        }
+        keeper.sync();
+        let bytes = std::fs::metadata(folder.path().join("state")).unwrap().len();
+        assert!(bytes <= surface::limits::FLEET_STATE_BYTES_MAX + 100, "{bytes}");
+        assert_eq!(opened(folder.path()).1.state.floor, at(59_999));
+    }
+
+    #[test]
+    fn missing_file_in_the_middle_is_damage_and_later_entries_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut keeper, _) = opened(folder.path());
+        (1..=1000).for_each(|counter| keeper.write(counter, &entry(counter)));
+        keeper.sync();
+        let middle = &names(folder.path())[1];
+        std::fs::remove_file(folder.path().join(middle)).unwrap();
+        let (_, kept) = opened(folder.path());
+        assert!(kept.is_outbox_damaged);
+        assert_eq!(kept.first + kept.entries.len() as u64, 1001);
+    }
+}

@@ -153,7 +153,7 @@ impl Outbox {
     /// Writing failed, and left no trace; or an earlier failure may have left one.
     pub(crate) fn append(&mut self, folder: &mut impl Folder, entry: &Entry) -> io::Result<()> {
         let counter = entry.position.counter;
-        let is_next = counter == self.next || self.places.is_empty() && counter > self.next;
+        let is_next = counter == self.next;
         if self.is_broken {
             return Err(broken());
         }

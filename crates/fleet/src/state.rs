@@ -10,6 +10,7 @@
 
 use crate::folder::Folder;
 use crate::frame::{self, End};
+use crate::identity::{COUNTER_MAX, Position};
 use crate::record::{KeptState, Record};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -34,6 +35,14 @@ pub(crate) struct State {
 }
 
 impl KeptState {
+    /// True if all numbers are in range.
+    fn is_valid(&self) -> bool {
+        let members = self.members.values().map(|member| member.applied);
+        let forgotten = self.forgotten.iter().map(|forgotten| forgotten.applied);
+        let mut all = members.chain(forgotten).chain([self.applied, self.floor]);
+        all.all(|position| position.counter <= COUNTER_MAX)
+    }
+
     /// The state after a change.
     pub(crate) fn apply(&mut self, record: &Record) {
         match record {
@@ -73,6 +82,18 @@ impl KeptState {
     }
 }
 
+/// True if the numbers of a change are in range.
+fn is_valid(record: &Record) -> bool {
+    let position = match record {
+        Record::Entry(entry) => entry.position,
+        Record::Floor(position) | Record::Applied { applied: position, .. } => *position,
+        Record::Member { member, .. } => member.applied,
+        Record::Forgotten(forgotten) => forgotten.applied,
+        Record::Stream(_) | Record::Own { .. } => Position::default(),
+    };
+    position.counter <= COUNTER_MAX
+}
+
 impl State {
     /// Opens the state in a folder; true if bytes were found that are not records.
     ///
@@ -89,8 +110,8 @@ impl State {
         let mut is_damaged = end == End::Damaged;
         for (_, record) in records {
             match postcard::take_from_bytes(record) {
-                Ok((Line::Snapshot(snapshot), [])) => kept = snapshot,
-                Ok((Line::Change(record), [])) => kept.apply(&record),
+                Ok((Line::Snapshot(snapshot), [])) if snapshot.is_valid() => kept = snapshot,
+                Ok((Line::Change(record), [])) if is_valid(&record) => kept.apply(&record),
                 Ok(_) | Err(_) => {
                     is_damaged = true;
                     break;

@@ -729,6 +729,8 @@ pub const HISTOGRAM_BACKENDS_MAX: usize = 250;
 pub const FLEET_NODES_MAX: usize = 64;
 /// Longest message between nodes of a fleet, with its signature, in bytes.
 pub const FLEET_MESSAGE_BYTES_MAX: usize = 64 << 10;
+/// Longest message between the manager and the fleet's agent, in bytes.
+pub const FLEET_LINK_BYTES_MAX: usize = 1 << 20;
 /// Longest name of a node of a fleet, in bytes.
 pub const FLEET_NODE_NAME_BYTES_MAX: usize = 64;
 /// Most invalidations that a node keeps for members that have not confirmed them. Beyond, the
