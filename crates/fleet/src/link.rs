@@ -1,4 +1,4 @@
-//! Messages between the manager and `copal fleet-agent`, over the socket pair that the manager made.
+//! Messages between the manager and `copal fleet-agent`, over a socket pair.
 //!
 //! Each is four bytes of length, big endian, then postcard. The agent is the less trusted side: the
 //! manager takes nothing from it but these, and compiles, bounds and escapes what is in them.
@@ -168,7 +168,7 @@ pub fn write<M: Serialize>(to: &mut impl Write, message: &M) -> io::Result<()> {
 /// Reads a message; `None` at the end of the stream.
 ///
 /// # Errors
-/// Reading failed, the stream ended within a message, or the bytes are no message.
+/// Reading failed, the stream ended within a message, or the bytes are not a message.
 pub fn read<M: for<'a> Deserialize<'a>>(from: &mut impl Read) -> io::Result<Option<M>> {
     let mut length = [0; LENGTH_BYTES];
     match from.read_exact(&mut length) {
@@ -184,7 +184,7 @@ pub fn read<M: for<'a> Deserialize<'a>>(from: &mut impl Read) -> io::Result<Opti
     from.read_exact(&mut bytes)?;
     match postcard::take_from_bytes(&bytes) {
         Ok((message, [])) => Ok(Some(message)),
-        Ok(_) | Err(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "bytes that are no message")),
+        Ok(_) | Err(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "bytes that are not a message")),
     }
 }
 
