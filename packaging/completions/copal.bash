@@ -15,6 +15,8 @@ _copal_options() {
     'hist') echo '-B -C -d -g -h --help -k -L -m -M -n -p -P -Q -q -r -t -T -V --optstring' ;;
     'why') echo '-f --follow -k --count --json -n -r -t -h --help' ;;
     'keys') echo '--sample --seconds --json -n -r -t -h --help' ;;
+    'record') echo '-o --output --for --requests --client-sample --sample -q --query --keep-secrets -d --whole --record-bytes -n -r -t -h --help' ;;
+    'replay') echo '--vcl --against --limit --json --markdown --cache-size --warm -p -I -b -h --help' ;;
     'policy') echo '-s --format --urls --json -h --help' ;;
     'bench') echo '-c --connections -t --time -n --requests -r --rate --burst -k --per-connection --idle --warm-up --timeout --threads --urls --log --format --count --zipf --seed -X --method -H --header --http -m --streams --resume --expect-status --expect-bytes --json --no-progress -h --help' ;;
     'observe') echo '--metrics --access-log --otlp --otlp-sample --otlp-query -n -h --help' ;;
@@ -137,6 +139,23 @@ _copal_value() {
     'keys -n') echo -d ;;
     'keys -r') echo -f ;;
     'keys -t') echo '-W seconds off' ;;
+    'record -o'|'record --output') echo -f ;;
+    'record --for') echo none ;;
+    'record --requests') echo none ;;
+    'record --client-sample') echo none ;;
+    'record --sample') echo none ;;
+    'record -q'|'record --query') echo none ;;
+    'record --record-bytes') echo none ;;
+    'record -n') echo -d ;;
+    'record -r') echo -f ;;
+    'record -t') echo '-W seconds off' ;;
+    'replay --vcl') echo -f ;;
+    'replay --against') echo -f ;;
+    'replay --limit') echo none ;;
+    'replay --cache-size') echo none ;;
+    'replay -p') echo '-W accept_filter= acceptor_sleep_decay= acceptor_sleep_incr= acceptor_sleep_max= alt_svc_max_age= alt_svc_port= auto_restart= backend_close_notify= backend_dns_ttl= backend_error_reasons= backend_follow_dns= backend_idle_timeout= backend_local_error_holddown= backend_remote_error_holddown= backend_wait_limit= backend_wait_timeout= ban_cutoff= ban_dups= ban_lurker_age= ban_lurker_batch= ban_lurker_holdoff= ban_lurker_sleep= between_bytes_timeout= brotli_level= cache_control_targets= cache_status= cache_status_name= cc_command= cc_warnings= cli_limit= cli_timeout= client_half_close= clock_skew= clock_step= compress_after= compress_cpu= connect_timeout= critbit_cooloff= debug= default_grace= default_keep= default_ttl= drain_timeout= esi_fragments_max= esi_parallel= event_loops= eviction_policy= expect_continue_timeout= experimental= feature= fetch_chunksize= fetch_maxchunksize= first_byte_timeout= gzip_buffer= gzip_level= gzip_memlevel= h2_extended_connect= h2_header_table_size= h2_initial_window_size= h2_max_concurrent_streams= h2_max_frame_size= h2_max_header_list_size= h2_rapid_reset= h2_rapid_reset_limit= h2_rapid_reset_period= h2_rx_window_increment= h2_rx_window_low_water= h2_rxbuf_storage= h2_window_timeout= http1_iovs= http_encodings= http_forwarded= http_gzip_support= http_max_hdr= http_policy= http_range_support= http_request_directives= http_req_hdr_len= http_req_size= http_resp_hdr_len= http_resp_size= idle_send_timeout= last_byte_timeout= leak_guard= listen_depth= lru_interval= max_esi_depth= max_restarts= max_retries= max_vcl= max_vcl_handling= no_vary_search= nuke_limit= partial_leniency= pcre2_depth_limit= pcre2_jit_compilation= pcre2_match_limit= ping_interval= pipe_sess_max= pipe_task_deadline= pipe_timeout= pool_req= pool_sess= pool_vbo= prefer_ipv6= request_memory_max= requests_memory_max= rush_exponent= send_timeout= shortlived= sigsegv_handler= slice_bytes= ssl_buffer= sslbuf_pool= storage_demote= storage_placement= storage_promote_bytes= storage_promote_hits= storage_small_bytes= store_set_cookie= syslog_cli_traffic= tcp_fastopen= tcp_keepalive_intvl= tcp_keepalive_probes= tcp_keepalive_time= thread_pool_add_delay= thread_pool_destroy_delay= thread_pool_fail_delay= thread_pool_max= thread_pool_min= thread_pool_reserve= thread_pool_stack= thread_pool_timeout= thread_pool_watchdog= thread_pools= thread_queue_limit= thread_stats_rate= timeout_idle= timeout_linger= tls_cleanup_batch= tls_handshake_timeout= tls_ja3= tls_err_dup_servername= tls_file_poll= transit_buffer= trusted_fronts= uncacheable_ttl= unknown_transfer_encoding= unsized_body_share= vary_language_order= trace_context= vary_language_select= vary_notice= vcc_allow_inline_c= vcc_err_unref= vcc_feature= vcc_unsafe_path= vcl_cooldown= vcl_path= vmod_path= vsl_buffer= vsl_mask= vsl_reasons= vsl_reclen= vsl_space= vsm_free_cooldown= waiting_requests_max= waiting_timeout= workspace_backend= workspace_client= workspace_session= workspace_thread= zstd_level=' ;;
+    'replay -I') echo -d ;;
+    'replay -b') echo none ;;
     'policy -s') echo none ;;
     'policy --format') echo '-W combined common vhost' ;;
     'policy --urls') echo none ;;
@@ -242,6 +261,8 @@ _copal_operand() {
     'hist') echo none ;;
     'why') echo none ;;
     'keys') echo none ;;
+    'record') echo none ;;
+    'replay') echo none ;;
     'policy') echo -f ;;
     'bench') echo none ;;
     'observe') echo none ;;
@@ -277,7 +298,7 @@ _copal() {
     varnishtest) part=test ;;
     *)
         if ((COMP_CWORD == 1)) || [[ $COMP_CWORD == 2 && ${COMP_WORDS[1]} == help ]]; then
-            mapfile -t COMPREPLY < <(compgen -W 'demo daemon status stop adm log ncsa stat top hist why keys policy bench observe dash init vcl lsp preflight upgrade test help --help --version' -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W 'demo daemon status stop adm log ncsa stat top hist why keys record replay policy bench observe dash init vcl lsp preflight upgrade test help --help --version' -- "$current")
             return
         fi
         part=${COMP_WORDS[1]} first=2

@@ -13,6 +13,8 @@ complete -c copal -n __fish_use_subcommand -a top -d 'the most frequent records 
 complete -c copal -n __fish_use_subcommand -a hist -d 'how long requests take, as a histogram'
 complete -c copal -n __fish_use_subcommand -a why -d 'why a request was a hit, a miss, a pass or an error'
 complete -c copal -n __fish_use_subcommand -a keys -d 'what fills the cache, and what splits it'
+complete -c copal -n __fish_use_subcommand -a record -d 'records requests, to try another VCL with them'
+complete -c copal -n __fish_use_subcommand -a replay -d 'tries a VCL with recorded requests'
 complete -c copal -n __fish_use_subcommand -a policy -d 'what hit ratio each eviction policy would have had with an access log'
 complete -c copal -n __fish_use_subcommand -a bench -d 'makes load on a server and says how it fared'
 complete -c copal -n __fish_use_subcommand -a observe -d 'serves the counters to Prometheus'
@@ -26,7 +28,7 @@ complete -c copal -n __fish_use_subcommand -a test -d 'runs test scripts (.vtc)'
 complete -c copal -n __fish_use_subcommand -a help -d 'the options of a part'
 complete -c copal -n __fish_use_subcommand -s h -l help -d 'the list of the parts'
 complete -c copal -n __fish_use_subcommand -s V -l version -d 'the version'
-complete -c copal -n '__fish_seen_subcommand_from help' -a 'demo daemon status stop adm log ncsa stat top hist why keys policy bench observe dash init vcl lsp preflight upgrade test'
+complete -c copal -n '__fish_seen_subcommand_from help' -a 'demo daemon status stop adm log ncsa stat top hist why keys record replay policy bench observe dash init vcl lsp preflight upgrade test'
 
 # copal demo
 complete -c copal -n '__fish_seen_subcommand_from demo' -l once -d 'End after the measurement'
@@ -375,6 +377,34 @@ complete -c copal -n '__fish_seen_subcommand_from keys' -s n -x -a '(__fish_comp
 complete -c copal -n '__fish_seen_subcommand_from keys' -s r -x -a '(__fish_complete_path)' -d 'Read a log file that copal log -w wrote'
 complete -c copal -n '__fish_seen_subcommand_from keys' -s t -x -a 'seconds off' -d 'Time to wait for a server; off = no limit'
 complete -c copal -n '__fish_seen_subcommand_from keys' -s h -l help -d 'Print this text'
+
+# copal record
+complete -c copal -n '__fish_seen_subcommand_from record' -s o -l output -x -a '(__fish_complete_path)' -d 'The file, which must not exist'
+complete -c copal -n '__fish_seen_subcommand_from record' -l for -x -d 'End after this time, such as 10m'
+complete -c copal -n '__fish_seen_subcommand_from record' -l requests -x -d 'End after so many requests; default 100000'
+complete -c copal -n '__fish_seen_subcommand_from record' -l client-sample -x -d 'Only this part of the clients, such as 1%'
+complete -c copal -n '__fish_seen_subcommand_from record' -l sample -x -d 'Only this part of the requests'
+complete -c copal -n '__fish_seen_subcommand_from record' -s q -l query -x -d 'Only requests that match the query'
+complete -c copal -n '__fish_seen_subcommand_from record' -l keep-secrets -d 'Record cookies, credentials and addresses as they are'
+complete -c copal -n '__fish_seen_subcommand_from record' -s d -l whole -d 'Record what is still in the log, and end'
+complete -c copal -n '__fish_seen_subcommand_from record' -l record-bytes -x -d 'vsl_reclen of the server, if it cannot be asked; default 255. Requests with a longer record are cut'
+complete -c copal -n '__fish_seen_subcommand_from record' -s n -x -a '(__fish_complete_directories)' -d 'Work directory of the server'
+complete -c copal -n '__fish_seen_subcommand_from record' -s r -x -a '(__fish_complete_path)' -d 'Read a log file that copal log -w wrote'
+complete -c copal -n '__fish_seen_subcommand_from record' -s t -x -a 'seconds off' -d 'Time to wait for a server; off = no limit'
+complete -c copal -n '__fish_seen_subcommand_from record' -s h -l help -d 'Print this text'
+
+# copal replay
+complete -c copal -n '__fish_seen_subcommand_from replay' -l vcl -x -a '(__fish_complete_path)' -d 'The new VCL'
+complete -c copal -n '__fish_seen_subcommand_from replay' -l against -x -a '(__fish_complete_path)' -d 'The old VCL; recorded (the default) compares with the recording itself'
+complete -c copal -n '__fish_seen_subcommand_from replay' -l limit -x -d 'Most differences of a class, as a number or a percentage of the requests, such as status=0.1%,leak=0; also hit-ratio=-1% and origin=+5%, as changes'
+complete -c copal -n '__fish_seen_subcommand_from replay' -l json -d 'One JSON object (docs/reference/json.md)'
+complete -c copal -n '__fish_seen_subcommand_from replay' -l markdown -d 'Markdown, for a comment on a change'
+complete -c copal -n '__fish_seen_subcommand_from replay' -l cache-size -x -d 'Size of the cache, such as 256m (the default)'
+complete -c copal -n '__fish_seen_subcommand_from replay' -l warm -d 'Responses that were delivered from the cache stand in for those that the origin sent before'
+complete -c copal -n '__fish_seen_subcommand_from replay' -s p -x -a 'accept_filter= acceptor_sleep_decay= acceptor_sleep_incr= acceptor_sleep_max= alt_svc_max_age= alt_svc_port= auto_restart= backend_close_notify= backend_dns_ttl= backend_error_reasons= backend_follow_dns= backend_idle_timeout= backend_local_error_holddown= backend_remote_error_holddown= backend_wait_limit= backend_wait_timeout= ban_cutoff= ban_dups= ban_lurker_age= ban_lurker_batch= ban_lurker_holdoff= ban_lurker_sleep= between_bytes_timeout= brotli_level= cache_control_targets= cache_status= cache_status_name= cc_command= cc_warnings= cli_limit= cli_timeout= client_half_close= clock_skew= clock_step= compress_after= compress_cpu= connect_timeout= critbit_cooloff= debug= default_grace= default_keep= default_ttl= drain_timeout= esi_fragments_max= esi_parallel= event_loops= eviction_policy= expect_continue_timeout= experimental= feature= fetch_chunksize= fetch_maxchunksize= first_byte_timeout= gzip_buffer= gzip_level= gzip_memlevel= h2_extended_connect= h2_header_table_size= h2_initial_window_size= h2_max_concurrent_streams= h2_max_frame_size= h2_max_header_list_size= h2_rapid_reset= h2_rapid_reset_limit= h2_rapid_reset_period= h2_rx_window_increment= h2_rx_window_low_water= h2_rxbuf_storage= h2_window_timeout= http1_iovs= http_encodings= http_forwarded= http_gzip_support= http_max_hdr= http_policy= http_range_support= http_request_directives= http_req_hdr_len= http_req_size= http_resp_hdr_len= http_resp_size= idle_send_timeout= last_byte_timeout= leak_guard= listen_depth= lru_interval= max_esi_depth= max_restarts= max_retries= max_vcl= max_vcl_handling= no_vary_search= nuke_limit= partial_leniency= pcre2_depth_limit= pcre2_jit_compilation= pcre2_match_limit= ping_interval= pipe_sess_max= pipe_task_deadline= pipe_timeout= pool_req= pool_sess= pool_vbo= prefer_ipv6= request_memory_max= requests_memory_max= rush_exponent= send_timeout= shortlived= sigsegv_handler= slice_bytes= ssl_buffer= sslbuf_pool= storage_demote= storage_placement= storage_promote_bytes= storage_promote_hits= storage_small_bytes= store_set_cookie= syslog_cli_traffic= tcp_fastopen= tcp_keepalive_intvl= tcp_keepalive_probes= tcp_keepalive_time= thread_pool_add_delay= thread_pool_destroy_delay= thread_pool_fail_delay= thread_pool_max= thread_pool_min= thread_pool_reserve= thread_pool_stack= thread_pool_timeout= thread_pool_watchdog= thread_pools= thread_queue_limit= thread_stats_rate= timeout_idle= timeout_linger= tls_cleanup_batch= tls_handshake_timeout= tls_ja3= tls_err_dup_servername= tls_file_poll= transit_buffer= trusted_fronts= uncacheable_ttl= unknown_transfer_encoding= unsized_body_share= vary_language_order= trace_context= vary_language_select= vary_notice= vcc_allow_inline_c= vcc_err_unref= vcc_feature= vcc_unsafe_path= vcl_cooldown= vcl_path= vmod_path= vsl_buffer= vsl_mask= vsl_reasons= vsl_reclen= vsl_space= vsm_free_cooldown= waiting_requests_max= waiting_timeout= workspace_backend= workspace_client= workspace_session= workspace_thread= zstd_level=' -d 'A run-time parameter of the server'
+complete -c copal -n '__fish_seen_subcommand_from replay' -s I -x -a '(__fish_complete_directories)' -d 'Where includes are looked for first; may be repeated'
+complete -c copal -n '__fish_seen_subcommand_from replay' -s b -x -d 'The backend of a text without one, as for copal daemon'
+complete -c copal -n '__fish_seen_subcommand_from replay' -s h -l help -d 'Print this text'
 
 # copal policy
 complete -c copal -n '__fish_seen_subcommand_from policy' -s s -x -d 'The sizes, such as 256m,1g; otherwise 16 MiB, 32 MiB and so on until everything fits'

@@ -7,6 +7,7 @@
 //! | `varnishstat`, `varnishtop`, `varnishhist` | `stat`, `top`, `hist` | tools: full screens |
 //! | | `why` | explains requests in plain words |
 //! | | `keys` | reports what fills and splits the cache |
+//! | | `record`, `replay` | records requests, and tries a VCL with them |
 //! | | `policy` | hit ratios for an access log, by eviction policy and size |
 //! | | `bench` | generates load on a server and reports the results |
 //! | | `observe` | serves the counters to Prometheus |
@@ -84,6 +85,8 @@ enum Part {
     Test,
     Why,
     Keys,
+    Record,
+    Replay,
     Policy,
     Preflight,
     Bench,
@@ -114,6 +117,8 @@ fn part_of_row(program: &Program, is_stock_name: bool) -> Option<Part> {
         "test" => Part::Test,
         "why" => Part::Why,
         "keys" => Part::Keys,
+        "record" => Part::Record,
+        "replay" => Part::Replay,
         "policy" => Part::Policy,
         "bench" => Part::Bench,
         "observe" => Part::Observe,
@@ -238,6 +243,8 @@ fn main() {
             Part::Test => vtc::run(called, &arguments),
             Part::Why => tools::why(&arguments),
             Part::Keys => tools::keys(&arguments),
+            Part::Record => tools::record(&arguments),
+            Part::Replay => vcl_test::replay(&arguments),
             Part::Lsp => tools::lsp(&arguments),
             Part::Policy => tools::policy(&arguments),
             Part::Preflight => preflight::run(&arguments),

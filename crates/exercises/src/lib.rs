@@ -25,6 +25,7 @@ pub mod message;
 pub mod order;
 pub mod preflight;
 pub mod proxy_protocol;
+pub mod recording;
 pub mod semantics;
 pub mod shm;
 pub mod store;

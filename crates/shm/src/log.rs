@@ -97,6 +97,13 @@ pub struct LogTotals {
     pub shm_cycles: u64,
 }
 
+/// A place in a ring, between two records; by default its start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LogPlace {
+    cycles: u64,
+    next: usize,
+}
+
 /// A record copied out of a ring.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OwnedRecord {
@@ -275,6 +282,25 @@ impl LogRing {
         let mut totals = self.0.position.lock().totals;
         totals.shm_cont = self.0.contended.load(Ordering::Relaxed);
         totals
+    }
+
+    /// Copies of the records since a place, or of those that are left, oldest first. Moves the
+    /// place behind them.
+    pub fn take(&self, place: &mut LogPlace) -> Vec<OwnedRecord> {
+        let position = self.0.position.lock();
+        let mut records = Vec::new();
+        let cycles = position.totals.shm_cycles;
+        if place.cycles == cycles {
+            self.walk(place.next, position.next, &mut records);
+        } else {
+            // If it was overtaken, what follows it is newer than what it has missed.
+            if place.cycles + 1 == cycles && place.next >= position.next {
+                self.walk(place.next, position.wrapped_at, &mut records);
+            }
+            self.walk(0, position.next, &mut records);
+        }
+        *place = LogPlace { cycles, next: position.next };
+        records
     }
 
     /// Copies of all records still in the ring, oldest first, up to the first one that is still

@@ -35,6 +35,8 @@ pub mod program;
 pub mod quantity;
 pub mod reason;
 pub mod reference;
+pub mod replay;
+pub mod secrets;
 pub mod status;
 pub mod tag;
 pub mod test_script;

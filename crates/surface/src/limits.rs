@@ -756,3 +756,20 @@ pub const FLEET_RECEIPTS_MAX: usize = 2048;
 pub const FLEET_FORGOTTEN_MAX: usize = 64;
 /// Time limit of every wait in a test, in seconds. A busy machine must not reach it, only a hang.
 pub const TEST_HANG_SECONDS: u64 = 300;
+/// Longest frame of a recording, packed and unpacked, in bytes.
+pub const RECORDING_FRAME_BYTES_MAX: usize = 1 << 20;
+/// Longest request in a recording, with everything that it caused, in bytes. A longer one is kept
+/// without its fields, and not replayed.
+pub const RECORDING_EXCHANGE_BYTES_MAX: usize = 512 << 10;
+/// Most reasons of one request in a recording.
+pub const RECORDING_REASONS_MAX: usize = 16;
+/// Most memory for the recorded responses of origins in a replay, in bytes.
+pub const REPLAY_ANSWERS_BYTES_MAX: usize = 256 << 20;
+/// Longest body that a replay makes, in bytes; longer ones are cut to it.
+pub const REPLAY_BODY_BYTES_MAX: u64 = 1 << 20;
+/// Most requests that a replay holds, to play them in the order of their starts.
+pub const REPLAY_WINDOW_MAX: usize = 4096;
+/// Share of the requests that the old VCL may handle in another way than was recorded, in percent.
+pub const REPLAY_NOISE_PERCENT_MAX: f64 = 5.0;
+/// Examples of each class of differences in a report.
+pub const REPLAY_EXAMPLES_MAX: usize = 3;

@@ -26,6 +26,8 @@ pub static PROGRAMS: &[&Program] = &[
     &tools::HIST,
     &own::WHY,
     &own::KEYS,
+    &own::RECORD,
+    &own::REPLAY,
     &own::POLICY,
     &own::BENCH,
     &own::OBSERVE,

@@ -4,6 +4,9 @@
 /// Units of a size, each 1,024 times the one before.
 const UNITS: [&str; 6] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
+/// Longest time that is accepted, in seconds: ten years.
+const DURATION_SECONDS_MAX: f64 = 10.0 * 31_536_000.0;
+
 /// Bytes in the largest unit that leaves a number of at least one, with a decimal unless it is 0.
 #[must_use]
 pub fn size(bytes: u64) -> String {
@@ -40,6 +43,25 @@ pub fn seconds_in(unit: &str) -> Option<f64> {
     }
 }
 
+/// Seconds of a text such as `5m`, `1h30m` or `1.5s`; `None` if it is none, or is too long.
+#[must_use]
+pub fn seconds(text: &str) -> Option<f64> {
+    let mut rest = text.trim();
+    let mut total = 0.0;
+    if rest.is_empty() {
+        return None;
+    }
+    while !rest.is_empty() {
+        let digits = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.')?;
+        let number: f64 = rest[..digits].parse().ok()?;
+        let letters = &rest[digits..];
+        let end = letters.find(|letter: char| !letter.is_ascii_alphabetic()).unwrap_or(letters.len());
+        total += number * seconds_in(&letters[..end])?;
+        rest = &letters[end..];
+    }
+    (0.0..=DURATION_SECONDS_MAX).contains(&total).then_some(total)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,5 +84,16 @@ mod tests {
     fn hit_ratio_is_a_share_of_the_lookups() {
         assert_eq!((hit_percent(0, 0), hit_percent(3, 1), hit_percent(0, 9)), (None, Some(75.0), Some(0.0)));
         assert_eq!(hit_percent(u64::MAX, u64::MAX), Some(100.0));
+    }
+
+    #[test]
+    fn times_are_read_and_others_refused() {
+        assert_eq!(
+            (seconds("5m"), seconds("1h30m"), seconds("1.5s"), seconds("0s")),
+            (Some(300.0), Some(5400.0), Some(1.5), Some(0.0))
+        );
+        for text in ["", "5", "m", "5 m", "5x", "-5s", "11y", "..s", "1e9s", "\u{e4}"] {
+            assert_eq!(seconds(text), None, "{text}");
+        }
     }
 }

@@ -11,6 +11,7 @@
 //! | [`hist`] | `varnishhist`: durations or sizes of requests, as a histogram |
 //! | [`why`] | nothing: why a request was a hit, a miss, a pass or an error |
 //! | [`keys`] | nothing: what fills the cache, and what splits it |
+//! | [`record`] | nothing: records requests for `copal replay` |
 //! | [`policy`] | nothing: hit ratios for an access log, by eviction policy and size |
 //! | [`bench`] | nothing: makes load on a server and reports the results |
 //! | [`status`], [`stop`] | nothing: what a server is doing, and its end |
@@ -43,6 +44,7 @@ pub mod options;
 mod output;
 mod policy;
 mod ranking;
+mod record;
 mod screen;
 mod server;
 mod signals;
@@ -155,6 +157,13 @@ pub fn keys(args: &[OsString]) -> i32 {
     with_standard_streams(Called::Copal, |streams| keys::run(args, streams))
 }
 
+/// `copal record`: records requests. Returns the exit status: 0 recorded, 1 no request came, 2 the
+/// command line is wrong, there is no server, or the file cannot be written.
+#[must_use]
+pub fn record(args: &[OsString]) -> i32 {
+    with_standard_streams(Called::Copal, |streams| record::run(args, streams))
+}
+
 /// `copal why`: explains requests. Returns the exit status: 0 explained, 1 no such request, 2 the
 /// command line or no server.
 #[must_use]
@@ -223,6 +232,12 @@ pub fn init_to(args: &[OsString], streams: &mut Streams) -> i32 {
 #[must_use]
 pub fn vcl_to(args: &[OsString], streams: &mut Streams) -> i32 {
     with_harmless_messages(streams, |streams| vcl_tool::run(args, streams))
+}
+
+/// [`record`] with streams of the caller's choice.
+#[must_use]
+pub fn record_to(args: &[OsString], streams: &mut Streams) -> i32 {
+    with_harmless_messages(streams, |streams| record::run(args, streams))
 }
 
 /// [`why`] with streams of the caller's choice.

@@ -1,8 +1,8 @@
 //! Files of test cases: TOML, with a message and a line for everything that is not understood.
 
-use crate::duration::seconds;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use surface::quantity::seconds;
 use toml::Spanned;
 use toml::Value;
 

@@ -1,9 +1,9 @@
 //! Expectations: names, forms of values, comparison with the facts of a request.
 
-use crate::duration::seconds;
 use crate::facts::Facts;
 use std::collections::BTreeMap;
 use surface::nearest::did_you_mean;
+use surface::quantity::seconds;
 use surface::reason::HANDLINGS;
 use toml::Value;
 use vcl_run::regex::{Regex, RegexLimits};

@@ -1,5 +1,5 @@
-//! `copal vcl test` and `copal vcl trace`: a VCL in the real engine, with the origin and the client
-//! in memory and a virtual clock.
+//! `copal vcl test`, `copal vcl trace` and `copal replay`: a VCL in the real engine, with the
+//! origin and the client in memory and a virtual clock.
 //!
 //! A case is a client with one or more requests, each with the origin's responses and expectations
 //! (`case`). Each case gets an engine and an empty cache of its own (`world`), so that cases do not
@@ -10,7 +10,7 @@
 //! server, sockets, TLS, HTTP/2.
 //!
 //! Reading order: `command` → `case` → `runner` → `world`, `wire` → `facts` → `expectation` →
-//! `coverage`, `report`; `trace` is the other command.
+//! `coverage`, `report`; `trace` and `replay` are the other commands.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -18,10 +18,10 @@
 mod case;
 mod command;
 mod coverage;
-mod duration;
 mod expectation;
 mod facts;
 mod program;
+mod replay;
 mod report;
 mod runner;
 mod trace;
@@ -44,6 +44,19 @@ pub fn test(args: &[OsString]) -> i32 {
 #[must_use]
 pub fn trace(args: &[OsString]) -> i32 {
     with_standard_streams(|streams| trace::run(args, streams))
+}
+
+/// `copal replay`. Returns the exit status: 0 no differences, 1 differences within the limits, 2 a
+/// limit was passed, 3 the recording, a VCL or the command line cannot be used.
+#[must_use]
+pub fn replay(args: &[OsString]) -> i32 {
+    with_standard_streams(|streams| replay::run(args, streams))
+}
+
+/// [`replay`] with the caller's streams.
+#[must_use]
+pub fn replay_to(args: &[OsString], streams: &mut Streams) -> i32 {
+    replay::run(args, streams)
 }
 
 /// [`test`] with the caller's streams.

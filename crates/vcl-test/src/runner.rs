@@ -163,10 +163,8 @@ fn explain(mismatch: &Mismatch, facts: &Facts, program: &Program) -> Vec<String>
     }
     let place = said.filter(|_| !name.contains('.')).and_then(|said| said.at.clone());
     let line = match place {
-        Some((file, line)) => {
-            program.sources.iter().position(|source| source.name == file).map(|source| (source as u32, line))
-        }
-        None => last_line(facts, program, &words(name)),
+        Some(place) => line_of(program, &place),
+        None => last_line(&facts.lines(), program, &words(name)),
     };
     why.extend(line.and_then(|line| shown(program, line)));
     why
@@ -193,13 +191,18 @@ fn words(name: &str) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// The last line of the author's VCL that ran and has one of these words.
-fn last_line(facts: &Facts, program: &Program, words: &[String]) -> Option<Line> {
+/// The line of VCL at a place that a reason names.
+pub(crate) fn line_of(program: &Program, (file, line): &(String, u32)) -> Option<Line> {
+    program.sources.iter().position(|source| source.name == *file).map(|source| (source as u32, *line))
+}
+
+/// The last of these lines that is of the author's VCL and has one of these words.
+pub(crate) fn last_line(lines: &[Line], program: &Program, words: &[impl AsRef<str>]) -> Option<Line> {
     let is_meant = |line: &Line| {
         let text = text(program, *line).unwrap_or_default().to_lowercase();
-        !is_builtin(program, *line) && words.iter().any(|word| text.contains(word.as_str()))
+        !is_builtin(program, *line) && words.iter().any(|word| text.contains(word.as_ref()))
     };
-    facts.lines().into_iter().rfind(is_meant)
+    lines.iter().copied().rfind(is_meant)
 }
 
 fn is_builtin(program: &Program, line: Line) -> bool {
@@ -212,7 +215,7 @@ pub(crate) fn text(program: &Program, (source, line): Line) -> Option<&str> {
 }
 
 /// `site.vcl:7: return (pass);`
-fn shown(program: &Program, line: Line) -> Option<String> {
+pub(crate) fn shown(program: &Program, line: Line) -> Option<String> {
     let name = &program.sources.get(line.0 as usize)?.name;
     let whole = format!("{name}:{}: {}", line.1, text(program, line)?.trim());
     Some(legible::line(whole.as_bytes()).into_owned())

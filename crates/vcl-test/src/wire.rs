@@ -1,7 +1,6 @@
 //! HTTP/1 between the engine and both ends, in memory: the client of a case and its origins.
 
 use crate::case::{Fault, Origin, Request, Values};
-use crate::duration::seconds;
 use backend::{Connected, Dial, DialTarget, Dialling, Ends, Stream, TlsSettings};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -10,6 +9,7 @@ use std::net::Ipv4Addr;
 use std::rc::Rc;
 use std::time::Duration;
 use surface::limits::VCL_TEST_MESSAGE_BYTES_MAX;
+use surface::quantity::seconds;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, DuplexStream};
 use vcl_run::program::{BackendDefinition, Endpoint};
 
@@ -52,7 +52,7 @@ impl HttpMessage {
     }
 
     /// Reads a head; `None` at the end of the connection, and for one that is too large.
-    async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> Option<HttpMessage> {
+    pub(crate) async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> Option<HttpMessage> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             if head.len() > VCL_TEST_MESSAGE_BYTES_MAX {
@@ -73,7 +73,7 @@ impl HttpMessage {
     }
 
     /// Reads the body that the head announces; without a length up to the end if `until_end`.
-    async fn read_body(&mut self, stream: &mut (impl AsyncRead + Unpin), until_end: bool) {
+    pub(crate) async fn read_body(&mut self, stream: &mut (impl AsyncRead + Unpin), until_end: bool) {
         let limit = VCL_TEST_MESSAGE_BYTES_MAX as u64;
         if self.has("Transfer-Encoding") {
             while let Some(bytes) = read_line(stream).await.and_then(|line| u64::from_str_radix(line.trim(), 16).ok()) {

@@ -28,7 +28,8 @@ use std::time::Duration;
 use surface::closed_set::VclState;
 use surface::parameter::Parameters;
 use surface::program::Called;
-use tokio::task::LocalSet;
+use tokio::io::DuplexStream;
+use tokio::task::{JoinHandle, LocalSet};
 use vcl_run::program::Program;
 
 /// Time at which the clock of every case starts, seconds since 1970.
@@ -65,26 +66,52 @@ pub(crate) fn run(program: &Program, parameters: &Parameters, case: &Ready) -> R
         .build()
         .map_err(|error| error.to_string())?;
     LocalSet::new().block_on(&runtime, async {
-        let world = World::new(program, parameters)?;
+        let origins = Rc::new(Origins::new(&program.backends));
+        let dial = Rc::new(DialInMemory(Rc::clone(&origins)));
+        let world = World::new(program, parameters, dial, &Setting::default())?;
         let init = world.engine.ring.records();
         let mut facts = Vec::new();
         for step in &case.steps {
-            facts.push(world.step(step).await);
+            facts.push(world.step(step, &origins).await);
         }
         Ok(Ran { facts, init })
     })
 }
 
-struct World {
+/// Time and room of a world.
+pub(crate) struct Setting {
+    /// Time at which the clock starts, in seconds since 1970.
+    pub(crate) start: f64,
+    /// Size of the cache, in bytes. Only what is used takes memory.
+    pub(crate) storage_bytes: u64,
+}
+
+impl Default for Setting {
+    fn default() -> Setting {
+        Setting { start: START, storage_bytes: STORAGE_BYTES }
+    }
+}
+
+/// An engine with a VCL.
+pub(crate) struct World {
     context: Rc<Loop>,
-    engine: Arc<Engine>,
-    origins: Rc<Origins>,
+    pub(crate) engine: Arc<Engine>,
     vcl: Arc<LoadedVcl>,
 }
 
 impl World {
-    fn new(program: &Program, parameters: &Parameters) -> Result<World, String> {
-        let cache = Cache::in_memory(STORAGE_BYTES, START).map_err(|error| error.to_string())?;
+    /// A world whose backends are reached through `dial`.
+    ///
+    /// # Errors
+    /// The VCL cannot be loaded, or there is no memory, in words.
+    pub(crate) fn new(
+        program: &Program,
+        parameters: &Parameters,
+        dial: Rc<dyn backend::Dial>,
+        setting: &Setting,
+    ) -> Result<World, String> {
+        let start = setting.start;
+        let cache = Cache::in_memory(setting.storage_bytes, start).map_err(|error| error.to_string())?;
         let ring = LogRing::in_memory(LOG_BYTES);
         ring.configure(&LogConfiguration::from(parameters));
         cache.configure(parameters);
@@ -112,46 +139,43 @@ impl World {
             memory: RequestMemory::default(),
             waiting: AtomicU32::new(0),
         });
-        let origins = Rc::new(Origins::new(&program.backends));
-        let context = Rc::new(Loop::new(
-            Arc::clone(&engine),
-            Arc::new(MainCounters::new()),
-            Rc::new(DialInMemory(Rc::clone(&origins))) as Rc<dyn backend::Dial>,
-            Clock::starting_at(START),
-        ));
-        let vcl = vcl_life::load(&engine, VCL_NAME, program.clone(), VclState::Auto, START)?;
+        let clock = Clock::starting_at(start);
+        let context = Rc::new(Loop::new(Arc::clone(&engine), Arc::new(MainCounters::new()), dial, clock));
+        let vcl = vcl_life::load(&engine, VCL_NAME, program.clone(), VclState::Auto, start)?;
         let mut table = VclTable::default();
         table.loaded.insert(VCL_NAME.to_owned(), Arc::clone(&vcl));
         table.active = Some(Arc::clone(&vcl));
         engine.vcl.store(Arc::new(table));
-        Ok(World { context, engine, origins, vcl })
+        Ok(World { context, engine, vcl })
     }
 
     /// One request, and everything that it causes.
-    async fn step(&self, step: &Step) -> Facts {
+    async fn step(&self, step: &Step, origins: &Origins) -> Facts {
         tokio::time::sleep(Duration::from_secs_f64(step.after)).await;
         self.set_health(&step.sick);
-        self.origins.answer(step.origin.clone(), step.origins.clone());
+        origins.answer(step.origin.clone(), step.origins.clone());
         let before = self.engine.ring.records().len();
-        let (near, far) = tokio::io::duplex(CONNECTION_BYTES);
         let address = step.request.client.as_ref().and_then(|client| client.parse().ok()).unwrap_or(CLIENT);
-        tokio::task::spawn_local(engine::transport::serve(
-            Rc::clone(&self.context),
-            far,
-            peer(address),
-            Vec::new(),
-            engine::transport::FirstProtocol::Either,
-        ));
+        let (near, _) = self.connect(address, "a0");
         let response = exchange(near, &step.request).await;
         tokio::time::sleep(SETTLE).await;
         let mut records = self.engine.ring.records();
         // A ring that has wrapped has fewer records than before.
         records.drain(..before.min(records.len()));
-        Facts::new(response, self.origins.take_received(), records)
+        Facts::new(response, origins.take_received(), records)
+    }
+
+    /// A connection of a client, and the session that serves it.
+    pub(crate) fn connect(&self, client: IpAddr, listener: &str) -> (DuplexStream, JoinHandle<()>) {
+        let (near, far) = tokio::io::duplex(CONNECTION_BYTES);
+        let context = Rc::clone(&self.context);
+        let either = engine::transport::FirstProtocol::Either;
+        let session = engine::transport::serve(context, far, peer(client, listener), Vec::new(), either);
+        (near, tokio::task::spawn_local(session))
     }
 
     /// Probes do not run: every backend is healthy unless the case says otherwise.
-    fn set_health(&self, sick: &[String]) {
+    pub(crate) fn set_health(&self, sick: &[String]) {
         let directors = [&self.vcl.directors];
         let now = self.context.clock.now();
         let set = |pattern: &str, health| set_health(pattern, health, &directors, Some(VCL_NAME), now);
@@ -163,7 +187,7 @@ impl World {
 }
 
 /// The addresses of a client's connection.
-fn peer(client: IpAddr) -> Peer {
-    let listener = Listener { name: "a0".into(), endpoint: ":80".into(), ..Listener::default() };
+fn peer(client: IpAddr, listener: &str) -> Peer {
+    let listener = Listener { name: listener.to_owned(), endpoint: ":80".into(), ..Listener::default() };
     Peer::direct(Rc::new(listener), SocketAddr::new(client, 4711), SocketAddr::new(SERVER, 80), -1)
 }

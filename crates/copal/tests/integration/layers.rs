@@ -19,6 +19,7 @@ const LAYERS: &[&[&str]] = &[
         "field-coding",
         "eviction",
         "fleet",
+        "recording",
         "tls",
         "http2",
         "http3",

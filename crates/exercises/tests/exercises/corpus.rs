@@ -175,6 +175,11 @@ fn node_starts_with_any_files_and_can_write() {
 }
 
 #[test]
+fn recordings_are_read_alike_after_they_were_written() {
+    replay("recording", exercises::recording::file);
+}
+
+#[test]
 fn bans_keep_their_meaning_after_a_restart() {
     replay("ban_expression", cache::ban);
 }

@@ -44,6 +44,7 @@ const TARGETS: &[(&str, Exercise)] = &[
     ("ban_journal", store::journal),
     ("fleet_envelope", fleet::envelope),
     ("fleet_files", fleet::files),
+    ("recording", exercises::recording::file),
     ("ban_expression", cache::ban),
     ("ban_pattern", cache::ban_pattern),
     ("cli_command", cli_proto::both_ends),

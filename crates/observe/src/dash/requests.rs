@@ -19,6 +19,7 @@ use surface::limits::{
     DASH_TEXT_BYTES_MAX, DASH_WHY_BYTES_MAX,
 };
 use surface::reason::{self, Handling, Reason};
+use surface::secrets::{decoded, holds_secret, names_secret};
 use surface::tag::Tag;
 
 /// Interval at which rankings age.
@@ -167,28 +168,6 @@ fn shown(text: &[u8]) -> String {
     }
 }
 
-/// Words in the names of query arguments whose values may be secrets.
-const SECRET: [&str; 18] = [
-    "token",
-    "secret",
-    "pass",
-    "password",
-    "passwd",
-    "pwd",
-    "signature",
-    "sig",
-    "auth",
-    "session",
-    "sessionid",
-    "sid",
-    "code",
-    "jwt",
-    "key",
-    "apikey",
-    "state",
-    "ticket",
-];
-
 /// A text with addresses, in which the values of those query arguments are masked that may be
 /// secrets, by their names. A value that holds such an argument, as an address for a redirect may,
 /// is masked as a whole.
@@ -210,39 +189,6 @@ fn masked(text: &[u8]) -> Vec<u8> {
         rest = after;
     }
     out.extend_from_slice(rest);
-    out
-}
-
-fn names_secret(name: &[u8]) -> bool {
-    let name = String::from_utf8_lossy(name).to_ascii_lowercase();
-    ["token", "secret", "passw"].iter().any(|part| name.contains(part))
-        || name.split(|letter: char| !letter.is_ascii_alphanumeric()).any(|part| SECRET.contains(&part))
-}
-
-/// True if a decoded value has an argument of its own that may be a secret.
-fn holds_secret(value: &[u8]) -> bool {
-    let pairs = value.split(|byte| matches!(byte, b'?' | b'&' | b';'));
-    let mut names =
-        pairs.filter_map(|pair| pair.split(|byte| *byte == b'=').next().filter(|name| name.len() < pair.len()));
-    names.any(|name| names_secret(&decoded(name)))
-}
-
-/// Bytes with `%xx` decoded.
-fn decoded(text: &[u8]) -> Vec<u8> {
-    let (mut out, mut at) = (Vec::with_capacity(text.len()), 0);
-    while let Some(&byte) = text.get(at) {
-        let digit = |place: usize| text.get(at + place).and_then(|digit| char::from(*digit).to_digit(16));
-        match (byte, digit(1), digit(2)) {
-            (b'%', Some(high), Some(low)) => {
-                out.push((high * 16 + low) as u8);
-                at += 3;
-            }
-            _ => {
-                out.push(byte);
-                at += 1;
-            }
-        }
-    }
     out
 }
 

@@ -81,6 +81,85 @@ pub(super) static KEYS: Program = Program {
     )
 };
 
+pub(super) static RECORD: Program = Program {
+    about: "Records requests for copal replay: what clients sent, what the origin answered, and what the cache decided. Values of cookies, \
+            credentials, tokens and addresses of clients are replaced by keyed hashes. Bodies are not recorded.",
+    notes: "docs/guide/change-vcl-safely.md says more. Exit status: 0 something was recorded, 1 no request came, 2 wrong command line, no \
+            server, or a file that cannot be written.",
+    ..own(
+        "record",
+        "records requests, to try another VCL with them",
+        &[OptionGroup {
+            title: "Options",
+            options: &[
+                either('o', "output", "<file>", "The file, which must not exist."),
+                word_option('F', "for", "<duration>", "End after this time, such as 10m."),
+                word_option('N', "requests", "<num>", "End after so many requests; default 100000."),
+                word_option('c', "client-sample", "<percent>", "Only this part of the clients, such as 1%."),
+                word_option('s', "sample", "<percent>", "Only this part of the requests."),
+                either('q', "query", "<VSLQ>", "Only requests that match the query."),
+                word_option('K', "keep-secrets", "", "Record cookies, credentials and addresses as they are."),
+                either('d', "whole", "", "Record what is still in the log, and end."),
+                word_option(
+                    'R',
+                    "record-bytes",
+                    "<num>",
+                    "vsl_reclen of the server, if it cannot be asked; default 255. Requests with a longer record are cut.",
+                ),
+                DIRECTORY,
+                option('r', "<file>", "Read a log file that copal log -w wrote."),
+                option('t', "<seconds|off>", "Time to wait for a server; off = no limit."),
+                HELP,
+            ],
+        }],
+    )
+};
+
+pub(super) static REPLAY: Program = Program {
+    about: "Runs recorded requests through a VCL, with a virtual clock and the recorded responses of the origin, and reports what changes. \
+            With --against, that VCL is replayed first, and its differences from the recording are left out.",
+    rest: "<recording>",
+    notes: "docs/guide/change-vcl-safely.md says more. Exit status: 0 no differences, 1 differences within the limits, 2 a limit was passed, \
+            3 the recording or a VCL cannot be used.",
+    usage_status: 3,
+    ..own(
+        "replay",
+        "tries a VCL with recorded requests",
+        &[OptionGroup {
+            title: "Options",
+            options: &[
+                word_option('v', "vcl", "<file>", "The new VCL."),
+                word_option(
+                    'a',
+                    "against",
+                    "<file>|recorded",
+                    "The old VCL; recorded (the default) compares with the recording itself.",
+                ),
+                word_option(
+                    'l',
+                    "limit",
+                    "<name>=<value>[,...]",
+                    "Most differences of a class, as a number or a percentage of the requests, such as status=0.1%,leak=0; also \
+                     hit-ratio=-1% and origin=+5%, as changes.",
+                ),
+                word_option('J', "json", "", "One JSON object (docs/reference/json.md)."),
+                word_option('M', "markdown", "", "Markdown, for a comment on a change."),
+                word_option('S', "cache-size", "<size>", "Size of the cache, such as 256m (the default)."),
+                word_option(
+                    'w',
+                    "warm",
+                    "",
+                    "Responses that were delivered from the cache stand in for those that the origin sent before.",
+                ),
+                option('p', "<parameter>=<value>", "A run-time parameter of the server."),
+                INCLUDES,
+                BACKEND,
+                HELP,
+            ],
+        }],
+    )
+};
+
 pub(super) static POLICY: Program = Program {
     about: "Hit ratio that each eviction policy would have had with this access log, by size of the cache. GET requests that were answered \
             with 200 are replayed as if all could be stored and nothing expired. - is the standard input.",
