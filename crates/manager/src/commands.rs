@@ -7,6 +7,7 @@ mod parameters;
 mod tls;
 mod vcl;
 mod vcl_canary;
+mod vcl_compare;
 mod vcl_noting;
 mod vcl_switch;
 
@@ -142,6 +143,7 @@ impl Call<'_> {
             ManagerCommand::VclShow => self.vcl_show(),
             ManagerCommand::VclState => self.vcl_state().await,
             ManagerCommand::VclSymtab => self.vcl_symtab(),
+            ManagerCommand::VclUse if self.is_comparison() => self.vcl_use_compared().await,
             ManagerCommand::VclUse => self.vcl_use().await,
         }
     }

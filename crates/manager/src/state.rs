@@ -135,6 +135,8 @@ pub struct Manager {
     pub worker: RefCell<Option<Worker>>,
     /// Held by every task that changes the worker or the VCLs.
     pub changes: Mutex<()>,
+    /// Held while recorded requests are replayed for `vcl.use --compare`.
+    pub replaying: Mutex<()>,
     /// Exit status of the last worker.
     pub last_end: Cell<Option<ExitStatus>>,
     /// Starts that failed because of the stored content.
@@ -244,6 +246,7 @@ impl Manager {
             state: Cell::new(ChildState::Stopped),
             worker: RefCell::new(None),
             changes: Mutex::new(()),
+            replaying: Mutex::new(()),
             last_end: Cell::new(None),
             failures: RefCell::default(),
             short_lives: Cell::new(0),

@@ -19,6 +19,7 @@ use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, NetPort, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus,
     Scope, path_beneath_rules,
 };
+use nix::sys::resource::{Resource, setrlimit};
 use nix::unistd::{Gid, Uid};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
@@ -150,6 +151,18 @@ pub fn confine(
     }
     nix::sys::prctl::set_no_new_privs().map_err(|error| format!("giving up privileges: {error}"))?;
     Ok(if is_sandboxed { enter(work_directory, access) } else { Sandbox::default() })
+}
+
+/// Limits CPU time, in seconds, and address space, in bytes, of this process. Beyond the first the
+/// kernel ends it, beyond the second it gets no memory.
+///
+/// # Errors
+/// The kernel refuses, in words.
+pub fn limit(cpu_seconds: u64, memory_bytes: u64) -> Result<(), String> {
+    for (resource, most) in [(Resource::RLIMIT_CPU, cpu_seconds), (Resource::RLIMIT_AS, memory_bytes)] {
+        setrlimit(resource, most, most).map_err(|error| format!("limiting resources: {error}"))?;
+    }
+    Ok(())
 }
 
 /// System calls with which a thread reaches a file, a network or another program.

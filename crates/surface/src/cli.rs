@@ -137,7 +137,7 @@ commands! {
     VclShow "vcl.show" "vcl.show [-v] [<configname>]" 0 2 text shown Manager "Show the source of a VCL; -v includes all files.";
     VclState "vcl.state" "vcl.state <configname> [auto|cold|warm]" 2 2 text shown Manager "Force a VCL warm or cold, or let its use decide.";
     VclSymtab "vcl.symtab" "vcl.symtab" 0 0 text hidden Manager "Show the symbols of the loaded VCLs.";
-    VclUse "vcl.use" "vcl.use <configname|label> [--percent <share>] [--for <time>] [--stick <property>] [--limit <limits>] [--share-cache]" 1 12 text shown Manager "Make this VCL the active one, or with --percent a canary for a share of the clients.";
+    VclUse "vcl.use" "vcl.use <configname|label> [--percent <share>] [--for <time>] [--stick <property>] [--limit <limits>] [--share-cache] [--compare <recording>] [--force]" 1 12 text shown Manager "Make this VCL the active one, or with --percent a canary for a share of the clients; with --compare only if replayed requests pass.";
 }
 
 /// Fields that a condition of `ban` may test. A header name follows a field that ends with a dot.

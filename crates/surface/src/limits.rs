@@ -773,3 +773,13 @@ pub const REPLAY_WINDOW_MAX: usize = 4096;
 pub const REPLAY_NOISE_PERCENT_MAX: f64 = 5.0;
 /// Examples of each class of differences in a report.
 pub const REPLAY_EXAMPLES_MAX: usize = 3;
+/// CPU time of a replay that `vcl.use --compare` starts, in seconds.
+pub const REPLAY_GATE_SECONDS_MAX: u64 = 60;
+/// Address space of such a replay, in bytes.
+pub const REPLAY_GATE_MEMORY_BYTES_MAX: u64 = 1 << 30;
+/// Size of each of its two caches, in bytes.
+pub const REPLAY_GATE_CACHE_BYTES: u64 = 64 << 20;
+/// Longest report of it that is shown, in bytes.
+pub const REPLAY_REPORT_BYTES_MAX: usize = 32 << 10;
+/// Longest compiled VCLs and parameters for it, in bytes.
+pub const REPLAY_PROGRAMS_BYTES_MAX: usize = 64 << 20;

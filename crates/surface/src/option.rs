@@ -100,6 +100,8 @@ pub const OBSERVE_DASH: &str = "--dash";
 pub const METRICS_PORT: u16 = 9131;
 /// First argument of a `copal observe` that a manager starts.
 pub const OBSERVE_INHERITED: &str = "--inherited";
+/// First argument of a `copal replay` that a manager starts.
+pub const REPLAY_INHERITED: &str = "--inherited";
 /// Argument of a `copal observe` before an access log.
 pub const OBSERVE_ACCESS_LOG: &str = "--access-log";
 /// Value of `-o acme`: no contact address.

@@ -37,6 +37,13 @@ impl Settings {
     }
 }
 
+/// Parameters of a daemon, with everything in the log.
+pub(crate) fn with_facts(parameters: Parameters) -> Parameters {
+    let settings = Settings::default();
+    let facts = settings.parameters(&[]).expect("the own settings are accepted");
+    Parameters { vsl_mask: facts.vsl_mask, vsl_reclen: facts.vsl_reclen, ..parameters }
+}
+
 /// Compiles the VCL for these parameters.
 ///
 /// # Errors

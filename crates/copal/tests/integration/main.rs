@@ -43,6 +43,7 @@ mod packages;
 mod parameters;
 mod processes;
 mod prose;
+mod recordings;
 mod same_records;
 mod screens;
 mod scripts;

@@ -140,7 +140,7 @@ impl Call<'_> {
 ///
 /// # Errors
 /// The reply: the worker refuses.
-async fn activate(manager: &Rc<Manager>, name: &str, who: &str, why: &str) -> Result<(), Response> {
+pub(super) async fn activate(manager: &Rc<Manager>, name: &str, who: &str, why: &str) -> Result<(), Response> {
     let reply = ask_worker(manager, Request::VclUse { name: name.to_owned() }).await;
     if let Some(refusal) = reply.filter(|reply| !reply.is_ok()) {
         return Err(refusal);

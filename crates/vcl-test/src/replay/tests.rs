@@ -1,10 +1,19 @@
 //! Recordings that a VCL itself has made, replayed against others.
 
+use super::answers::Answers;
+use super::command::{CACHE_BYTES, DIFFERS, PASSED, SAME, UNUSABLE};
+use super::player::Player;
 use super::*;
-use recording::{Fetch, Head, Line, Notes, Writer, gather};
+use crate::program::{Settings, compile};
+use crate::world::Setting;
+use recording::{Exchange, Fetch, Head, Item, Line, Notes, Reader, Writer, gather};
+use std::fs::File;
+use std::rc::Rc;
+use std::time::Duration;
 use surface::program::Called;
 use surface::tag::Tag;
 use tempfile::TempDir;
+use tokio::task::LocalSet;
 
 /// A site in which a page of each user has a copy of its own.
 const SITE: &str = "\
