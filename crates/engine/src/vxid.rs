@@ -9,12 +9,14 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Number of ids that a loop draws at a time.
 const BLOCK: u64 = 1024;
+/// As of 7.3: ids have at most 15 digits, as every INT in VCL.
+const VXID_COUNT_MAX: u64 = 1_000_000_000_000_000;
 
 /// The only source of transaction ids for sessions, requests and fetches.
 #[derive(Debug)]
 pub struct VxidSource {
-    /// Bits of an id.
-    mask: u64,
+    /// The first number that is not an id.
+    count: u64,
     next: AtomicU64,
     block: AtomicU64,
     /// Changes when the source is set, which ends the blocks that were drawn before.
@@ -27,13 +29,18 @@ impl VxidSource {
     #[must_use]
     pub fn new(bits: u32) -> Self {
         let mask = u64::MAX.checked_shr(64 - bits.clamp(1, 64)).unwrap_or(u64::MAX);
-        VxidSource { mask, next: AtomicU64::new(1), block: AtomicU64::new(BLOCK), generation: AtomicU32::new(0) }
+        VxidSource {
+            count: mask.saturating_add(1).min(VXID_COUNT_MAX),
+            next: AtomicU64::new(1),
+            block: AtomicU64::new(BLOCK),
+            generation: AtomicU32::new(0),
+        }
     }
 
     /// The last id that was drawn, for `debug.xid`.
     #[must_use]
     pub fn last(&self) -> u64 {
-        self.next.load(Ordering::Relaxed).wrapping_sub(1) & self.mask
+        self.next.load(Ordering::Relaxed).wrapping_sub(1) % self.count
     }
 
     /// Number of ids that are drawn at a time.
@@ -45,7 +52,7 @@ impl VxidSource {
     /// Makes `last + 1` the next id, and has loops draw `block` ids at a time, at least one
     /// (`debug.xid`).
     pub fn set_last(&self, last: u64, block: u64) {
-        self.next.store(last.wrapping_add(1) & self.mask, Ordering::Relaxed);
+        self.next.store(last.wrapping_add(1) % self.count, Ordering::Relaxed);
         self.block.store(block.clamp(1, u64::from(u32::MAX)), Ordering::Relaxed);
         self.generation.fetch_add(1, Ordering::Release);
     }
@@ -70,7 +77,8 @@ impl VxidBlock {
                 self.left.set(block);
                 self.generation.set(generation);
             }
-            let id = self.next.get() & source.mask;
+            let next = self.next.get();
+            let id = if next < source.count { next } else { next % source.count };
             self.next.set(self.next.get().wrapping_add(1));
             self.left.set(self.left.get() - 1);
             if id != 0 {
@@ -114,10 +122,10 @@ mod tests {
         assert_eq!((source.last(), source.block()), (999, 1));
         let ids: Vec<u64> = (0..2).flat_map(|_| loops.iter().map(|block| block.next(&source))).collect();
         assert_eq!(ids, [1000, 1001, 1002, 1003]);
-        for bits in [30, 51] {
-            let (source, mask) = (VxidSource::new(bits), (1 << bits) - 1);
-            source.set_last(mask - 1, 2);
-            assert_eq!(take(&loops[0], &source, 3), [mask, 1, 2], "0 is left out");
+        for (bits, last) in [(30, (1 << 30) - 1), (51, 999_999_999_999_999)] {
+            let source = VxidSource::new(bits);
+            source.set_last(last - 1, 2);
+            assert_eq!(take(&loops[0], &source, 3), [last, 1, 2], "0 is left out");
         }
     }
 }

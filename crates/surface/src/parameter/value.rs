@@ -577,6 +577,7 @@ fn signed(word: &str) -> Result<(bool, &str), String> {
 fn parse_bits(mut bits: u64, text: &str, names: &[BitRow], what: &str, default: Option<u64>) -> Result<u64, String> {
     match (text, default) {
         ("none", _) => return Ok(0),
+        ("all", _) => return Ok(names.iter().enumerate().fold(0, |all, (bit, _)| all | 1 << bit)),
         ("default", Some(default)) => return Ok(default),
         _ => {}
     }
@@ -605,8 +606,17 @@ fn format_bits(bits: u64, names: &[BitRow]) -> String {
 }
 
 fn parse_mask(mut mask: [u8; 32], text: &str) -> Result<[u8; 32], String> {
-    if text == "default" {
-        return Ok(default_log_mask());
+    match text {
+        "default" => return Ok(default_log_mask()),
+        "all" => return Ok([0; 32]),
+        "none" => {
+            mask = [0; 32];
+            for row in TAGS {
+                mask[row.tag as usize >> 3] |= 0x80 >> (row.tag as usize & 7);
+            }
+            return Ok(mask);
+        }
+        _ => {}
     }
     for word in list_words(text)? {
         let (shown, name) = signed(word)?;
@@ -633,6 +643,9 @@ fn format_mask(mask: &[u8; 32]) -> String {
     masked.sort_unstable();
     if masked.is_empty() {
         return "(all enabled)".to_owned();
+    }
+    if masked.len() == TAGS.len() {
+        return "none".to_owned();
     }
     let names: Vec<String> = masked.iter().map(|(_, name)| format!("-{name}")).collect();
     names.join(",")
