@@ -18,7 +18,7 @@ backend default {
     .probe = health;
 }
 
-# Who may purge: the machine that Discourse runs on.
+# Who may purge: the machine that Discourse runs on. What a proxy on it forwards may not.
 acl purgers { "127.0.0.1"; "::1"; }
 
 sub vcl_recv {
@@ -31,7 +31,7 @@ sub vcl_recv {
 
     # Discourse purges nothing, since its files have names of their own; scripts can.
     if (req.method == "PURGE") {
-        if (client.ip !~ purgers) {
+        if (client.ip !~ purgers || req.http.X-Forwarded-For ~ ",") {
             return (synth(403));
         }
         return (purge);

@@ -20,7 +20,7 @@ backend default {
     .probe = health;
 }
 
-# Who may purge: the machine that Drupal runs on.
+# Who may purge: the machine that Drupal runs on. What a proxy on it forwards may not.
 acl purgers { "127.0.0.1"; "::1"; }
 
 sub vcl_recv {
@@ -33,7 +33,7 @@ sub vcl_recv {
 
     # The modules Purge and Varnish Purger send BAN with tags separated by |, or PURGE for a URL.
     if (req.method == "BAN" || req.method == "PURGE") {
-        if (client.ip !~ purgers) {
+        if (client.ip !~ purgers || req.http.X-Forwarded-For ~ ",") {
             return (synth(403));
         }
         if (req.method == "PURGE") {

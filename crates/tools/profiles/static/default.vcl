@@ -20,7 +20,7 @@ backend default {
     .probe = health;
 }
 
-# Who may purge: the machine that your deployment runs on.
+# Who may purge: the machine that your deployment runs on. What a proxy on it forwards may not.
 acl purgers { "127.0.0.1"; "::1"; }
 
 sub vcl_recv {
@@ -33,7 +33,7 @@ sub vcl_recv {
 
     # One URL, or with X-Purge-Method: site everything.
     if (req.method == "PURGE") {
-        if (client.ip !~ purgers) {
+        if (client.ip !~ purgers || req.http.X-Forwarded-For ~ ",") {
             return (synth(403));
         }
         if (req.http.X-Purge-Method == "site") {

@@ -20,7 +20,7 @@ backend default {
     .probe = health;
 }
 
-# Who may purge: the machine that WordPress runs on.
+# Who may purge: the machine that WordPress runs on. What a proxy on it forwards may not.
 acl purgers { "127.0.0.1"; "::1"; }
 
 sub vcl_recv {
@@ -34,7 +34,7 @@ sub vcl_recv {
     # Proxy Cache Purge, W3 Total Cache and others send PURGE for each page that changes, and PURGE
     # with X-Purge-Method: regex for the whole site.
     if (req.method == "PURGE") {
-        if (client.ip !~ purgers) {
+        if (client.ip !~ purgers || req.http.X-Forwarded-For ~ ",") {
             return (synth(403));
         }
         if (req.http.X-Purge-Method == "regex") {
