@@ -98,7 +98,9 @@ pub const DASH_PORT: u16 = 9132;
 pub const OBSERVE_DASH: &str = "--dash";
 /// Port of metrics if the address has none: that of other exporters for Varnish.
 pub const METRICS_PORT: u16 = 9131;
-/// First argument of a `copal observe` that a manager starts.
+/// Name of the process that exchanges invalidations with the fleet; only a manager starts it.
+pub const FLEET_AGENT: &str = "fleet-agent";
+/// First argument of a `copal observe`, or fleet agent, that a manager starts.
 pub const OBSERVE_INHERITED: &str = "--inherited";
 /// Argument of a `copal observe` before an access log.
 pub const OBSERVE_ACCESS_LOG: &str = "--access-log";
