@@ -229,6 +229,7 @@ parameters! {
     backend_remote_error_holddown: f64 = 0.25, Float, Seconds, "0.250", Some("0.000"), None, "seconds", EXPERIMENTAL, "After remote connect errors (ECONNREFUSED, ENETUNREACH) skip new connects this long.";
     backend_wait_limit: u64 = 0, Number, Unsigned, "0", Some("0"), None, "transactions", COPAL, "Fetches that may wait for a connection to a backend whose max_connections are in use; 0 none (Varnish 7.6).";
     backend_wait_timeout: f64 = 0.0, Float, Seconds, "0.000", Some("0.000"), None, "seconds", COPAL, "Time that a fetch waits for a connection to such a backend (Varnish 7.6).";
+    ban_any_variant: u64 = 10000, Number, Unsigned, "10000", Some("0"), None, "variants", COPAL, "Objects of other variants that a lookup tests against bans, at most; 0 tests those that match the request only (Varnish 7.5).";
     ban_cutoff: u64 = 0, Number, Unsigned, "0", Some("0"), None, "bans", EXPERIMENTAL, "Lurker kills everything older than the Nth ban; 0 off.";
     ban_dups: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Drop older bans identical to a new one.";
     ban_lurker_age: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "Lurker ignores bans younger than this.";

@@ -131,7 +131,7 @@ fn subject(field: &str) -> Option<Subject> {
         ("obj.keep", Subject::ObjectKeep),
         ("obj.last_hit", Subject::ObjectLastHit),
     ];
-    plain.into_iter().find(|(name, _)| field.starts_with(name)).map(|(_, subject)| subject)
+    plain.into_iter().find(|(name, _)| field == *name).map(|(_, subject)| subject)
 }
 
 impl Subject {
@@ -226,6 +226,9 @@ fn expression(pattern: &str) -> Result<Regex, String> {
 
 impl Test {
     fn parse(field: &str, condition: &str, argument: &str) -> Result<Test, String> {
+        if matches!(field, "req.http." | "obj.http.") {
+            return Err(format!("Missing header name: \"{field}\""));
+        }
         let subject = subject(field).ok_or_else(|| format!("Unknown or unsupported field \"{field}\""))?;
         let allowed = if subject.is_duration() { DURATION_OPERATORS } else { TEXT_OPERATORS };
         let operator = operator(condition, allowed)?;
@@ -548,11 +551,14 @@ mod tests {
             ("obj.status > 1", "expected conditional (==, !=, ~ or !~) got \">\""),
             ("REQ.URL ~ a", "Unknown or unsupported field \"REQ.URL\""),
             ("obj.http ~ a", "Unknown or unsupported field \"obj.http\""),
+            ("req.urlx ~ a", "Unknown or unsupported field \"req.urlx\""),
+            ("obj.statusx ~ a", "Unknown or unsupported field \"obj.statusx\""),
+            ("req.http. ~ 1", "Missing header name: \"req.http.\""),
         ];
         for (text, error) in cases {
             assert_eq!(words(text), Err(error.to_owned()), "{text}");
         }
-        for text in ["req.urlx ~ a", "req.http. ~ 1", "req.http.a:b ~ 1", "obj.statusx ~ a", "obj.http.a ~ "] {
+        for text in ["req.http.a:b ~ 1", "obj.http.a ~ "] {
             assert_eq!(words(text).as_deref(), Ok(text));
         }
     }

@@ -12,7 +12,8 @@ use super::{
 use crate::encoding::Encodings;
 use crate::eviction::POLICIES;
 use crate::nearest::nearest;
-use crate::tag::TAGS;
+use crate::quantity::seconds_in;
+use crate::tag::{TAGS, TagRow};
 
 /// The largest whole number; shown as `unlimited`, and may be written so.
 pub const UNLIMITED: u64 = u32::MAX as u64;
@@ -266,7 +267,10 @@ fn parse(
 ) -> Result<(), String> {
     let number = match row.kind {
         ParameterKind::Seconds | ParameterKind::Double => {
-            let value = parse_float(text)?;
+            let value = match (row.kind, unit_of_time(text)) {
+                (ParameterKind::Seconds, Some((number, unit))) => parse_float(number)? * unit,
+                _ => parse_float(text)?,
+            };
             check_float(parameters, row, value)?;
             if let Some(ValueMut::Float(field)) = parameters.value_mut(row.name) {
                 *field = value;
@@ -404,6 +408,13 @@ const SIZE_DIGITS_MAX: usize = 15;
 /// reads other units as seconds.
 const SECONDS: [&str; 5] = ["s", "sec", "secs", "second", "seconds"];
 
+/// The number and the seconds in its unit, if a text ends with a unit of VCL.
+fn unit_of_time(text: &str) -> Option<(&str, f64)> {
+    let text = text.trim();
+    let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    Some((number, seconds_in(&text[number.len()..])?))
+}
+
 /// A number to three decimals, optionally with the unit of seconds.
 fn parse_float(text: &str) -> Result<f64, String> {
     let error = || format!("Invalid number ({text})\n");
@@ -418,7 +429,7 @@ fn parse_float(text: &str) -> Result<f64, String> {
     if !unit.is_empty() && !SECONDS.contains(&unit) {
         let is_word = unit.bytes().all(|byte| byte.is_ascii_alphabetic());
         return Err(if is_word {
-            format!("Invalid number ({text}): no unit but s (seconds) is known\n")
+            format!("Invalid number ({text}): known units are ms, s, m, h, d, w and y\n")
         } else {
             error()
         });
@@ -576,11 +587,14 @@ fn signed(word: &str) -> Result<(bool, &str), String> {
 
 fn parse_bits(mut bits: u64, text: &str, names: &[BitRow], what: &str, default: Option<u64>) -> Result<u64, String> {
     match (text, default) {
-        ("none", _) => return Ok(0),
         ("default", Some(default)) => return Ok(default),
         _ => {}
     }
     for word in list_words(text)? {
+        if let Some(whole) = ["none", "all"].iter().position(|whole| *whole == word) {
+            bits = all_bits(names) * whole as u64;
+            continue;
+        }
         let (on, name) = signed(word)?;
         let Some(bit) = names.iter().position(|known| known.name.eq_ignore_ascii_case(name)) else {
             return Err(format!("Unknown {what} bit ({word})\n"));
@@ -594,7 +608,15 @@ fn parse_bits(mut bits: u64, text: &str, names: &[BitRow], what: &str, default: 
     Ok(bits)
 }
 
+/// Every bit of the set.
+fn all_bits(names: &[BitRow]) -> u64 {
+    (0..names.len()).fold(0, |bits, bit| bits | 1 << bit)
+}
+
 fn format_bits(bits: u64, names: &[BitRow]) -> String {
+    if names.len() > 1 && bits == all_bits(names) {
+        return "all".to_owned();
+    }
     let set: Vec<String> = names
         .iter()
         .enumerate()
@@ -609,19 +631,27 @@ fn parse_mask(mut mask: [u8; 32], text: &str) -> Result<[u8; 32], String> {
         return Ok(default_log_mask());
     }
     for word in list_words(text)? {
+        if matches!(word, "all" | "none") {
+            TAGS.iter().for_each(|row| show(&mut mask, row, word == "all"));
+            continue;
+        }
         let (shown, name) = signed(word)?;
         let Some(row) = TAGS.iter().find(|row| row.name.eq_ignore_ascii_case(name)) else {
             return Err(format!("Unknown VSL tag ({word})\n"));
         };
-        let number = row.tag as usize;
-        let bit = 0x80 >> (number & 7);
-        if shown {
-            mask[number >> 3] &= !bit;
-        } else {
-            mask[number >> 3] |= bit;
-        }
+        show(&mut mask, row, shown);
     }
     Ok(mask)
+}
+
+fn show(mask: &mut [u8; 32], row: &TagRow, is_shown: bool) {
+    let number = row.tag as usize;
+    let bit = 0x80 >> (number & 7);
+    if is_shown {
+        mask[number >> 3] &= !bit;
+    } else {
+        mask[number >> 3] |= bit;
+    }
 }
 
 fn format_mask(mask: &[u8; 32]) -> String {
@@ -633,6 +663,9 @@ fn format_mask(mask: &[u8; 32]) -> String {
     masked.sort_unstable();
     if masked.is_empty() {
         return "(all enabled)".to_owned();
+    }
+    if masked.len() == TAGS.len() {
+        return "none".to_owned();
     }
     let names: Vec<String> = masked.iter().map(|(_, name)| format!("-{name}")).collect();
     names.join(",")
