@@ -586,9 +586,8 @@ fn signed(word: &str) -> Result<(bool, &str), String> {
 }
 
 fn parse_bits(mut bits: u64, text: &str, names: &[BitRow], what: &str, default: Option<u64>) -> Result<u64, String> {
-    match (text, default) {
-        ("default", Some(default)) => return Ok(default),
-        _ => {}
+    if let ("default", Some(default)) = (text, default) {
+        return Ok(default);
     }
     for word in list_words(text)? {
         if let Some(whole) = ["none", "all"].iter().position(|whole| *whole == word) {
