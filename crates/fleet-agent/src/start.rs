@@ -8,7 +8,8 @@ use std::str::FromStr;
 use surface::limits::{FLEET_NODE_NAME_BYTES_MAX, FLEET_SERVERS_MAX};
 use surface::option::OBSERVE_INHERITED;
 
-/// Files that the look-up of names reads.
+/// Files that the look-up of names reads, and those of the system's issuers of certificates: the
+/// library reads the latter for each connection with TLS, even if it is given others.
 pub(crate) const READABLE: &[&str] = &[
     "/etc/resolv.conf",
     "/etc/hosts",
@@ -22,6 +23,14 @@ pub(crate) const READABLE: &[&str] = &[
     "/lib64",
     "/usr/lib",
     "/usr/lib64",
+    "/etc/ssl/certs",
+    "/etc/ssl/cert.pem",
+    "/etc/pki/tls",
+    "/etc/pki/ca-trust",
+    "/etc/ca-certificates",
+    "/usr/share/ca-certificates",
+    "/usr/local/share/ca-certificates",
+    "/var/lib/ca-certificates",
 ];
 /// Port of the look-up of names, if an answer is long.
 const DNS_PORT: u16 = 53;

@@ -38,6 +38,8 @@ pub struct Agent {
     pub key: u8,
     pub folder: TempDir,
     pub urls: String,
+    /// More words of the command line.
+    pub options: Vec<String>,
     shared: Shared,
     process: Option<(Child, Arc<Mutex<UnixStream>>)>,
     requests: u64,
@@ -49,7 +51,16 @@ impl Agent {
         let shared = Shared::default();
         shared.0.lock().unwrap().cache = CacheMark { identity: 7, sequence: 1 };
         let folder = tempfile::tempdir().unwrap();
-        Agent { name: name.to_owned(), key: 1, folder, urls: urls.to_owned(), shared, process: None, requests: 0 }
+        Agent {
+            name: name.to_owned(),
+            key: 1,
+            folder,
+            urls: urls.to_owned(),
+            options: Vec::new(),
+            shared,
+            process: None,
+            requests: 0,
+        }
     }
 
     pub fn start(&mut self) {
@@ -58,6 +69,7 @@ impl Agent {
         let arguments = [
             ["--inherited", "-", "sandbox"].join("\n"),
             ["--folder", folder, "--servers", &self.urls, "--fleet", "shop", "--node", &self.name].join("\n"),
+            self.options.join("\n"),
         ];
         let child = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "agent_process", "--ignored", "--nocapture"])

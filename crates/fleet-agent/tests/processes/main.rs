@@ -5,6 +5,8 @@ mod servers;
 
 use agent::{ARGUMENTS, Agent};
 use fleet::exchange::Answer;
+use nix::sys::signal::Signal;
+use rand::RngExt as _;
 use servers::{Servers, is_installed};
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -140,6 +142,85 @@ fn killed_agent_returns_and_gets_all_it_missed() {
     assert!((0..1000).all(|number| agents[1].has_applied(&format!("/{number}"))));
     agents[0].purge_of_all("/last", 2);
     assert_eq!(agents[1].state().counters.drops, 0);
+}
+
+#[test]
+fn agent_may_be_killed_at_any_moment() {
+    if !is_installed() {
+        return;
+    }
+    let servers = Servers::start(1);
+    let mut agents = fleet(&["a", "b"], &servers.urls());
+    let mut random = rand::rng();
+    let mut kept = Vec::new();
+    for round in 0..10 {
+        let publisher = round % 2;
+        for number in 0..random.random_range(1..200) {
+            let url = format!("/{round}/{number}");
+            assert!(matches!(agents[publisher].purge(&url, None), Answer::Kept { .. }), "{url}");
+            kept.push(url);
+        }
+        let killed = random.random_range(0..2);
+        agents[killed].kill();
+        agents[killed].start();
+    }
+    for agent in &mut agents {
+        agent.until_in_step();
+        agent.purge_of_all("/last", 2);
+    }
+    for url in kept {
+        assert!(agents.iter().all(|agent| agent.has_applied(&url)), "{url}");
+    }
+}
+
+#[test]
+fn server_that_stops_with_open_connections_is_left() {
+    if !is_installed() {
+        return;
+    }
+    let servers = Servers::start(3);
+    let mut agents = fleet(&["a", "b"], &servers.urls());
+    for index in 0..3 {
+        servers.signal(index, Signal::SIGSTOP);
+        agents[0].purge_of_all(&format!("/stopped/{index}"), 2);
+        servers.signal(index, Signal::SIGCONT);
+        agents[1].purge_of_all(&format!("/goes on/{index}"), 2);
+    }
+}
+
+#[test]
+fn servers_with_tls_and_an_nkey_are_used_and_strangers_are_not() {
+    if !is_installed() {
+        return;
+    }
+    const SEED: &str = "SUAAAAICAMCAKBQHBAEQUCYMBUHA6EARCIJRIFIWC4MBSGQ3DQOR4H776Y";
+    const USER: &str = "UAB2CB576PHBBPQ5ODORRZ2LYCMWPZGWGCN2KDK7DXOIMZASKUY3RLKK";
+    let certificate = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    let servers = Servers::start_with(1, |folder| {
+        let (file, key) = (folder.join("certificate"), folder.join("key"));
+        std::fs::write(&file, certificate.cert.pem()).unwrap();
+        std::fs::write(&key, certificate.signing_key.serialize_pem()).unwrap();
+        std::fs::write(folder.join("seed"), format!("{SEED}\n")).unwrap();
+        let (file, key) = (file.display(), key.display());
+        format!("tls {{ cert_file: \"{file}\", key_file: \"{key}\" }}\nauthorization {{ users: [{{ nkey: {USER} }}] }}")
+    });
+    let urls = servers.urls().replace("nats://", "tls://");
+    let path = |name: &str| servers.path().join(name).to_str().unwrap().to_owned();
+    let mut agents = [Agent::new("a", &urls), Agent::new("b", &urls)];
+    for agent in &mut agents {
+        agent.options = ["--tls-ca", &path("certificate"), "--nkey", &path("seed")].map(str::to_owned).to_vec();
+        agent.start();
+        agent.until_in_step();
+    }
+    agents[0].until_state("both", |state| state.status.members.len() == 1);
+    agents[0].purge_of_all("/x", 2);
+    for options in [["--tls-ca", &path("certificate")], ["--nkey", &path("seed")]] {
+        let mut stranger = Agent::new("c", &urls);
+        stranger.options = options.map(str::to_owned).to_vec();
+        stranger.start();
+        println!("{}", stranger.until_line("cannot connect: "));
+        assert_eq!(stranger.state().server, None);
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! NATS servers on loopback.
 
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
@@ -35,6 +37,11 @@ fn free_ports(count: usize) -> Vec<u16> {
 
 impl Servers {
     pub fn start(count: usize) -> Servers {
+        Servers::start_with(count, |_| String::new())
+    }
+
+    /// Servers with more lines in their configuration, made with the folder of all of them.
+    pub fn start_with(count: usize, more: impl Fn(&Path) -> String) -> Servers {
         let folder = tempfile::tempdir().unwrap();
         let ports = free_ports(2 * count);
         let (clients, routes) = ports.split_at(count);
@@ -48,8 +55,9 @@ impl Servers {
                     format!("cluster {{ name: c, listen: \"127.0.0.1:{route}\", routes: [{routes}] }}")
                 }
             };
+            let more = more(folder.path());
             let text = format!(
-                "server_name: n{index}\nlisten: \"127.0.0.1:{client}\"\n{cluster}\njetstream {{ store_dir: \"{}\" }}\n",
+                "{more}\nserver_name: n{index}\nlisten: \"127.0.0.1:{client}\"\n{cluster}\njetstream {{ store_dir: \"{}\" }}\n",
                 store.display()
             );
             fs::write(folder.path().join(format!("conf{index}")), text).unwrap();
@@ -60,7 +68,7 @@ impl Servers {
         servers
     }
 
-    fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
@@ -83,6 +91,12 @@ impl Servers {
             child.kill().unwrap();
             child.wait().unwrap();
         }
+    }
+
+    /// Stops a server, or lets it go on: its connections stay.
+    pub fn signal(&self, index: usize, signal: Signal) {
+        let child = self.servers[index].child.as_ref().unwrap();
+        nix::sys::signal::kill(Pid::from_raw(child.id() as i32), signal).unwrap();
     }
 
     /// The value of `--servers`.
