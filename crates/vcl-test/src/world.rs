@@ -111,6 +111,7 @@ impl World {
             challenges: engine::challenges::Challenges::default(),
             memory: RequestMemory::default(),
             waiting: AtomicU32::new(0),
+            fleet: Default::default(),
         });
         let origins = Rc::new(Origins::new(&program.backends));
         let context = Rc::new(Loop::new(

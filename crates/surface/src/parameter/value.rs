@@ -7,7 +7,8 @@
 
 use super::{
     BitRow, COMPILER_BITS, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, HTTP_POLICIES, LEAK_GUARDS, NAME_SOURCES,
-    PARAMETERS, PLACEMENTS, ParameterKind, ParameterRow, Parameters, ValueMut, ValueRef, compiler, default_log_mask,
+    PARAMETERS, PLACEMENTS, ParameterKind, ParameterRow, Parameters, ValueMut, ValueRef, WHEN_LOST, compiler,
+    default_log_mask,
 };
 use crate::encoding::Encodings;
 use crate::eviction::POLICIES;
@@ -306,13 +307,15 @@ fn parse(
         | ParameterKind::EvictionPolicy
         | ParameterKind::NameSource
         | ParameterKind::Placement
-        | ParameterKind::LeakGuard => {
+        | ParameterKind::LeakGuard
+        | ParameterKind::WhenLost => {
             let evictions = POLICIES.map(|row| row.name);
             let words = match row.kind {
                 ParameterKind::Policy => HTTP_POLICIES,
                 ParameterKind::NameSource => NAME_SOURCES,
                 ParameterKind::Placement => PLACEMENTS,
                 ParameterKind::LeakGuard => LEAK_GUARDS,
+                ParameterKind::WhenLost => WHEN_LOST,
                 _ => &evictions,
             };
             if !words.contains(&text) {

@@ -94,6 +94,7 @@ pub(crate) fn event_loop() -> Rc<Loop> {
         is_copying: false.into(),
         query_rules: QueryRules::default(),
         leaks: crate::leak_guard::LeakGuard::default(),
+        fleet: Default::default(),
         challenges: crate::challenges::Challenges::default(),
         memory: RequestMemory::default(),
         waiting: std::sync::atomic::AtomicU32::new(0),
