@@ -176,7 +176,7 @@ mod tests {
     }
 
     fn key_file(folder: &Path, bytes: &[u8]) -> String {
-        let path = folder.join(bytes.len().to_string());
+        let path = folder.join(format!("{}-{:?}", bytes.len(), bytes.first()));
         std::fs::write(&path, bytes).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         format!("fleet_key={}", path.display())

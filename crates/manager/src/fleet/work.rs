@@ -77,7 +77,7 @@ impl Fleet {
     /// The next step with this worker, or without one.
     fn next(&self, worker: Option<u32>) -> Step {
         let mut state = self.state.borrow_mut();
-        // Conditions at the front are taken now; the worker, or the next one, gets the last of them.
+        // Conditions at the front hold from now on; a worker gets the last of them.
         while let Some(Item::Serve(serving)) = state.queue.front() {
             state.serving = *serving;
             state.queue.pop_front();
@@ -173,7 +173,7 @@ impl Fleet {
     }
 
     /// Sets the conditions if there has been no agent for too long.
-    fn look(&self, manager: &Manager) {
+    pub(super) fn look(&self, manager: &Manager) {
         let mut state = self.state.borrow_mut();
         let Some(since) = state.silent_since.filter(|_| !state.is_lost) else { return };
         let (lost_after, join_timeout) = {
