@@ -17,6 +17,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use store::Object;
 use surface::limits::FLEET_ARRIVALS_MAX;
 
+/// The tags of an order.
+type Tags = Box<[Box<[u8]>]>;
+
 /// Orders that arriving objects are tested against.
 #[derive(Default)]
 pub(crate) struct Arrivals {
@@ -27,7 +30,7 @@ pub(crate) struct Arrivals {
 #[derive(Default)]
 struct Orders {
     /// Number in the ban journal, and tags; the oldest first.
-    of_tags: VecDeque<(u64, Box<[Box<[u8]>]>)>,
+    of_tags: VecDeque<(u64, Tags)>,
     /// All fetches that refer to an older ban than this one are hit: orders were dropped.
     all_before: u64,
 }
@@ -40,7 +43,7 @@ impl Arrivals {
         }
         let orders = self.orders.lock();
         let mut tags: Option<Vec<&[u8]>> = None;
-        let is_hit = |(_, of_order): &(u64, Box<[Box<[u8]>]>)| {
+        let is_hit = |(_, of_order): &(u64, Tags)| {
             let tags = tags.get_or_insert_with(|| names_of(object).collect());
             of_order.iter().any(|tag| tags.contains(&&**tag))
         };

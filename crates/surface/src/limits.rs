@@ -755,15 +755,13 @@ pub const FLEET_RECEIPTS_MAX: usize = 2048;
 /// Most invalidations of the fleet's agent that wait for the worker; the agent waits beyond.
 pub const FLEET_APPLIES_MAX: usize = 1024;
 /// Most invalidations that the worker gets at once.
-pub const FLEET_BATCH_MAX: usize = 128;
+pub const FLEET_ORDERS_MAX: usize = 128;
 /// Most tags of an invalidation by tags.
 pub const FLEET_TAGS_MAX: usize = 256;
 /// Most lines of the fleet's agent that are reported in ten seconds.
 pub const FLEET_LINES_MAX: u32 = 20;
 /// Longest such line, in bytes.
 pub const FLEET_LINE_BYTES_MAX: usize = 1024;
-/// Most NATS servers of a fleet.
-pub const FLEET_SERVERS_MAX: usize = 64;
 /// Longest time that a command waits for the members of a fleet, in seconds.
 pub const FLEET_WAIT_SECONDS_MAX: f64 = 3600.0;
 /// Most invalidations by tags that are kept for fetches under way; beyond, all these are hit.

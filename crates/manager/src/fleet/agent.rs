@@ -32,8 +32,6 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 const LONG_LIFE: Duration = Duration::from_secs(60);
 /// Most messages to the agent that it has not read; half of it for commands.
 const MESSAGES_MAX: usize = 4 * FLEET_APPLIES_MAX;
-/// Copies of the stream.
-const REPLICAS: &str = "3";
 
 /// Keeps the agent running until the manager ends.
 pub async fn keep(manager: Rc<Manager>, node: NodeId) {
@@ -180,7 +178,7 @@ fn spawn(manager: &Rc<Manager>, node: &NodeId) -> io::Result<(Child, UnixStream)
     // Below the current directory: the path to it may lead through directories that the other user
     // may not enter.
     command.args(["--folder", FOLDER, "--servers", &argument.servers, "--fleet", &argument.name]);
-    command.args(["--node", node.as_str(), "--replicas", REPLICAS]);
+    command.args(["--node", node.as_str()]);
     if !argument.zone.is_empty() {
         command.args(["--zone", &argument.zone]);
     }

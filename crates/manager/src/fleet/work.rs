@@ -15,7 +15,7 @@ use fleet::record::CacheMark;
 use std::rc::Rc;
 use std::time::Duration;
 use surface::fleet::WhenLost;
-use surface::limits::FLEET_BATCH_MAX;
+use surface::limits::FLEET_ORDERS_MAX;
 
 /// Pause after orders that the worker could not carry out.
 const RETRY: Duration = Duration::from_secs(1);
@@ -100,7 +100,7 @@ impl Fleet {
             Item::Apply(id, order) => Some((*id, order.clone())),
             Item::Serve(_) => None,
         });
-        let orders: Vec<_> = orders.take(FLEET_BATCH_MAX).collect();
+        let orders: Vec<_> = orders.take(FLEET_ORDERS_MAX).collect();
         if orders.is_empty() { Step::Wait } else { Step::Apply(orders) }
     }
 
