@@ -197,7 +197,7 @@ mod tests {
         let hexadecimal = key_file(folder.path(), format!("{digits}\n").as_bytes());
         assert_eq!(taken(&[servers.clone(), hexadecimal]).unwrap().unwrap().keys[0], Key(key.try_into().unwrap()));
         assert_eq!(taken(&[]), Ok(None));
-        assert!(taken(&[good.clone()]).unwrap_err().contains("need -o fleet="));
+        assert!(taken(std::slice::from_ref(&good)).unwrap_err().contains("need -o fleet="));
         assert!(taken(std::slice::from_ref(&servers)).unwrap_err().contains("needs -o fleet_key"));
         for (bytes, why) in [(&b"short"[..], "not 5 bytes"), (&[7; 32], "are equal"), (b"", "not 0 bytes")] {
             let error = taken(&[servers.clone(), key_file(folder.path(), bytes)]).unwrap_err();

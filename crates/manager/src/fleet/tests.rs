@@ -200,13 +200,12 @@ fn flood_of_orders_waits_in_the_link_and_not_in_memory() {
         let mut agent = Agent::start(manager).await;
         let fleet = manager.fleet.as_ref().unwrap();
         let count = FLEET_APPLIES_MAX as u64 + 100;
-        let sends = async {
+        let sender = async {
             for id in 1..=count {
                 agent.send(&apply(id, "a")).await;
             }
             agent
         };
-        let sender = async { sends.await };
         let watcher = async {
             while fleet.state.borrow().queue.len() < FLEET_APPLIES_MAX {
                 tokio::task::yield_now().await;
