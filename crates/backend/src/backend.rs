@@ -332,16 +332,20 @@ impl Backend {
         out.extend_from_slice(&self.definition.preamble);
     }
 
-    /// Takes one of the `max_connections` slots, waiting for one if that is allowed. `clock`:
-    /// seconds since 1970.
+    /// Takes one of the `max_connections` slots, waiting for one if that is allowed; true if it
+    /// waited. `clock`: seconds since 1970.
     ///
     /// # Errors
     /// [`NoPlace`].
-    pub(crate) async fn enter_or_wait(&self, parameters: &Parameters, clock: &dyn Fn() -> f64) -> Result<(), NoPlace> {
+    pub(crate) async fn enter_or_wait(
+        &self,
+        parameters: &Parameters,
+        clock: &dyn Fn() -> f64,
+    ) -> Result<bool, NoPlace> {
         // Fetches that already wait come first.
         let mut is_turn = self.waiting.load(Relaxed) == 0;
         if is_turn && self.enter(clock()) {
-            return Ok(());
+            return Ok(false);
         }
         let limit = self.definition.wait_limit.map_or(parameters.backend_wait_limit, u64::from);
         let seconds = self.definition.wait_timeout.unwrap_or(parameters.backend_wait_timeout);
@@ -369,7 +373,7 @@ impl Backend {
                 return Err(NoPlace::Sick);
             }
             if is_turn && self.enter(clock()) {
-                return Ok(());
+                return Ok(true);
             }
             // While the limit rises after a recovery, a slot can become free without any fetch
             // ending.

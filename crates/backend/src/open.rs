@@ -409,7 +409,12 @@ pub async fn admit(request: &OpenRequest<'_>) -> Result<Place, OpenError> {
     if !backend.is_healthy() {
         return Err(unhealthy());
     }
-    backend.enter_or_wait(request.parameters, request.clock).await.map_err(|why| {
+    let entered = backend.enter_or_wait(request.parameters, request.clock).await;
+    if matches!(entered, Ok(true) | Err(NoPlace::TimedOut | NoPlace::Sick)) {
+        request.counters.add(Main::BackendWait, 1);
+        request.counters.add(Main::BackendWaitFail, u64::from(entered.is_err()));
+    }
+    entered.map_err(|why| {
         let error = match why {
             NoPlace::Sick => return unhealthy(),
             NoPlace::Busy => OpenError::Busy(name()),

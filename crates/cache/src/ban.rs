@@ -152,6 +152,27 @@ impl BanList {
         Ok(())
     }
 
+    /// Adds a ban that bans nothing, for its number.
+    pub(crate) fn add_nothing(&self, now: f64) -> io::Result<u64> {
+        let mut list = self.list.write();
+        let specification = BanSpecification::nothing();
+        let sequence = self.journal.append(&specification.to_journal(now))?;
+        list.push(Ban::new(sequence, now, specification, true));
+        self.totals.add(Main::BansAdded, 1);
+        self.newest.store(sequence, Ordering::Release);
+        self.cut_tail(&mut list);
+        Ok(sequence)
+    }
+
+    /// The oldest ban that a fetch under way refers to.
+    pub(crate) fn oldest_fetch(&self) -> Option<u64> {
+        self.fetches.lock().first_key_value().map(|(sequence, _)| *sequence)
+    }
+
+    pub(crate) fn journal_identity(&self) -> u64 {
+        self.journal.identity()
+    }
+
     /// Drops the bans that are older than every reference.
     pub(crate) fn clean_tail(&self) {
         let is_due = self.list.read().has_unreferenced_tail();

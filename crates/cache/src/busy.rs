@@ -108,6 +108,7 @@ impl Busy {
         let stays = is_ours
             && !object.is_removed()
             && !self.is_outdated(&mut shard)
+            && !inner.arrivals.hit(object, self.ban)
             && inner.bans.accept(object, self.ban, inner.recent());
         let mut crowded_out = None;
         if stays {

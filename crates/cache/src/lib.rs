@@ -22,6 +22,7 @@
 #![warn(missing_docs)]
 
 mod adoption;
+mod arrivals;
 mod ban;
 mod busy;
 mod checks;
@@ -60,6 +61,7 @@ pub use slices::SliceLookup;
 pub use tag::{TagCount, TagPurge, TagUsage, is_pinned, mark_salted, pin};
 
 use ::eviction::EvictionPolicy;
+use arrivals::Arrivals;
 use ban::BanList;
 use ban::lurker::Lurker;
 use digest::Digest;
@@ -156,6 +158,7 @@ pub(crate) struct Inner {
     recent: OwnLine<AtomicU64>,
     next_busy: OwnLine<AtomicU64>,
     bans: BanList,
+    arrivals: Arrivals,
     lurker: Mutex<Lurker>,
     tags: tag::Tags,
     orphans: slices::Orphans,
@@ -206,6 +209,7 @@ impl Cache {
         let pools = stores.iter().map(|_| eviction::Pool::default()).collect();
         let inner = Arc::new(Inner {
             bans,
+            arrivals: Arrivals::default(),
             policies: eviction::Policies::new(stores.len()),
             objects: stores.iter().map(|_| AtomicU64::new(0)).collect(),
             shards: (0..SHARDS)

@@ -291,6 +291,8 @@ impl Inner {
         let mut found = FoundVariants::default();
         let newest_ban = self.bans.newest();
         let mut youngest = f64::NEG_INFINITY;
+        let others_max = self.parameters.ban_any_variant.load(std::sync::atomic::Ordering::Relaxed);
+        let mut others_tested = 0;
         for slot in shard.variants(shard.find(digest)) {
             let Some(object) = shard.slots.get(slot) else { continue };
             if !object.is_usable() {
@@ -305,19 +307,19 @@ impl Inner {
             if ttl <= 0.0 && request.conditions.is_none() {
                 continue;
             }
-            if object.ban() != newest_ban
-                && let Some(ban) = self.banned_by(object, request)
-            {
+            let is_other = !request.ignore_vary
+                && !is_variant(object.vary(), request)
+                && request.conditions.is_none_or(|conditions| !conditions.speaks(object, request));
+            let is_tested = object.ban() != newest_ban && (!is_other || others_tested < others_max);
+            others_tested += u64::from(is_other && is_tested);
+            if is_tested && let Some(ban) = self.banned_by(object, request) {
                 log(Tag::ExpBan, format!("{} banned lookup", object.vxid()).as_bytes());
                 found.banned += 1;
                 found.ban = Some(Arc::clone(&ban));
                 found.doomed.push((slot, Some(ban)));
                 continue;
             }
-            if !request.ignore_vary
-                && !is_variant(object.vary(), request)
-                && request.conditions.is_none_or(|conditions| !conditions.speaks(object, request))
-            {
+            if is_other {
                 found.mismatched += 1;
                 if found.other_variant.is_none() {
                     found.other_variant = Some(Arc::clone(object));

@@ -25,6 +25,7 @@ pub(crate) struct CacheParameters {
     pub(crate) rush_exponent: AtomicU64,
     pub(crate) lru_interval: Seconds,
     pub(crate) ban_dups: AtomicBool,
+    pub(crate) ban_any_variant: AtomicU64,
     pub(crate) ban_cutoff: AtomicU64,
     pub(crate) lurker_age: Seconds,
     pub(crate) lurker_batch: AtomicU64,
@@ -43,6 +44,7 @@ impl Default for CacheParameters {
             rush_exponent: AtomicU64::new(0),
             lru_interval: Seconds::new(0.0),
             ban_dups: AtomicBool::new(false),
+            ban_any_variant: AtomicU64::new(u64::MAX),
             ban_cutoff: AtomicU64::new(0),
             lurker_age: Seconds::new(0.0),
             lurker_batch: AtomicU64::new(0),
@@ -62,6 +64,7 @@ impl CacheParameters {
         self.rush_exponent.store(parameters.rush_exponent.max(1), Relaxed);
         self.lru_interval.set(parameters.lru_interval);
         self.ban_dups.store(parameters.ban_dups, Relaxed);
+        self.ban_any_variant.store(parameters.ban_any_variant, Relaxed);
         self.ban_cutoff.store(parameters.ban_cutoff, Relaxed);
         self.lurker_age.set(parameters.ban_lurker_age);
         self.lurker_batch.store(parameters.ban_lurker_batch.max(1), Relaxed);

@@ -76,6 +76,17 @@ impl Cache {
         slots.len()
     }
 
+    /// Like [`Cache::purge`], and the responses of fetches under way are not kept.
+    pub fn purge_with_fetches(&self, key: &[u8; 32], purge: Purge, now: f64) -> usize {
+        let digest = self.inner.digest(key);
+        if let Some(head) = self.inner.lock(&digest).existing_head(&digest) {
+            for mark in &mut head.busy {
+                mark.is_outdated = true;
+            }
+        }
+        self.purge(key, purge, now)
+    }
+
     /// Removes every variant under a key because a request has changed the resource, but not
     /// `except`, which is the answer to that request. Fetches under way may have begun before the
     /// change, so their responses are not kept. Returns the number of objects removed. Source: RFC

@@ -110,12 +110,12 @@ pub fn mark_salted(head: &mut Vec<u8>) {
 }
 
 /// The names in a list, separated by blanks and commas.
-fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|byte| matches!(byte, b' ' | b'\t' | b',')).filter(|name| !name.is_empty())
 }
 
 /// The tags that a stored head names, and its groups.
-fn names_of(object: &Object) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn names_of(object: &Object) -> impl Iterator<Item = &[u8]> {
     message::stored_headers(object.head())
         .filter(|header| TAG_HEADERS.iter().any(|name| header.is(name)))
         .filter_map(|header| header.text())

@@ -9,6 +9,7 @@
 //! Invariant: neither side trusts a length beyond [`FRAME_BYTES_MAX`].
 
 use crate::canary::CanaryConfiguration;
+use crate::fleet::{FleetOrder, FleetServing};
 use cli_proto::response::Response;
 use serde::{Deserialize, Serialize};
 use shm::layout::Layout;
@@ -173,6 +174,12 @@ pub enum Request {
     /// New limits of the storages, in bytes; the reply contains the present limits, in the same
     /// order, separated by blanks.
     Limits(Vec<u64>),
+    /// Serve under these conditions of the fleet from now on.
+    FleetServe(FleetServing),
+    /// Carry these orders of the fleet out, durably; the reply is [`crate::fleet::Applied`].
+    FleetApply(Vec<FleetOrder>),
+    /// Check an order without effect; 106 with the reason if it cannot be carried out.
+    FleetCheck(FleetOrder),
     /// Begin to accept connections.
     Start,
     /// A CLI command that the worker answers (`ban`, `ban.list`, `backend.list`, `vcl.show`,

@@ -20,6 +20,7 @@
 //! | | `status`, `stop` | what a server is doing, and its end |
 //! | | `upgrade` | lets a new program take over from a running server |
 //! | | `worker` | the server's second process; only the server starts it |
+//! | | `fleet-agent` | exchanges invalidations with a fleet; only the server starts it |
 //!
 //! `copal help PART` prints what `copal PART --help` prints.
 //!
@@ -35,6 +36,7 @@ use output::print;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use surface::nearest::did_you_mean;
+use surface::option::FLEET_AGENT;
 use surface::program::{Called, Program, parts};
 
 /// Exit status for an unknown name or argument.
@@ -73,6 +75,7 @@ enum Part {
     Stop,
     Varnishd,
     Worker,
+    FleetAgent,
     Adm,
     Log,
     Ncsa,
@@ -139,6 +142,7 @@ fn part_of_name(name: &str) -> Option<Part> {
 fn part_of_argument(argument: &str) -> Option<Part> {
     match argument {
         "worker" => Some(Part::Worker),
+        FLEET_AGENT => Some(Part::FleetAgent),
         "--help" | "-h" | "help" => Some(Part::Help),
         "--version" | "-V" => Some(Part::Version),
         _ => match parts().find(|program| program.part == argument) {
@@ -194,7 +198,7 @@ fn meant(word: &str) -> String {
 fn help_of(name: &str, parts: &str) -> Result<(Part, Called, Vec<OsString>), String> {
     match part_of_argument(name) {
         Some(part @ (Part::Help | Part::Version)) => Ok((part, Called::Copal, Vec::new())),
-        Some(Part::Worker) | None => {
+        Some(Part::Worker | Part::FleetAgent) | None => {
             Err(format!("copal help: no part is called '{name}'{}; there are {parts}", meant(name)))
         }
         Some(part) => Ok((part, called_by(name), vec![OsString::from("--help")])),
@@ -232,6 +236,7 @@ fn main() {
             Part::Daemon => manager::daemon(Called::Copal, &arguments),
             Part::Varnishd => manager::daemon(Called::Stock, &arguments),
             Part::Worker => run_worker(&arguments),
+            Part::FleetAgent => fleet_agent::run(&arguments),
             Part::Adm => tools::adm(called, &arguments),
             Part::Log => tools::log(called, &arguments),
             Part::Ncsa => tools::ncsa(called, &arguments),

@@ -26,6 +26,7 @@ use vmods::{NoSockets, SocketOptions};
 use crate::challenges::Challenges;
 use crate::clock::Clock;
 use crate::fetch::spare::Spares;
+use crate::fleet::FleetConditions;
 use crate::idle_sessions::IdleSessions;
 use crate::leak_guard::LeakGuard;
 use crate::loaded_vcl::VclTable;
@@ -87,6 +88,8 @@ pub struct Engine {
     /// The current number of requests that wait for another's fetch (gauge `n_waiting`, limit
     /// `waiting_requests_max`).
     pub waiting: AtomicU32,
+    /// Conditions under which a node of a fleet serves from its cache.
+    pub fleet: FleetConditions,
 }
 
 impl Bound for Engine {

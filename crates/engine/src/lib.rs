@@ -21,6 +21,7 @@ mod caught;
 pub mod challenges;
 pub mod clock;
 mod deadline;
+pub mod fleet;
 mod forwarded;
 mod groups;
 pub mod idle_sessions;

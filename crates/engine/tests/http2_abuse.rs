@@ -160,9 +160,13 @@ async fn settle() {
 /// The daemon has ended one connection for abuse, and logged it.
 fn ended_for(world: &World, received: &Received, counter: Main) {
     assert_eq!(received.goaway_code, Some(ErrorCode::EnhanceYourCalm), "{received:?} {}", world.story());
-    assert_eq!((world.count(counter), world.count(Main::ScOverload)), (1, 1), "{}", world.story());
+    let (close, reason) = match counter {
+        Main::H2AbuseResets => (Main::ScRapidReset, "SessClose RAPID_RESET"),
+        _ => (Main::ScOverload, "SessClose OVERLOAD"),
+    };
+    assert_eq!((world.count(counter), world.count(close)), (1, 1), "{}", world.story());
     world.expect_log("SessError HTTP/2: ");
-    world.expect_log("SessClose OVERLOAD");
+    world.expect_log(reason);
 }
 
 #[test]

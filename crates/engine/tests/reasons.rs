@@ -443,3 +443,23 @@ fn cache_status_carries_the_short_form_when_wanted() {
         );
     });
 }
+
+#[test]
+fn node_out_of_step_with_its_fleet_passes_and_says_so() {
+    use engine::fleet::Conditions;
+    run(async |world| {
+        world.origin(always("Cache-Control: max-age=600\r\nAge: 90\r\n", "hello"));
+        world.client().get("/", "").await;
+        world.engine.fleet.set(Conditions::Pass);
+        world.client().get("/", "").await;
+        assert!(reasons(&world).contains(&"pass-fleet".to_owned()), "{}", world.story());
+        let passes = |world: &World| reasons(world).iter().filter(|reason| *reason == "pass-fleet").count();
+        world.engine.fleet.set(Conditions::Cache);
+        world.client().get("/", "").await;
+        assert_eq!(passes(&world), 1);
+        // The response is older than the limit.
+        world.engine.fleet.set(Conditions::StaleLimit);
+        world.client().get("/", "").await;
+        assert!(reasons(&world).iter().any(|reason| reason.starts_with("miss-expired")), "{}", world.story());
+    });
+}

@@ -218,7 +218,7 @@ pub enum Serving {
     Behind,
     /// Out of contact, under the policy `serve`.
     LostServe {
-        /// Since when, on the node's monotone clock.
+        /// Since when, on the node's monotone clock (of the agent: `CLOCK_BOOTTIME`).
         since_ms: u64,
     },
     /// Out of contact, under the policy `stale-limit`.

@@ -6,6 +6,7 @@
 //! ```text
 //! agent                                        manager
 //!   ◀── Settings ──────────────────────────────  at the start, and when a parameter has changed
+//!   ◀── Cache ─────────────────────────────────  the worker has started, or has ended
 //!   ── Serve ─────────────────────────────────▶  whether the worker may serve from its cache
 //!   ── Apply ─────────────────────────────────▶  carried out by the worker, durably
 //!   ◀── Applied or NotApplied ─────────────────
@@ -13,6 +14,13 @@
 //!   ── Answer ────────────────────────────────▶
 //!   ── Say ───────────────────────────────────▶  a line for the operator
 //! ```
+//!
+//! The process is started as `copal fleet-agent --inherited USER:GROUP|- sandbox|- OPTION…`, where
+//! each option is a word and its value: `--folder PATH --servers URLS --fleet NAME --node NAME
+//! --zone ZONE --address ADDRESS --creds FILE --nkey FILE --tls-ca FILE --replicas N`. Its standard
+//! input is the socket of this link, at whose end it ends. The manager creates the folder, mode
+//! 0700, for the user that the agent becomes. The agent reads the other files with the rights it is
+//! started with, then becomes that user. The keys of the fleet come with the settings.
 
 use crate::counters::{Counters, Status};
 use crate::exchange::{Answer, ApplyId, RequestId, Serving};
@@ -20,6 +28,7 @@ use crate::identity::NodeId;
 use crate::invalidation::Invalidation;
 use crate::record::CacheMark;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::io::{self, Read, Write};
 use surface::fleet::WhenLost;
 use surface::limits::FLEET_LINK_BYTES_MAX;
@@ -36,6 +45,9 @@ pub enum ToAgent {
     Cache {
         /// Its cache; `None` = no worker runs.
         mark: Option<CacheMark>,
+        /// True if this worker ran with the agent before this one and has carried out all of its
+        /// `Serve`: it goes on serving while this agent catches up. Read with the first cache only.
+        is_continued: bool,
     },
     /// The cache has applied an order, durably.
     Applied {
@@ -91,6 +103,18 @@ pub struct Settings {
     pub join_timeout_ms: u64,
     /// `fleet_history`.
     pub history_ms: u64,
+    /// The keys, one or two: the first one signs. Only those of the first message count.
+    pub keys: Vec<Key>,
+}
+
+/// A key of a fleet.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Key(pub [u8; 32]);
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key")
+    }
 }
 
 /// A message of the agent.

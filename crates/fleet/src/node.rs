@@ -37,7 +37,7 @@ use ledger::Ledger;
 use roster::{Member, Roster};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
-use surface::fleet::MessageRefusal;
+use surface::fleet::{MessageRefusal, WhenLost};
 use watchdog::{Order, Watchdog};
 
 /// Time between two heartbeats, in milliseconds.
@@ -218,6 +218,14 @@ impl Node {
             node.take_up(kept.unapplied);
         }
         node
+    }
+
+    /// Other parameters, from now on: `fleet_lost_after`, `fleet_when_lost`, `fleet_join_timeout`
+    /// and `fleet_history`.
+    pub fn set_parameters(&mut self, lost_after_ms: u64, when_lost: WhenLost, join_timeout_ms: u64, history_ms: u64) {
+        let config = &mut self.config;
+        (config.lost_after_ms, config.when_lost) = (lost_after_ms, when_lost);
+        (config.join_timeout_ms, config.history_ms) = (join_timeout_ms, history_ms);
     }
 
     /// An event at a time. The orders that follow from it are taken with [`Node::next_output`].

@@ -8,6 +8,7 @@ pub mod address;
 pub mod dash;
 pub mod dump;
 mod error;
+pub mod fleet;
 pub mod jail;
 pub mod listen;
 mod log_layout;
@@ -24,6 +25,7 @@ pub use crate::system_error::reason;
 use acme::{AcmeArgument, Wanted};
 use dash::DashArgument;
 pub use error::ArgumentError;
+use fleet::FleetArgument;
 use jail::Jail;
 use listen::ListenArgument;
 use metrics::MetricsAddress;
@@ -107,6 +109,8 @@ pub struct Arguments {
     pub metrics: Vec<MetricsAddress>,
     /// `-o dash` and its like.
     pub dash: DashArgument,
+    /// `-o fleet` and its like.
+    pub fleet: Option<FleetArgument>,
     /// `-o access-log`, checked.
     pub access_logs: Vec<String>,
     /// `-o vsl`.
@@ -431,6 +435,7 @@ impl Given {
         let (listeners, tls_file) = parse_listeners(&self.listeners, self.tls_file.as_deref())?;
         let metrics = metrics::take(&mut self.options)?;
         let dash = dash::take(&mut self.options)?;
+        let fleet = fleet::take(&mut self.options)?;
         let access_logs = metrics::take_access_logs(&mut self.options)?;
         let log_layout = log_layout::take(&mut self.options)?;
         let traces = metrics::take_traces(&mut self.options)?;
@@ -473,6 +478,7 @@ impl Given {
             certificates,
             metrics,
             dash,
+            fleet,
             access_logs,
             log_layout,
             traces,

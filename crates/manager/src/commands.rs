@@ -3,6 +3,7 @@
 
 mod acme;
 mod call;
+mod fleet;
 mod parameters;
 mod tls;
 mod vcl;
@@ -110,6 +111,13 @@ impl Call<'_> {
             }
             ManagerCommand::DashLogin => self.dash_login(),
             ManagerCommand::DebugPanicMaster => std::process::abort(),
+            ManagerCommand::FleetBan => self.fleet_ban().await,
+            ManagerCommand::FleetDrain => self.fleet_drain().await,
+            ManagerCommand::FleetForget => self.fleet_forget().await,
+            ManagerCommand::FleetLeave => self.fleet_leave().await,
+            ManagerCommand::FleetList => self.fleet_list().await,
+            ManagerCommand::FleetPurge => self.fleet_purge().await,
+            ManagerCommand::FleetStatus => self.fleet_status().await,
             ManagerCommand::Help => self.help(),
             ManagerCommand::PanicClear => self.panic_clear(),
             ManagerCommand::PanicShow => self.panic_show(),
@@ -332,7 +340,7 @@ fn help_json(row: &CommandRow) -> String {
 
 /// Sends a request to a running worker; `None` if there is none. A worker that does not answer is
 /// killed.
-async fn ask_worker(manager: &Rc<Manager>, request: Request) -> Option<Response> {
+pub(crate) async fn ask_worker(manager: &Rc<Manager>, request: Request) -> Option<Response> {
     let worker = manager.running_worker()?;
     match worker.link.ask(request, manager.reply_timeout()).await {
         Ok(reply) => Some(Response::new(reply.status, reply.body)),

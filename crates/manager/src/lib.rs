@@ -31,6 +31,7 @@ mod dash_tokens;
 mod default_parameters;
 mod directory;
 mod fd_store;
+mod fleet;
 pub mod getopt;
 mod handover;
 mod life;

@@ -16,6 +16,7 @@ use crate::canary_end;
 use crate::clock::now;
 use crate::directory::quarantine_text;
 use crate::fd_store;
+use crate::fleet::Fleet;
 use crate::link::{Link, LinkError};
 use crate::memory::{Kernel, Overhead, Size as Shown, grows_to};
 use crate::recovery::SetAside;
@@ -139,6 +140,7 @@ async fn attempt(manager: &Rc<Manager>) -> Result<(), Failure> {
 async fn conclude(manager: &Rc<Manager>, launched: Result<u32, Failure>) -> Result<(), Failure> {
     let Err(mut failure) = launched.and_then(|pid| still_there(manager, pid)) else {
         manager.state.set(ChildState::Running);
+        manager.fleet.iter().for_each(Fleet::worker_changed);
         manager.failures.borrow_mut().forget();
         // The report of a start in the background says more.
         if manager.arguments.called == Called::Stock || manager.arguments.mode != Mode::Background {
@@ -263,6 +265,14 @@ async fn launch(manager: &Rc<Manager>) -> Result<u32, Failure> {
             // The active VCL can serve without it.
             canary_end::ended(manager, Level::Error, "went back", &format!("the child refuses it: {}", reply.body));
         }
+    }
+    if let Some(fleet) = &manager.fleet {
+        let serving = fleet.serving();
+        let reply = ask(Request::FleetServe(serving)).await.map_err(Failure::other)?;
+        if reply.status != 200 {
+            return Err(Failure::other(format!("Child ({pid}) refused the conditions of the fleet:\n{}", reply.body)));
+        }
+        fleet.carried(pid, serving);
     }
     let reply = ask(Request::Start).await.map_err(Failure::other)?;
     if reply.status != 200 {
@@ -482,6 +492,7 @@ async fn reap(manager: Rc<Manager>, worker: Worker, mut child: Child, outputs: [
         report_quarantined(&manager, quarantined);
     }
     *manager.worker.borrow_mut() = None;
+    manager.fleet.iter().for_each(Fleet::worker_changed);
     let ran = manager.state.get() == ChildState::Running;
     if ran {
         manager.state.set(ChildState::Died);

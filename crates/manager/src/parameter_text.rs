@@ -90,6 +90,7 @@ fn bits(kind: ParameterKind) -> Option<&'static [BitRow]> {
         | ParameterKind::NameSource
         | ParameterKind::Placement
         | ParameterKind::LeakGuard
+        | ParameterKind::WhenLost
         | ParameterKind::Addresses
         | ParameterKind::Text => None,
     }

@@ -16,6 +16,7 @@ use crate::commands;
 use crate::compile::Job;
 use crate::directory::WorkDirectory;
 use crate::fd_store;
+use crate::fleet;
 use crate::handover;
 use crate::handover::document::Inheritance;
 use crate::handover::predecessor;
@@ -297,6 +298,7 @@ async fn succeed(
     manager.metrics.iter().chain(&manager.dash).for_each(MetricsSocket::own);
     converse(&manager, cli_sockets);
     observer::begin(&manager);
+    fleet::begin(&manager)?;
     manager.reporter.detach();
     Ok(manager)
 }
@@ -332,6 +334,7 @@ async fn lead(manager: &Rc<Manager>, cli_sockets: Vec<CliListener>) -> Result<()
         spawn_local(tls::reload::watch(manager.clone(), ROTATION));
     }
     first_start(manager).await?;
+    fleet::begin(manager).map_err(ArgumentError::of_start)?;
     if let Some(acme) = &manager.acme {
         acme.wake.notify_one();
     }

@@ -11,6 +11,7 @@ use crate::cli_connections::{Connections, HeldCliListener};
 use crate::dash_sessions::Sessions;
 use crate::dash_tokens::Tokens;
 use crate::directory::{WorkDirectory, quarantine_text};
+use crate::fleet::Fleet;
 use crate::link::Link;
 use crate::listeners::Listener;
 use crate::memory_files::MemoryFiles;
@@ -165,6 +166,8 @@ pub struct Manager {
     pub dash: Vec<MetricsSocket>,
     /// Tokens that log in to the dashboard.
     pub tokens: Tokens,
+    /// The fleet, if there is one.
+    pub fleet: Option<Fleet>,
     /// Sessions of the dashboard.
     pub dash_sessions: Sessions,
     /// Our command line.
@@ -222,6 +225,7 @@ impl Manager {
         index.add_text("Arg", "-i", &identity)?;
         let publisher = Publisher::new(&index, DOCUMENT_ID_BASE);
         let counters = publisher.publish(&MGT, "MGT")?;
+        let fleet = arguments.fleet.clone().map(Fleet::new);
         Ok(Manager {
             parameters: RefCell::new(arguments.parameters.clone()),
             arguments,
@@ -261,6 +265,7 @@ impl Manager {
             metrics: parts.metrics,
             dash: parts.dash,
             tokens: Tokens::default(),
+            fleet,
             dash_sessions: Sessions::default(),
             program: parts.program,
             successor: Cell::new(None),

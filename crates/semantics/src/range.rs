@@ -1,8 +1,9 @@
 //! Range requests, and backends that answer them.
 //!
 //! Compat: only a single range is served; an unreadable one is answered with 416. Observed of
-//! Varnish 7.1.1, texts included. `ranges.rs` and `part.rs` are the reading of RFC 9110. Source:
-//! RFC 9110 §14.
+//! Varnish 7.1.1, texts included. As in 7.7, a range with both ends is cut out of a body whose
+//! length is not known yet, unless the body is coded. `ranges.rs` and `part.rs` are the reading of
+//! RFC 9110. Source: RFC 9110 §14.
 
 use crate::byte_range::{Span, Wanted, single, take_number};
 use crate::conditional::is_same_strong;
@@ -19,7 +20,7 @@ const LAST_MODIFIED_SLACK: f64 = 60.0;
 pub enum RangeResult {
     /// Serve the whole body.
     Whole,
-    /// Serve these bytes with 206. Only when the length is known; `first <= last < length`.
+    /// Serve these bytes with 206; `first <= last < length` if the length is known.
     Part {
         /// First byte.
         first: u64,
@@ -47,8 +48,13 @@ pub fn resolve(
         Ok(wanted) => wanted,
         Err(reason) => return RangeResult::Unsatisfiable(reason),
     };
-    let Some(length) = length else { return RangeResult::Whole };
-    match wanted.within(Some(length)) {
+    if length.is_none() {
+        return match wanted {
+            Wanted::FromTo(first, last) if !response.has("Content-Encoding") => RangeResult::Part { first, last },
+            _ => RangeResult::Whole,
+        };
+    }
+    match wanted.within(length) {
         Some(Span { first, last }) => RangeResult::Part { first, last },
         None => RangeResult::Unsatisfiable("low range beyond object"),
     }
@@ -110,11 +116,23 @@ impl Sent {
         } else {
             let first = number(b"")?;
             let last = number(b"-")?;
-            let length = number(b"/")?;
-            (first <= last && last < length).then_some(Sent::Part(first, last))?
+            let is_within = match rest.strip_prefix(b"/*") {
+                Some(behind) => {
+                    rest = behind;
+                    true
+                }
+                None => take_total(&mut rest).is_some_and(|length| last < length),
+            };
+            (first <= last && is_within).then_some(Sent::Part(first, last))?
         };
         rest.is_empty().then_some(sent)
     }
+}
+
+/// Takes `/` and a number.
+fn take_total(rest: &mut &[u8]) -> Option<u64> {
+    *rest = rest.strip_prefix(b"/")?;
+    take_number(rest).ok().flatten()
 }
 
 /// Checks a backend's response against the range that was requested: otherwise a part that is not

@@ -64,8 +64,13 @@ fn one_range_of_bytes_is_served_and_all_else_is_unsatisfiable() {
 }
 
 #[test]
-fn without_a_length_a_good_range_gets_everything() {
-    for range in ["bytes=0-1", "bytes=3-", "bytes=-3", "bytes=12-"] {
+fn without_a_length_only_a_range_with_both_ends_of_an_uncoded_body_is_a_part() {
+    for (response, expect) in
+        [(Message::new(), part(3, 9)), (message(&[("Content-Encoding", "gzip")]), RangeResult::Whole)]
+    {
+        assert_eq!(resolve(b"bytes=3-9", None, &response, None, DateForms::Exact), expect);
+    }
+    for range in ["bytes=3-", "bytes=-3", "bytes=12-"] {
         assert_eq!(
             resolve(range.as_bytes(), None, &Message::new(), None, DateForms::Exact),
             RangeResult::Whole,
@@ -115,6 +120,7 @@ fn a_backend_must_send_the_part_that_was_asked_for() {
     assert_eq!(check(part, 206, Some("bytes 0-1/10"), Some(2)), "");
     assert_eq!(check(part, 206, Some("Bytes 0-1/10"), None), "");
     assert_eq!(check(part, 206, Some("bytes 0-0/10"), Some(1)), "");
+    assert_eq!(check(part, 206, Some("bytes 0-1/*"), Some(2)), "");
     assert_eq!(check(part, 206, None, Some(2)), "");
     assert_eq!(check(part, 200, None, Some(10)), "");
     assert_eq!(check(Some("bytes=0-"), 206, Some("bytes 0-5/10"), Some(6)), "");
@@ -135,7 +141,7 @@ fn a_backend_must_send_the_part_that_was_asked_for() {
         "foo",
         "bytes=0-1/10",
         "bytes 0-1",
-        "bytes 0-1/*",
+        "bytes 0-1/*x",
         "bytes 5-3/10",
         "bytes 0-10/10",
         "lines 0-1/10",

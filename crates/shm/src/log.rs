@@ -95,6 +95,8 @@ pub struct LogTotals {
     pub shm_cont: u64,
     /// Times the ring wrapped.
     pub shm_cycles: u64,
+    /// Bytes reserved.
+    pub shm_bytes: u64,
 }
 
 /// A place in a ring, between two records; by default its start.
@@ -385,6 +387,7 @@ impl LogRing {
         position.totals.shm_writes += 1;
         position.totals.shm_records += records;
         position.totals.shm_flushes += flushes;
+        position.totals.shm_bytes += 4 * words as u64;
         if position.next + words >= ring.log_words {
             let end = position.next;
             position.number = (position.number / 8).wrapping_add(1).wrapping_mul(8);

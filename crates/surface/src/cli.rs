@@ -101,6 +101,13 @@ commands! {
     DebugSrandom "debug.srandom" "debug.srandom" 0 1 text hidden Worker "Seed the random numbers that VCL sees.";
     DebugVmod "debug.vmod" "debug.vmod" 0 0 text hidden Worker "Show the VMODs in use.";
     DebugXid "debug.xid" "debug.xid [<xid> [<cachesize>]]" 0 2 text hidden Worker "Show or set the next transaction number.";
+    FleetBan "fleet.ban" "fleet.ban [--wait[=<time>]] <field> <operator> <arg> [&& ...]" 1 any text shown Manager "Remove every stored object that matches, on all nodes of the fleet; --wait (5s) reports each node.";
+    FleetDrain "fleet.drain" "fleet.drain [off]" 0 1 text shown Manager "Announce that this node will leave the fleet, or with off that it stays.";
+    FleetForget "fleet.forget" "fleet.forget [--wait[=<time>]] <node>" 1 2 text shown Manager "Remove a node that does not return from the fleet; unless it left in order, all nodes remove everything.";
+    FleetLeave "fleet.leave" "fleet.leave [--wait[=<time>]]" 0 1 text shown Manager "Leave the fleet for good; from then on this node passes until it is restarted without -o fleet.";
+    FleetList "fleet.list" "fleet.list [-j]" 0 0 json shown Manager "Show the nodes of the fleet.";
+    FleetPurge "fleet.purge" "fleet.purge [--soft] [--wait[=<time>]] <url>|--prefix <url>|--tag <tag>..." 1 any text shown Manager "Remove objects by URL, by the beginning of their URL or by tags, on all nodes of the fleet; --soft leaves objects with a tag in grace.";
+    FleetStatus "fleet.status" "fleet.status [-j]" 0 0 json shown Manager "Show the contact of this node with its fleet, and how it serves.";
     Help "help" "help [-j|<command>]" 0 1 json shown Manager "List the commands, or describe one.";
     PanicClear "panic.clear" "panic.clear [-z]" 0 1 text shown Manager "Clear the last panic; -z resets its counter as well.";
     PanicShow "panic.show" "panic.show [-j]" 0 0 json shown Manager "Show the last panic of the worker.";

@@ -27,6 +27,7 @@ pub enum CloseReason {
     RangeShort,
     ReqHttp20,
     VclFailure,
+    RapidReset,
 }
 
 impl CloseReason {
@@ -52,6 +53,7 @@ impl CloseReason {
             CloseReason::RangeShort => "RANGE_SHORT",
             CloseReason::ReqHttp20 => "REQ_HTTP20",
             CloseReason::VclFailure => "VCL_FAILURE",
+            CloseReason::RapidReset => "RAPID_RESET",
         }
     }
 
@@ -70,7 +72,8 @@ impl CloseReason {
             | CloseReason::PipeOverflow
             | CloseReason::RangeShort
             | CloseReason::ReqHttp20
-            | CloseReason::VclFailure => true,
+            | CloseReason::VclFailure
+            | CloseReason::RapidReset => true,
             CloseReason::RemClose
             | CloseReason::ReqClose
             | CloseReason::RxCloseIdle
@@ -102,6 +105,7 @@ impl CloseReason {
             CloseReason::RangeShort => Main::ScRangeShort,
             CloseReason::ReqHttp20 => Main::ScReqHttp20,
             CloseReason::VclFailure => Main::ScVclFailure,
+            CloseReason::RapidReset => Main::ScRapidReset,
         }
     }
 }

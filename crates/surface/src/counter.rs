@@ -201,6 +201,7 @@ section! {
     ScRangeShort "sc_range_short" Counter Diag Integer "Closes: range could not be filled";
     ScReqHttp20 "sc_req_http20" Counter Diag Integer "Closes: HTTP/2 not accepted";
     ScVclFailure "sc_vcl_failure" Counter Diag Integer "Closes: VCL failure";
+    ScRapidReset "sc_rapid_reset" Counter Diag Integer "Closes: too many HTTP/2 streams reset";
     ClientResp500 "client_resp_500" Counter Diag Integer "Deliveries failed for lack of workspace";
     WsBackendOverflow "ws_backend_overflow" Counter Diag Integer "Backend workspace overflows";
     WsClientOverflow "ws_client_overflow" Counter Diag Integer "Client workspace overflows";
@@ -211,6 +212,7 @@ section! {
     ShmFlushes "shm_flushes" Counter Diag Integer "Log flushes caused by full buffer";
     ShmCont "shm_cont" Counter Diag Integer "Log lock contention";
     ShmCycles "shm_cycles" Counter Diag Integer "Log ring wraps";
+    ShmBytes "shm_bytes" Counter Diag Bytes "Bytes of log written";
     BackendReq "backend_req" Counter Info Integer "Backend requests made";
     NVcl "n_vcl" Gauge Info Integer "VCLs loaded";
     NVclAvail "n_vcl_avail" Gauge Diag Integer "VCLs not discarded";
@@ -288,6 +290,8 @@ section! {
     BackendTlsFailed "backend_tls_failed" Counter Info Integer "TLS handshakes with origins that failed";
     BackendAside "backend_aside" Counter Info Integer "Fetches refused, backend set aside for its failures";
     BackendQueueFull "backend_queue_full" Counter Info Integer "Fetches refused, too many waited for a connection";
+    BackendWait "backend_wait" Counter Info Integer "Fetches that waited for a connection";
+    BackendWaitFail "backend_wait_fail" Counter Info Integer "Those that got none: too long, or the backend became sick";
     BackendWaitTimeout "backend_wait_timeout" Counter Info Integer "Fetches refused, waited too long for a connection";
     BackendRetryRefused "backend_retry_refused" Counter Info Integer "Fetches not repeated, retry_budget spent";
     // Exporters sum all counters whose names begin with `fetch_`. Subdivisions of

@@ -752,8 +752,40 @@ pub const FLEET_PUBLISHING_MAX: u64 = 4096;
 pub const FLEET_WAITS_MAX: usize = 1024;
 /// Most invalidations that one confirmation reports with their numbers of objects.
 pub const FLEET_RECEIPTS_MAX: usize = 2048;
+/// Most invalidations of the fleet's agent that wait for the worker; the agent waits beyond.
+pub const FLEET_APPLIES_MAX: usize = 1024;
+/// Most invalidations that the worker gets at once.
+pub const FLEET_ORDERS_MAX: usize = 128;
+/// Most tags of an invalidation by tags.
+pub const FLEET_TAGS_MAX: usize = 256;
+/// Most lines of the fleet's agent that are reported in ten seconds.
+pub const FLEET_LINES_MAX: u32 = 20;
+/// Longest such line, in bytes.
+pub const FLEET_LINE_BYTES_MAX: usize = 1024;
+/// Longest time that a command waits for the members of a fleet, in seconds.
+pub const FLEET_WAIT_SECONDS_MAX: f64 = 3600.0;
+/// Most invalidations by tags that are kept for fetches under way; beyond, all these are hit.
+pub const FLEET_ARRIVALS_MAX: usize = 4096;
 /// Most removed nodes whose late messages are recognized.
 pub const FLEET_FORGOTTEN_MAX: usize = 64;
+/// Most servers of a fleet.
+pub const FLEET_SERVERS_MAX: usize = 16;
+/// Longest file of credentials for the servers of a fleet, in bytes.
+pub const FLEET_CREDENTIALS_BYTES_MAX: u64 = 64 << 10;
+/// Most messages of other nodes, not stored, that wait for the machine of a fleet's agent. Beyond,
+/// they are dropped: `fleet` repairs that.
+pub const FLEET_RECEIVED_MAX: usize = 1024;
+/// Most messages on their way from a fleet's agent to its server that the socket has not taken.
+pub const FLEET_SENDING_MAX: usize = 8192;
+/// Number of writes and messages that wait for the disk or the manager, above which a fleet's agent
+/// reads nothing more from the stream.
+pub const FLEET_PENDING_MAX: usize = 4096;
+/// Most writes of a fleet's agent that are made durable at once.
+pub const FLEET_BATCH_MAX: usize = 1024;
+/// Most messages that a fleet's agent asks the stream for at once.
+pub const FLEET_FETCH_MAX: usize = 256;
+/// Size of the stream of a fleet, in bytes.
+pub const FLEET_STREAM_BYTES_MAX: i64 = 1 << 30;
 /// Time limit of every wait in a test, in seconds. A busy machine must not reach it, only a hang.
 pub const TEST_HANG_SECONDS: u64 = 300;
 /// Longest frame of a recording, packed and unpacked, in bytes.

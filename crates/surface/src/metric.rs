@@ -386,6 +386,7 @@ pub static METRICS: &[MetricRow] = &[
             with("MAIN", &["sc_range_short"], "reason", "RANGE_SHORT"),
             with("MAIN", &["sc_req_http20"], "reason", "REQ_HTTP20"),
             with("MAIN", &["sc_vcl_failure"], "reason", "VCL_FAILURE"),
+            with("MAIN", &["sc_rapid_reset"], "reason", "RAPID_RESET"),
         ],
     ),
     counter("copal_http_requests_total", Listener, "Well-formed client requests", &[of("MAIN", &["client_req"])]),
@@ -803,6 +804,7 @@ mod tests {
             CloseReason::RangeShort,
             CloseReason::ReqHttp20,
             CloseReason::VclFailure,
+            CloseReason::RapidReset,
         ];
         let of_reasons = reasons.map(|reason| (MAIN.counters[reason.counter() as usize].name, reason.name()));
         let of_row = row.samples.iter().map(|sample| (sample.counters[0], sample.label.unwrap().1));

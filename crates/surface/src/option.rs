@@ -71,8 +71,26 @@ pub const DASH_OPERATE: &str = "dash_operate";
 pub const DASH_INSECURE: &str = "dash_insecure";
 /// Key of `-o`: addresses of clients in the dashboard, `hash` or `show`.
 pub const DASH_CLIENTS: &str = "dash_clients";
+/// Key of `-o`: the NATS servers of the fleet.
+pub const FLEET: &str = "fleet";
+/// Key of `-o`: the name of the fleet.
+pub const FLEET_NAME: &str = "fleet_name";
+/// Key of `-o`: the file of the key that signs and is accepted.
+pub const FLEET_KEY: &str = "fleet_key";
+/// Key of `-o`: the file of a second key that is accepted.
+pub const FLEET_KEY_OLD: &str = "fleet_key_old";
+/// Key of `-o`: the name of this node.
+pub const FLEET_NODE: &str = "fleet_node";
+/// Key of `-o`: the zone of this node.
+pub const FLEET_ZONE: &str = "fleet_zone";
+/// Key of `-o`: credentials file for NATS.
+pub const FLEET_CREDS: &str = "fleet_creds";
+/// Key of `-o`: file of an nkey seed for NATS.
+pub const FLEET_NKEY: &str = "fleet_nkey";
+/// Key of `-o`: the issuers that may have signed the certificates of the NATS servers.
+pub const FLEET_TLS_CA: &str = "fleet_tls_ca";
 /// All keys of `-o`.
-pub const KEYS: [&str; 17] = [
+pub const KEYS: [&str; 26] = [
     ACME,
     ACME_DIRECTORY,
     ACME_DIR,
@@ -90,7 +108,18 @@ pub const KEYS: [&str; 17] = [
     DASH_OPERATE,
     DASH_INSECURE,
     DASH_CLIENTS,
+    FLEET,
+    FLEET_NAME,
+    FLEET_KEY,
+    FLEET_KEY_OLD,
+    FLEET_NODE,
+    FLEET_ZONE,
+    FLEET_CREDS,
+    FLEET_NKEY,
+    FLEET_TLS_CA,
 ];
+/// Name of the fleet unless `-o fleet_name` gives another.
+pub const FLEET_NAME_DEFAULT: &str = "copal";
 /// Port of the dashboard if the address has none.
 pub const DASH_PORT: u16 = 9132;
 /// Argument of a `copal observe` that a manager starts: how many of its sockets, the last ones but
@@ -98,7 +127,9 @@ pub const DASH_PORT: u16 = 9132;
 pub const OBSERVE_DASH: &str = "--dash";
 /// Port of metrics if the address has none: that of other exporters for Varnish.
 pub const METRICS_PORT: u16 = 9131;
-/// First argument of a `copal observe` that a manager starts.
+/// Name of the process that exchanges invalidations with the fleet; only a manager starts it.
+pub const FLEET_AGENT: &str = "fleet-agent";
+/// First argument of a `copal observe`, or fleet agent, that a manager starts.
 pub const OBSERVE_INHERITED: &str = "--inherited";
 /// First argument of a `copal replay` that a manager starts.
 pub const REPLAY_INHERITED: &str = "--inherited";

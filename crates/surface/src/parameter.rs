@@ -15,6 +15,7 @@ pub use bits::{
 };
 
 use crate::encoding::Encodings;
+use crate::fleet::WhenLost;
 use serde::{Deserialize, Serialize};
 
 /// Format and bounds of a value.
@@ -54,6 +55,8 @@ pub enum ParameterKind {
     Placement,
     /// One of [`LEAK_GUARDS`].
     LeakGuard,
+    /// One of [`WHEN_LOST`].
+    WhenLost,
     /// Addresses and networks, see [`crate::front`].
     Addresses,
     /// Free text.
@@ -77,6 +80,9 @@ pub const PLACEMENTS: &[&str] = &["turns", "tiers"];
 
 /// The values of the parameter `leak_guard`.
 pub const LEAK_GUARDS: &[&str] = &["auto", "off", "log", "refuse"];
+
+/// The values of the parameter `fleet_when_lost`: the words of [`crate::fleet::WhenLost`].
+pub const WHEN_LOST: &[&str] = &[WhenLost::Serve.word(), WhenLost::StaleLimit.word(), WhenLost::Refuse.word()];
 
 /// Action on a response for one client that VCL has stored for all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -229,6 +235,7 @@ parameters! {
     backend_remote_error_holddown: f64 = 0.25, Float, Seconds, "0.250", Some("0.000"), None, "seconds", EXPERIMENTAL, "After remote connect errors (ECONNREFUSED, ENETUNREACH) skip new connects this long.";
     backend_wait_limit: u64 = 0, Number, Unsigned, "0", Some("0"), None, "transactions", COPAL, "Fetches that may wait for a connection to a backend whose max_connections are in use; 0 none (Varnish 7.6).";
     backend_wait_timeout: f64 = 0.0, Float, Seconds, "0.000", Some("0.000"), None, "seconds", COPAL, "Time that a fetch waits for a connection to such a backend (Varnish 7.6).";
+    ban_any_variant: u64 = 10000, Number, Unsigned, "10000", Some("0"), None, "variants", COPAL, "Objects of other variants that a lookup tests against bans, at most; 0 tests those that match the request only (Varnish 7.5).";
     ban_cutoff: u64 = 0, Number, Unsigned, "0", Some("0"), None, "bans", EXPERIMENTAL, "Lurker kills everything older than the Nth ban; 0 off.";
     ban_dups: bool = true, Bool, Bool, "on", None, None, "bool", 0, "Drop older bans identical to a new one.";
     ban_lurker_age: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "Lurker ignores bans younger than this.";
@@ -266,6 +273,11 @@ parameters! {
     fetch_chunksize: u64 = 16384, Number, Bytes, "16k", Some("4k"), None, "bytes", EXPERIMENTAL | ACCEPTED_ONLY, "Storage chunk for fetches of unknown length: here blocks grow with the body.";
     fetch_maxchunksize: u64 = 268435456, Number, Bytes, "0.25G", Some("64k"), None, "bytes", EXPERIMENTAL | ACCEPTED_ONLY, "Largest storage chunk.";
     first_byte_timeout: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", 0, "Wait for the first response byte.";
+    fleet_history: f64 = 604_800.0, Float, Seconds, "604800.000", Some("60.000"), Some("31536000.000"), "seconds", COPAL, "Time that invalidations are kept for nodes of the fleet that have not confirmed them. A node that was away for longer removes everything that it stored before.";
+    fleet_join_timeout: f64 = 30.0, Float, Seconds, "30.000", Some("1.000"), Some("3600.000"), "seconds", COPAL, "Time that a node waits at its start for members of the fleet and for invalidations that it has missed; until then it passes.";
+    fleet_lost_after: f64 = 10.0, Float, Seconds, "10.000", Some("1.000"), Some("3600.000"), "seconds", COPAL, "Time without a message from the fleet, or without the fleet's agent, after which a node is out of contact (see fleet_when_lost).";
+    fleet_lost_ttl: f64 = 60.0, Float, Seconds, "60.000", Some("0.000"), None, "seconds", COPAL, "Under fleet_when_lost=stale-limit: age beyond which stored responses are fetched again while the node is out of contact.";
+    fleet_when_lost: String = "serve".to_owned(), Text, WhenLost, "serve", None, None, "", COPAL, "A node that is out of contact with its fleet goes on (serve), serves nothing older than fleet_lost_ttl from the cache (stale-limit), or nothing at all (refuse): then all requests are passed.";
     gzip_buffer: u64 = 32768, Number, Bytes, "32k", Some("2k"), None, "bytes", EXPERIMENTAL | ACCEPTED_ONLY, "Buffer for (de)compression.";
     gzip_level: u64 = 6, Number, Unsigned, "6", Some("0"), Some("9"), "", 0, "Zlib level.";
     gzip_memlevel: u64 = 8, Number, Unsigned, "8", Some("1"), Some("9"), "", ACCEPTED_ONLY, "Zlib memory level.";

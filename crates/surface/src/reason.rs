@@ -259,6 +259,7 @@ reasons! {
     MissForced, "miss-forced", Lookup, Miss, "fwd=request", "VCL said req.hash_always_miss: whatever is stored is not looked at.", "";
     MissIgnoredBusy, "miss-ignored-busy", Lookup, Miss, "fwd=request", "Another request is fetching it, and VCL said req.hash_ignore_busy.", "";
     OnlyIfCached, "only-if-cached", Lookup, Miss, "", "Nothing stored could be used, and the client does not want the origin to be asked (only-if-cached): it got a 504.", "";
+    PassFleet, "pass-fleet", Lookup, Pass, "fwd=bypass", "This node is not in step with its fleet, so that stored responses may be out of date: the request was passed. fleet.status says more.", "";
     PassNoStore, "pass-no-store", Lookup, Pass, "fwd=request", "Nothing stored could be used, and the client does not want the response to be stored (no-store): it was passed.", "";
     PassLongQuery, "pass-long-query", Lookup, Pass, "fwd=bypass", "The body of the QUERY is too long to be a part of the key, or of unknown length: it was passed.", "";
     PassByVcl, "pass", Vcl, Pass, "fwd=bypass", "VCL said return (pass).", "";

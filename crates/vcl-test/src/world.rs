@@ -138,6 +138,7 @@ impl World {
             challenges: engine::challenges::Challenges::default(),
             memory: RequestMemory::default(),
             waiting: AtomicU32::new(0),
+            fleet: Default::default(),
         });
         let clock = Clock::starting_at(start);
         let context = Rc::new(Loop::new(Arc::clone(&engine), Arc::new(MainCounters::new()), dial, clock));

@@ -19,6 +19,7 @@ use control::messages::{Configuration, ListenerConfiguration, Step, StorageConfi
 use engine::challenges::Challenges;
 use engine::clock::Clock;
 use engine::context::{Engine, Loop};
+use engine::fleet::FleetConditions;
 use engine::loaded_vcl::{LoadedVcl, VclTable};
 use engine::memory::RequestMemory;
 use engine::panics::PanicHook;
@@ -240,6 +241,7 @@ pub fn configure(
         challenges: challenges(configuration.tls.as_ref()),
         memory: RequestMemory::default(),
         waiting: AtomicU32::new(0),
+        fleet: FleetConditions::default(),
     });
     let complaints = Arc::new(Complaints::default());
     // The manager has checked the table. If it is unusable anyway, only listeners without TLS are

@@ -7,7 +7,7 @@
 //! that must outlive it: the manager owns listening sockets, arenas and ban journal.
 //!
 //! Reading order: `control`, `manager_process`, `directory_lock`, `health_record`, `configure`,
-//! `log_space`, `event_loop`, `housekeeping`, `trimming`, `disk_watch`, `vcl_control`,
+//! `log_space`, `fleet`, `event_loop`, `housekeeping`, `trimming`, `disk_watch`, `vcl_control`,
 //! `command`, `panic_text`.
 
 #![forbid(unsafe_code)]
@@ -21,6 +21,7 @@ mod configure;
 mod directory_lock;
 mod disk_watch;
 mod event_loop;
+mod fleet;
 mod health_record;
 mod histograms;
 mod housekeeping;
@@ -157,6 +158,9 @@ fn describe(request: &Request) -> String {
         Request::VclStatus => "vcl.list".into(),
         Request::Tls(_) => "tls".into(),
         Request::Limits(_) => "storage.limits".into(),
+        Request::FleetServe(serving) => format!("fleet.serve {}", serving.word()),
+        Request::FleetApply(orders) => format!("fleet.apply {}", orders.len()),
+        Request::FleetCheck(_) => "fleet.check".into(),
         Request::Start => "start".into(),
         Request::Command { words, .. } => words.join(" "),
         Request::Ping => "ping".into(),
@@ -181,6 +185,12 @@ async fn answer(worker: &Rc<configure::Worker>, request: Request, step: &dyn Fn(
         Request::VclStatus => Response::ok(vcl_control::status(worker)),
         Request::Tls(table) => worker.set_tls(&table),
         Request::Limits(limits) => worker.set_limits(limits).await,
+        Request::FleetServe(serving) => {
+            worker.engine.fleet.set(fleet::conditions(serving));
+            Response::ok("")
+        }
+        Request::FleetApply(orders) => fleet::apply(worker, orders).await,
+        Request::FleetCheck(order) => fleet::check(&order),
         Request::Start => {
             // An earlier worker may have died in the middle of this.
             sweeping::sweep(worker, std::sync::Weak::new());

@@ -254,6 +254,7 @@ impl Statistics {
         add(Main::ShmFlushes, log.shm_flushes);
         add(Main::ShmCont, log.shm_cont);
         add(Main::ShmCycles, log.shm_cycles);
+        add(Main::ShmBytes, log.shm_bytes);
         let table = engine.vcl.load();
         let vcls = table.loaded.len() as u64;
         let backends = self.backends.borrow();

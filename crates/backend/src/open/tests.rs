@@ -390,6 +390,8 @@ async fn those_who_wait_are_served_in_their_order_and_before_those_who_come_late
     });
     assert_eq!(*order.borrow(), [1, 2, 3, 11, 12, 13]);
     assert_eq!((scene.vbe(Vbe::Busy), scene.vbe(Vbe::Waiting)), (0, 0));
+    let waited = [Main::BackendWait, Main::BackendWaitFail].map(|counter| scene.counters.get(counter));
+    assert!(waited[0] >= 3 && waited[1] == 0, "{waited:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -420,6 +422,8 @@ async fn wait_timeout_is_reported_and_counted() {
     assert_eq!(scene.open().await.err(), Some(OpenError::WaitTimeout("b".to_owned())));
     assert_eq!(start.elapsed().as_secs(), 2);
     assert_eq!((scene.vbe(Vbe::WaitTimeout), scene.counters.get(Main::BackendWaitTimeout)), (1, 1));
+    let waited = [Main::BackendWait, Main::BackendWaitFail].map(|counter| scene.counters.get(counter));
+    assert_eq!(waited, [1, 1]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -78,7 +78,8 @@ fn open_several(head: &mut dyn Head, spans: Vec<Span>, there: &There, boundary: 
 }
 
 fn opened(cut: RangeCut) -> Opened {
-    Opened { effect: Effect::of_length(Some(cut.remaining())), machine: Box::new(cut) }
+    let length = (!cut.may_be_short).then(|| cut.remaining());
+    Opened { effect: Effect::of_length(length), machine: Box::new(cut) }
 }
 
 fn open_as_varnish(opening: &mut Opening<'_>) -> Option<Opened> {
@@ -94,7 +95,8 @@ fn open_as_varnish(opening: &mut Opening<'_>) -> Option<Opened> {
         RangeResult::Whole => return None,
         RangeResult::Part { first, last } => {
             range::content_range(first, last, length, &mut value);
-            (206, RangeCut::new(first, last))
+            let cut = RangeCut::new(first, last);
+            (206, if length.is_some() { cut } else { cut.of_unknown_length() })
         }
         RangeResult::Unsatisfiable(why) => {
             head.debug(&format!("RANGE_FAIL {why}"));
@@ -112,13 +114,22 @@ fn open_as_varnish(opening: &mut Opening<'_>) -> Option<Opened> {
 pub struct RangeCut {
     skip: u64,
     take: u64,
+    /// The stream may end before the range does.
+    may_be_short: bool,
 }
 
 impl RangeCut {
     /// Both ends are inclusive. A range whose end is before its start passes nothing.
     #[must_use]
     pub fn new(first: u64, last: u64) -> Self {
-        RangeCut { skip: first, take: if last < first { 0 } else { (last - first).saturating_add(1) } }
+        let take = if last < first { 0 } else { (last - first).saturating_add(1) };
+        RangeCut { skip: first, take, may_be_short: false }
+    }
+
+    /// The range of a stream that may end before the range does.
+    #[must_use]
+    pub fn of_unknown_length(self) -> Self {
+        RangeCut { may_be_short: true, ..self }
     }
 
     /// The part of the stream's next `input` that is in the range.
@@ -161,7 +172,7 @@ impl Machine for RangeCut {
     }
 
     fn missing_bytes(&self) -> u64 {
-        self.take
+        if self.may_be_short { 0 } else { self.take }
     }
 
     fn unwanted_bytes(&self) -> u64 {

@@ -553,6 +553,7 @@ mod tests {
             ("obj.http ~ a", "Unknown or unsupported field \"obj.http\""),
             ("req.urlx ~ a", "Unknown or unsupported field \"req.urlx\""),
             ("obj.ages < 1d", "Unknown or unsupported field \"obj.ages\""),
+            ("obj.statusx ~ a", "Unknown or unsupported field \"obj.statusx\""),
             ("req.http. ~ 1", "Missing header name: \"req.http.\""),
         ];
         for (text, error) in cases {

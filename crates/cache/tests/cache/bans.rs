@@ -204,6 +204,20 @@ fn ban_cutoff_removes_objects_older_than_the_nth_ban() {
 }
 
 #[test]
+fn ban_any_variant_limits_the_other_variants_that_a_lookup_tests() {
+    for (most, tested) in [(10_000, 3), (1, 2), (0, 1)] {
+        let mut bench = Bench::new();
+        bench.set(|parameters| parameters.ban_any_variant = most);
+        for value in ["1", "2", "3"] {
+            bench.put(1, &Made { vary: vary("Foo", value), ..made("a") });
+        }
+        bench.ban("obj.http.x == other");
+        bench.ask(&key(1), &request("/", &[("Foo", "1")]), |_| {});
+        assert_eq!(bench.total(Main::BansTested), tested, "{most}");
+    }
+}
+
+#[test]
 fn a_response_fetched_before_a_ban_and_published_after_it_is_banned() {
     let mut bench = Bench::new();
     eager(&bench);

@@ -279,3 +279,52 @@ fn no_list_of_tags_names_a_group() {
     }
     assert_eq!(bench.invalidate_groups(b"x", None), 1);
 }
+
+#[test]
+fn order_of_a_fleet_by_tag_hits_fetches_under_way_and_only_those() {
+    let mut bench = Bench::new();
+    bench.put(1, &tagged(100.0, "a"));
+    let (hit, other) = (bench.miss(2), bench.miss(3));
+    let before = bench.cache.mark();
+    let mut purge = bench.cache.purge_tags_and_fetches(b"x a", Purge::Hard, bench.now).unwrap();
+    assert!(purge.step(usize::MAX));
+    assert_eq!(purge.objects(), 1);
+    let after = bench.cache.mark();
+    assert!(after.0 == before.0 && after.1 > before.1, "{before:?} {after:?}");
+    let later = bench.miss(4);
+    for (number, busy, tags) in [(2, &hit, "b a"), (3, &other, "b"), (4, &later, "a")] {
+        let object = bench.make(number, &tagged(100.0, tags));
+        busy.publish(&object);
+    }
+    drop((hit, other, later));
+    assert!(bench.is_gone(1) && bench.is_gone(2));
+    bench.hit(3);
+    bench.hit(4);
+    // A soft one too, and everything.
+    let busy = bench.miss(5);
+    assert!(bench.cache.purge_tags_and_fetches(b"b", SOFT, bench.now).unwrap().step(usize::MAX));
+    let object = bench.make(5, &tagged(100.0, "b"));
+    busy.publish(&object);
+    drop(busy);
+    assert!(bench.is_gone(5));
+    let busy = bench.miss(6);
+    assert_eq!(bench.cache.ban_everything(bench.now), Ok(2));
+    let object = bench.make(6, &fresh(100.0));
+    busy.publish(&object);
+    drop(busy);
+    assert!(!matches!(bench.look(4), Lookup::Hit(_)) && !matches!(bench.look(6), Lookup::Hit(_)));
+}
+
+#[test]
+fn purge_with_fetches_hits_those_of_its_key() {
+    let mut bench = Bench::new();
+    let (hit, other) = (bench.miss(1), bench.miss(2));
+    assert_eq!(bench.cache.purge_with_fetches(&key(1), SOFT, bench.now), 0);
+    for (number, busy) in [(1, &hit), (2, &other)] {
+        let object = bench.make(number, &fresh(100.0));
+        busy.publish(&object);
+    }
+    drop((hit, other));
+    assert!(bench.is_gone(1));
+    bench.hit(2);
+}

@@ -29,6 +29,7 @@ const READERS: &[(&str, &str)] = &[
     ("backend_remote_error_holddown", "backend/src/backend.rs"),
     ("backend_wait_limit", "backend/src/backend.rs"),
     ("backend_wait_timeout", "backend/src/backend.rs"),
+    ("ban_any_variant", "cache/src/parameters.rs"),
     ("ban_cutoff", "cache/src/ban/lurker.rs"),
     ("ban_dups", "cache/src/ban.rs"),
     ("ban_lurker_age", "cache/src/parameters.rs"),

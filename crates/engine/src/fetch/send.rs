@@ -163,7 +163,7 @@ impl Fetch {
             parameters: &self.task.order.parameters,
             counters: &context.counters,
             clock: &clock,
-            connect_timeout: (self.task.choices.connect_timeout > 0.0).then_some(self.task.choices.connect_timeout),
+            connect_timeout: self.task.choices.connect_timeout.filter(|seconds| *seconds > 0.0),
             fresh: self.task.attempt.wants_fresh,
             client: Some((self.task.order.peer.client, self.task.order.peer.server)),
             offers_http2: true,
@@ -331,7 +331,7 @@ impl Fetch {
     fn last_byte_limit(&self) -> Option<Duration> {
         let of_backend = self.task.route.backend.as_ref().and_then(|backend| backend.definition().last_byte_timeout);
         let own = self.task.choices.last_byte_timeout.or(of_backend);
-        let limit = applies(0.0, None, own.unwrap_or(self.task.order.parameters.last_byte_timeout));
+        let limit = applies(None, None, own.unwrap_or(self.task.order.parameters.last_byte_timeout));
         (limit < UNLIMITED).then_some(limit)
     }
 
@@ -358,8 +358,8 @@ enum NoConnection {
 }
 
 /// The first of the three that is set. 0 means not set, and no limit if none is.
-fn applies(of_vcl: f64, of_backend: Option<f64>, of_parameter: f64) -> Duration {
-    let seconds =
-        if of_vcl > 0.0 { of_vcl } else { of_backend.filter(|seconds| *seconds > 0.0).unwrap_or(of_parameter) };
+fn applies(of_vcl: Option<f64>, of_backend: Option<f64>, of_parameter: f64) -> Duration {
+    let set = |own: Option<f64>| own.filter(|seconds| *seconds > 0.0);
+    let seconds = set(of_vcl).or(set(of_backend)).unwrap_or(of_parameter);
     if seconds > 0.0 { Duration::try_from_secs_f64(seconds).unwrap_or(UNLIMITED).min(UNLIMITED) } else { UNLIMITED }
 }

@@ -136,12 +136,12 @@ pub(crate) struct Choices {
     pub(crate) client_identity: Option<Vec<u8>>,
     /// `bereq.trace` when VCL set it, initially `req.trace`.
     pub(crate) trace: Option<bool>,
-    /// `bereq.connect_timeout`, seconds; 0 = unset.
-    pub(crate) connect_timeout: f64,
-    /// `bereq.first_byte_timeout`, seconds; 0 = unset.
-    pub(crate) first_byte_timeout: f64,
-    /// `bereq.between_bytes_timeout`, seconds; 0 = unset.
-    pub(crate) between_bytes_timeout: f64,
+    /// `bereq.connect_timeout` when VCL set it, seconds; 0 counts as not set.
+    pub(crate) connect_timeout: Option<f64>,
+    /// `bereq.first_byte_timeout` likewise.
+    pub(crate) first_byte_timeout: Option<f64>,
+    /// `bereq.between_bytes_timeout` likewise.
+    pub(crate) between_bytes_timeout: Option<f64>,
     /// `bereq.last_byte_timeout` when VCL set it, seconds; 0 = no limit.
     pub(crate) last_byte_timeout: Option<f64>,
     /// `bereq.filters` when VCL set it.
@@ -410,9 +410,10 @@ impl FetchTask {
             }
             Some(prepared) => {
                 bereq = prepared.bereq;
-                choices.connect_timeout = prepared.connect_timeout;
-                choices.first_byte_timeout = prepared.first_byte_timeout;
-                choices.between_bytes_timeout = prepared.between_bytes_timeout;
+                let chosen = |seconds: f64| (seconds > 0.0).then_some(seconds);
+                choices.connect_timeout = chosen(prepared.connect_timeout);
+                choices.first_byte_timeout = chosen(prepared.first_byte_timeout);
+                choices.between_bytes_timeout = chosen(prepared.between_bytes_timeout);
             }
         }
         if policy == HttpPolicy::Rfc || out_of_band.is_some() {

@@ -4,6 +4,7 @@
 //! decision of vcl_recv is carried out after it.
 
 use super::{Run, Step};
+use crate::fleet::Conditions;
 use crate::loaded_vcl::LoadedVcl;
 use crate::logged::{self, REQ};
 use crate::ruling::{Failed, Label, RecvRuling};
@@ -105,7 +106,13 @@ impl Run<'_> {
     }
 
     async fn received(&mut self, ruling: RecvRuling) -> Step {
+        let conditions = self.context.engine.fleet.get();
+        let is_out_of_step = conditions == Conditions::Pass && ruling == RecvRuling::Hash;
+        if conditions == Conditions::StaleLimit {
+            self.limit_staleness();
+        }
         let ruling = match ruling {
+            RecvRuling::Hash if is_out_of_step => RecvRuling::Pass,
             RecvRuling::Pipe if !self.exchange.has_wire() => self.pass_instead_of_pipe(),
             ruling => ruling,
         };
@@ -113,6 +120,10 @@ impl Run<'_> {
             return self.refuse_unpiped();
         }
         let reason = match ruling {
+            RecvRuling::Pass if is_out_of_step => {
+                self.why(Reason::PassFleet, b"");
+                None
+            }
             RecvRuling::Pass => Some(Reason::PassByVcl),
             RecvRuling::Pipe => Some(Reason::PipeByVcl),
             RecvRuling::Purge => Some(Reason::PurgeByVcl),
@@ -144,6 +155,16 @@ impl Run<'_> {
         }
         self.normalise_accept_encoding(ruling);
         Step::Hash
+    }
+
+    /// Nothing older than `fleet_lost_ttl` is served: the node is out of contact with its fleet.
+    #[cold]
+    fn limit_staleness(&mut self) {
+        let limit = self.context.engine.parameters.load().fleet_lost_ttl;
+        let choices = &mut self.request.task.choices;
+        choices.ttl_cap = Some(choices.ttl_cap.map_or(limit, |cap| cap.min(limit)));
+        choices.grace_cap = Some(0.0);
+        choices.request_directives.max_stale = None;
     }
 
     /// Refuses a WebSocket request on a stream that is not piped: its client would take any success

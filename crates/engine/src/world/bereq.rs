@@ -2,7 +2,7 @@
 //! of the old dialects see.
 
 use super::messages::StartLine;
-use super::value::{bool_of, bytes_of, digits, int, limit_of, text};
+use super::value::{bool_of, bytes_of, int, limit_of, text};
 use super::{ClientSide, FetchSide, Side, World, out_of_reach};
 use crate::bodies::filters;
 use crate::fetch::legacy_order::PreparedRequest;
@@ -58,7 +58,7 @@ fn read_of_client(
         Var::BereqUrl => text(client.bereq().target(), scratch),
         Var::BereqXid => {
             let vxid = pipe.map(|pipe| pipe.vxid).or_else(|| prepared.map(|prepared| prepared.vxid));
-            digits(vxid.unwrap_or(0), scratch)
+            int(vxid.unwrap_or(0))
         }
         _ => return Err(out_of_reach()),
     })
@@ -69,10 +69,16 @@ fn read_of_fetch(world: &World<'_>, fetch: &FetchSide<'_>, var: Var, scratch: &m
     Ok(match var {
         Var::Bereq => Value::Http(HttpObject::Bereq),
         Var::BereqBackend => Value::Backend(task.choices.director),
-        Var::BereqBetweenBytesTimeout => Value::Duration(task.choices.between_bytes_timeout),
-        Var::BereqConnectTimeout => Value::Duration(task.choices.connect_timeout),
+        Var::BereqBetweenBytesTimeout => {
+            Value::Duration(task.choices.between_bytes_timeout.unwrap_or(task.order.parameters.between_bytes_timeout))
+        }
+        Var::BereqConnectTimeout => {
+            Value::Duration(task.choices.connect_timeout.unwrap_or(task.order.parameters.connect_timeout))
+        }
         Var::BereqFilters => text(task.choices.body_filters.as_deref().unwrap_or_default(), scratch),
-        Var::BereqFirstByteTimeout => Value::Duration(task.choices.first_byte_timeout),
+        Var::BereqFirstByteTimeout => {
+            Value::Duration(task.choices.first_byte_timeout.unwrap_or(task.order.parameters.first_byte_timeout))
+        }
         Var::BereqHash => Value::Blob(scratch.put(&task.order.digest)),
         Var::BereqIsBgfetch => Value::Bool(task.order.mode == FetchMode::Background),
         Var::BereqIsHitmiss => Value::Bool(task.order.is_hit_for_miss),
@@ -85,7 +91,7 @@ fn read_of_fetch(world: &World<'_>, fetch: &FetchSide<'_>, var: Var, scratch: &m
         Var::BereqTrace => Value::Bool(world.traces(task.choices.trace)),
         Var::BereqUncacheable => Value::Bool(task.life.uncacheable),
         Var::BereqUrl => text(task.bereq.target(), scratch),
-        Var::BereqXid => digits(task.life.vxid, scratch),
+        Var::BereqXid => int(task.life.vxid),
         _ => return Err(out_of_reach()),
     })
 }
@@ -135,14 +141,14 @@ fn write_of_fetch(fetch: &mut FetchSide<'_>, var: Var, value: Value, scratch: &S
                 _ => None,
             };
         }
-        Var::BereqBetweenBytesTimeout => choices.between_bytes_timeout = limit_of(value),
-        Var::BereqConnectTimeout => choices.connect_timeout = limit_of(value),
+        Var::BereqBetweenBytesTimeout => choices.between_bytes_timeout = Some(limit_of(value)),
+        Var::BereqConnectTimeout => choices.connect_timeout = Some(limit_of(value)),
         Var::BereqFilters => {
             let list = bytes_of(value, scratch);
             filters::check_names(list, body::Side::Bereq).map_err(|text| Failure(format!("bereq.filters: {text}")))?;
             choices.body_filters = Some(list.to_vec());
         }
-        Var::BereqFirstByteTimeout => choices.first_byte_timeout = limit_of(value),
+        Var::BereqFirstByteTimeout => choices.first_byte_timeout = Some(limit_of(value)),
         Var::BereqLastByteTimeout => choices.last_byte_timeout = Some(limit_of(value)),
         Var::BereqTrace => choices.trace = Some(bool_of(value)),
         _ => return Err(out_of_reach()),
@@ -162,10 +168,10 @@ pub(super) fn unset(world: &mut World<'_>, var: Var) -> Result<(), Failure> {
         }
         // If it has no timeout of its own, a fetch uses that of the backend or the parameter.
         Side::Fetch(fetch) => match var {
-            Var::BereqBetweenBytesTimeout => fetch.task.choices.between_bytes_timeout = 0.0,
+            Var::BereqBetweenBytesTimeout => fetch.task.choices.between_bytes_timeout = None,
             Var::BereqBody => fetch.task.drop_request_body(world.log),
-            Var::BereqConnectTimeout => fetch.task.choices.connect_timeout = 0.0,
-            Var::BereqFirstByteTimeout => fetch.task.choices.first_byte_timeout = 0.0,
+            Var::BereqConnectTimeout => fetch.task.choices.connect_timeout = None,
+            Var::BereqFirstByteTimeout => fetch.task.choices.first_byte_timeout = None,
             Var::BereqLastByteTimeout => fetch.task.choices.last_byte_timeout = None,
             _ => return Err(out_of_reach()),
         },

@@ -41,7 +41,7 @@ impl Host for World<'_> {
             VclObject::ObjStale => obj_stale::read(self, var, scratch),
             VclObject::Resp => resp::read(self, var, scratch),
             VclObject::Now => Ok(Value::Time(self.now)),
-            VclObject::Sess => sess::read(self, var, scratch),
+            VclObject::Sess => sess::read(self, var),
             VclObject::Param => param::read(self, var),
             // Always read through `Host::storage_property`, which has the storage.
             VclObject::Storage => Err(out_of_reach()),

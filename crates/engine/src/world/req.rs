@@ -2,7 +2,7 @@
 //! until it has decided.
 
 use super::messages::StartLine;
-use super::value::{bool_of, bytes_of, digits, int, seconds_of, size, text};
+use super::value::{bool_of, bytes_of, int, seconds_of, size, text};
 use super::{ClientSide, Side, World, out_of_reach};
 use crate::bodies::filters;
 use crate::legacy_rules::{cap, grace_shown};
@@ -44,7 +44,7 @@ pub(super) fn read(world: &World<'_>, var: Var, scratch: &mut Scratch) -> Result
         Var::ReqRestarts => int(restarts),
         Var::ReqTtl => Value::Duration(choices.ttl_cap.unwrap_or(-1.0)),
         Var::ReqUrl => text(message.target(), scratch),
-        Var::ReqXid => digits(vxid, scratch),
+        Var::ReqXid => int(vxid),
         var => return read_own(world, var, scratch),
     })
 }

@@ -1,15 +1,15 @@
 //! `sess`: the client's session.
 
-use super::value::{digits, limit_of};
+use super::value::{int, limit_of};
 use super::{Side, World, out_of_reach};
 use surface::vcl::Var;
 use vcl_run::host::Failure;
-use vcl_run::value::{Scratch, Value};
+use vcl_run::value::Value;
 
-pub(super) fn read(world: &World<'_>, var: Var, scratch: &mut Scratch) -> Result<Value, Failure> {
+pub(super) fn read(world: &World<'_>, var: Var) -> Result<Value, Failure> {
     let client = match (&world.side, var) {
-        (Side::Client(client), Var::SessXid) => return Ok(digits(client.session.vxid, scratch)),
-        (Side::Fetch(fetch), Var::SessXid) => return Ok(digits(fetch.task.order.session_vxid, scratch)),
+        (Side::Client(client), Var::SessXid) => return Ok(int(client.session.vxid)),
+        (Side::Fetch(fetch), Var::SessXid) => return Ok(int(fetch.task.order.session_vxid)),
         (Side::Client(client), _) => client,
         (Side::Fetch(_) | Side::Housekeeping(_), _) => return Err(out_of_reach()),
     };

@@ -9,11 +9,6 @@ pub(super) fn text(bytes: &[u8], scratch: &mut Scratch) -> Value {
     Value::Text(scratch.put(bytes))
 }
 
-/// A number as a VCL string, for transaction ids.
-pub(super) fn digits(number: impl itoa::Integer, scratch: &mut Scratch) -> Value {
-    text(itoa::Buffer::new().format(number).as_bytes(), scratch)
-}
-
 /// Formatted text as a VCL string.
 pub(super) fn formatted(text: std::fmt::Arguments<'_>, scratch: &mut Scratch) -> Value {
     let start = scratch.begin();

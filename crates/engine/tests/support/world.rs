@@ -112,6 +112,7 @@ impl World {
             challenges: engine::challenges::Challenges::default(),
             memory: RequestMemory::default(),
             waiting: AtomicU32::new(0),
+            fleet: Default::default(),
         });
         let dial = Rc::new(DialInMemory::default());
         let context = Rc::new(Loop::new(

@@ -94,6 +94,7 @@ impl Call<'_> {
         if self.manager.debug(debug::VTC_MODE) {
             self.manager.reporter.disable_syslog();
         }
+        self.manager.fleet.iter().for_each(|fleet| fleet.parameters_changed(self.manager));
         let Some(worker) = self.manager.worker() else {
             return Response::ok("");
         };

@@ -64,6 +64,7 @@ pub static FEATURE_BITS: &[BitRow] = &[
     idle("wait_silo", "Wait for recovery: always so"),
     acts("validate_headers", "VCL may set well-formed headers only"),
     idle("busy_stats_rate", "Obey thread_stats_rate"),
+    idle("vcl_req_reset", "End VCL of reset streams: always so"),
 ];
 
 /// The `experimental` bits, bit 0 first.
@@ -116,6 +117,7 @@ pub mod feature {
     pub const WAIT_SILO: u64 = 1 << 10;
     pub const VALIDATE_HEADERS: u64 = 1 << 11;
     pub const BUSY_STATS_RATE: u64 = 1 << 12;
+    pub const VCL_REQ_RESET: u64 = 1 << 13;
 }
 
 /// Values of the bits of the `vcc_feature` parameter.

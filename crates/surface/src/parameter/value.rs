@@ -7,12 +7,14 @@
 
 use super::{
     BitRow, COMPILER_BITS, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, HTTP_POLICIES, LEAK_GUARDS, NAME_SOURCES,
-    PARAMETERS, PLACEMENTS, ParameterKind, ParameterRow, Parameters, ValueMut, ValueRef, compiler, default_log_mask,
+    PARAMETERS, PLACEMENTS, ParameterKind, ParameterRow, Parameters, ValueMut, ValueRef, WHEN_LOST, compiler,
+    default_log_mask,
 };
 use crate::encoding::Encodings;
 use crate::eviction::POLICIES;
 use crate::nearest::nearest;
-use crate::tag::TAGS;
+use crate::quantity::seconds_in;
+use crate::tag::{TAGS, TagRow};
 
 /// The largest whole number; shown as `unlimited`, and may be written so.
 pub const UNLIMITED: u64 = u32::MAX as u64;
@@ -266,7 +268,10 @@ fn parse(
 ) -> Result<(), String> {
     let number = match row.kind {
         ParameterKind::Seconds | ParameterKind::Double => {
-            let value = parse_float(text)?;
+            let value = match (row.kind, unit_of_time(text)) {
+                (ParameterKind::Seconds, Some((number, unit))) => parse_float(number)? * unit,
+                _ => parse_float(text)?,
+            };
             check_float(parameters, row, value)?;
             if let Some(ValueMut::Float(field)) = parameters.value_mut(row.name) {
                 *field = value;
@@ -302,13 +307,15 @@ fn parse(
         | ParameterKind::EvictionPolicy
         | ParameterKind::NameSource
         | ParameterKind::Placement
-        | ParameterKind::LeakGuard => {
+        | ParameterKind::LeakGuard
+        | ParameterKind::WhenLost => {
             let evictions = POLICIES.map(|row| row.name);
             let words = match row.kind {
                 ParameterKind::Policy => HTTP_POLICIES,
                 ParameterKind::NameSource => NAME_SOURCES,
                 ParameterKind::Placement => PLACEMENTS,
                 ParameterKind::LeakGuard => LEAK_GUARDS,
+                ParameterKind::WhenLost => WHEN_LOST,
                 _ => &evictions,
             };
             if !words.contains(&text) {
@@ -404,6 +411,13 @@ const SIZE_DIGITS_MAX: usize = 15;
 /// reads other units as seconds.
 const SECONDS: [&str; 5] = ["s", "sec", "secs", "second", "seconds"];
 
+/// The number and the seconds in its unit, if a text ends with a unit of VCL.
+fn unit_of_time(text: &str) -> Option<(&str, f64)> {
+    let text = text.trim();
+    let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    Some((number, seconds_in(&text[number.len()..])?))
+}
+
 /// A number to three decimals, optionally with the unit of seconds.
 fn parse_float(text: &str) -> Result<f64, String> {
     let error = || format!("Invalid number ({text})\n");
@@ -418,7 +432,7 @@ fn parse_float(text: &str) -> Result<f64, String> {
     if !unit.is_empty() && !SECONDS.contains(&unit) {
         let is_word = unit.bytes().all(|byte| byte.is_ascii_alphabetic());
         return Err(if is_word {
-            format!("Invalid number ({text}): no unit but s (seconds) is known\n")
+            format!("Invalid number ({text}): known units are ms, s, m, h, d, w and y\n")
         } else {
             error()
         });
@@ -575,13 +589,14 @@ fn signed(word: &str) -> Result<(bool, &str), String> {
 }
 
 fn parse_bits(mut bits: u64, text: &str, names: &[BitRow], what: &str, default: Option<u64>) -> Result<u64, String> {
-    match (text, default) {
-        ("none", _) => return Ok(0),
-        ("all", _) => return Ok(names.iter().enumerate().fold(0, |all, (bit, _)| all | 1 << bit)),
-        ("default", Some(default)) => return Ok(default),
-        _ => {}
+    if let ("default", Some(default)) = (text, default) {
+        return Ok(default);
     }
     for word in list_words(text)? {
+        if let Some(whole) = ["none", "all"].iter().position(|whole| *whole == word) {
+            bits = all_bits(names) * whole as u64;
+            continue;
+        }
         let (on, name) = signed(word)?;
         let Some(bit) = names.iter().position(|known| known.name.eq_ignore_ascii_case(name)) else {
             return Err(format!("Unknown {what} bit ({word})\n"));
@@ -595,7 +610,15 @@ fn parse_bits(mut bits: u64, text: &str, names: &[BitRow], what: &str, default: 
     Ok(bits)
 }
 
+/// Every bit of the set.
+fn all_bits(names: &[BitRow]) -> u64 {
+    (0..names.len()).fold(0, |bits, bit| bits | 1 << bit)
+}
+
 fn format_bits(bits: u64, names: &[BitRow]) -> String {
+    if names.len() > 1 && bits == all_bits(names) {
+        return "all".to_owned();
+    }
     let set: Vec<String> = names
         .iter()
         .enumerate()
@@ -606,32 +629,31 @@ fn format_bits(bits: u64, names: &[BitRow]) -> String {
 }
 
 fn parse_mask(mut mask: [u8; 32], text: &str) -> Result<[u8; 32], String> {
-    match text {
-        "default" => return Ok(default_log_mask()),
-        "all" => return Ok([0; 32]),
-        "none" => {
-            mask = [0; 32];
-            for row in TAGS {
-                mask[row.tag as usize >> 3] |= 0x80 >> (row.tag as usize & 7);
-            }
-            return Ok(mask);
-        }
-        _ => {}
+    if text == "default" {
+        return Ok(default_log_mask());
     }
     for word in list_words(text)? {
+        if matches!(word, "all" | "none") {
+            TAGS.iter().for_each(|row| show(&mut mask, row, word == "all"));
+            continue;
+        }
         let (shown, name) = signed(word)?;
         let Some(row) = TAGS.iter().find(|row| row.name.eq_ignore_ascii_case(name)) else {
             return Err(format!("Unknown VSL tag ({word})\n"));
         };
-        let number = row.tag as usize;
-        let bit = 0x80 >> (number & 7);
-        if shown {
-            mask[number >> 3] &= !bit;
-        } else {
-            mask[number >> 3] |= bit;
-        }
+        show(&mut mask, row, shown);
     }
     Ok(mask)
+}
+
+fn show(mask: &mut [u8; 32], row: &TagRow, is_shown: bool) {
+    let number = row.tag as usize;
+    let bit = 0x80 >> (number & 7);
+    if is_shown {
+        mask[number >> 3] &= !bit;
+    } else {
+        mask[number >> 3] |= bit;
+    }
 }
 
 fn format_mask(mask: &[u8; 32]) -> String {

@@ -55,8 +55,11 @@ fn seconds_are_finite_numbers_in_bounds() {
     for unit in ["sec", " secs", " second", "seconds"] {
         shows("default_ttl", &format!("60{unit}"), "60.000");
     }
-    for value in ["1m", "1h", "5ms", "10k"] {
-        refuses("default_ttl", value, &format!("Invalid number ({value}): no unit but s (seconds) is known\n"));
+    for (value, shown) in [("1m", "60.000"), ("1.5h", "5400.000"), ("5ms", "0.005"), ("2 d", "172800.000")] {
+        shows("default_ttl", value, shown);
+    }
+    for value in ["10k", "1min"] {
+        refuses("default_ttl", value, &format!("Invalid number ({value}): known units are ms, s, m, h, d, w and y\n"));
     }
     shows("default_ttl", ".5", "0.500");
     shows("default_ttl", "1.9999", "1.999");
@@ -168,6 +171,9 @@ fn bits_are_added_and_taken() {
     shows("feature", "-validate_headers", "none");
     shows("feature", "+http2", "+http2,+validate_headers");
     shows("feature", "none", "none");
+    shows("feature", "all", "all");
+    shows("feature", "none,+http2", "+http2");
+    shows("debug", "all", "all");
     refuses("debug", "+foo", "Unknown debug bit (+foo)\n");
     refuses("debug", "foo", "Missing '+' or '-' (foo)\n");
     refuses("debug", "default", "Missing '+' or '-' (default)\n");
@@ -187,8 +193,9 @@ fn the_log_mask_names_what_is_hidden() {
     shows("vsl_mask", "default", default);
     shows("vsl_mask", &default.replace('-', "+"), "(all enabled)");
     refuses("vsl_mask", "+foo", "Unknown VSL tag (+foo)\n");
-    shows("vsl_mask", "none", "none");
     shows("vsl_mask", "all", "(all enabled)");
+    shows("vsl_mask", "none", "none");
+    shows("vsl_mask", "all,-VCL_Log", "-VCL_Log");
 }
 
 #[test]

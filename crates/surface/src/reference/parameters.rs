@@ -4,7 +4,7 @@ use super::document::Document;
 use crate::eviction;
 use crate::parameter::{
     BUILD_OPTIONS, BitRow, COMPILER_BITS, DEBUG_BITS, EXPERIMENTAL_BITS, FEATURE_BITS, FLAGS, HTTP_POLICIES,
-    LEAK_GUARDS, NAME_SOURCES, PARAMETERS, PLACEMENTS, ParameterKind, ParameterRow,
+    LEAK_GUARDS, NAME_SOURCES, PARAMETERS, PLACEMENTS, ParameterKind, ParameterRow, WHEN_LOST,
 };
 
 pub(super) fn page() -> Document {
@@ -55,6 +55,7 @@ fn words(kind: ParameterKind) -> Option<String> {
         ParameterKind::NameSource => Some(NAME_SOURCES.join(" or ")),
         ParameterKind::Placement => Some(PLACEMENTS.join(" or ")),
         ParameterKind::LeakGuard => Some(LEAK_GUARDS.join(" or ")),
+        ParameterKind::WhenLost => Some(WHEN_LOST.join(" or ")),
         ParameterKind::Bool => Some("on or off".to_owned()),
         _ => None,
     }

@@ -211,7 +211,7 @@ variables! {
             "The URL as the client sent it, without scheme and host";
     }
     variable ReqXid {
-        "req.xid": String, read at::CLIENT, write 0, unset 0, syntax 40..=41,
+        "req.xid": Int, read at::CLIENT, write 0, unset 0, syntax 40..=41,
             "The request's number in the log (VXID)";
     }
     variable ReqTopHttp {
@@ -321,7 +321,7 @@ variables! {
             "The URL that the origin is asked for";
     }
     variable BereqXid {
-        "bereq.xid": String, read at::PIPE | at::BACKEND, write 0, unset 0, syntax 40..=41,
+        "bereq.xid": Int, read at::PIPE | at::BACKEND, write 0, unset 0, syntax 40..=41,
             "The fetch's number in the log (VXID)";
     }
     variable Beresp {
@@ -593,7 +593,7 @@ variables! {
             "After how long without a request this client counts in MAIN.sess_herd; the parameter's unless it was set";
     }
     variable SessXid {
-        "sess.xid": String, read at::CLIENT | at::BACKEND, write 0, unset 0, syntax 41..=41,
+        "sess.xid": Int, read at::CLIENT | at::BACKEND, write 0, unset 0, syntax 41..=41,
             "The session's number in the log (VXID)";
     }
     variable StorageFreeSpace {

@@ -12,7 +12,7 @@ use crate::source::{Kind, Sign};
 use crate::tree::{At, Expression, ExpressionKind};
 use std::net::IpAddr;
 use surface::diagnostic::Code;
-use surface::vcl::Type;
+use surface::vcl::{Type, Var};
 use vcl_run::program::{Arithmetic, Comparison, Op};
 use vcl_run::regex::Regex;
 
@@ -262,7 +262,7 @@ impl Checker<'_> {
     }
 
     fn comparison(&mut self, left: &Expression, operator: At, right: &Expression, wanted: Type) -> Checked<Typed> {
-        let left_type = self.lowered(left, wanted)?;
+        let mut left_type = self.lowered(left, wanted)?;
         let shown = self.text_of_sign(operator);
         let sign = match self.token(operator).kind {
             Kind::Sign(sign) => sign,
@@ -278,7 +278,12 @@ impl Checker<'_> {
             }
             return Ok(Typed::Plain(Type::Bool));
         }
+        let left_is_id = left_type == Typed::Plain(Type::Int) && self.read_an_id();
         if matches!(sign, Sign::Match | Sign::NotMatch) {
+            if left_is_id {
+                self.emitter.op(Op::ToText);
+                left_type = Typed::Plain(Type::String);
+            }
             match left_type {
                 typed if typed.is_text() => match self.constant_text(right) {
                     Some(pattern) => {
@@ -331,8 +336,16 @@ impl Checker<'_> {
             let text = format!("Operator {shown} not possible on {name}");
             return Err(self.error_at(Code::OperatorImpossible, &text, operator));
         }
+        let before_right = self.emitter.code.len();
+        let mut right_type = self.lowered(right, left_type.base().unwrap_or(Type::Void))?;
+        if left_is_id && right_type.is_text() {
+            self.insert_to_text(before_right);
+            left_type = Typed::Plain(Type::String);
+        } else if left_type.is_text() && right_type == Typed::Plain(Type::Int) && self.read_an_id() {
+            self.emitter.op(Op::ToText);
+            right_type = Typed::Plain(Type::String);
+        }
         let left_base = left_type.base().unwrap_or(Type::Void);
-        let right_type = self.lowered(right, left_base)?;
         if right_type.base() != Some(left_base) {
             let (left_name, right_name) = (self.typed_name(left_type), self.typed_name(right_type));
             let help = match (left_base, right_type.base()) {
@@ -356,6 +369,12 @@ impl Checker<'_> {
             self.emitter.compare(comparison);
         }
         Ok(Typed::Plain(Type::Bool))
+    }
+
+    /// True if the value emitted last is a transaction number. It is an INT, as in 7.3, and is
+    /// compared with text as the STRING that it was before.
+    fn read_an_id(&self) -> bool {
+        matches!(self.emitter.code.last(), Some(Op::Read(Var::ReqXid | Var::BereqXid | Var::SessXid)))
     }
 
     fn text_of_sign(&self, operator: At) -> String {

@@ -85,7 +85,7 @@ impl Checker<'_> {
                     joined += 1;
                 }
                 self.emitter.op(Op::Read(var));
-                if var == Var::RespStatus {
+                if matches!(var, Var::RespStatus | Var::ReqXid) {
                     self.emitter.op(Op::ToText);
                 }
                 joined += 1;

@@ -447,7 +447,7 @@ fn builtin_decides_as_varnish_does() {
     let (done, _) = run(vcl, Method::Synth, |host| {
         host.values.insert("RespStatus".into(), Value::Int(404));
         host.texts.insert("RespReason".into(), b"Not Found".to_vec());
-        host.texts.insert("ReqXid".into(), b"1234".to_vec());
+        host.values.insert("ReqXid".into(), Value::Int(1234));
     });
     let body = done.iter().find(|done| done.starts_with("RespBody")).unwrap();
     for part in [

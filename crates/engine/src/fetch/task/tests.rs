@@ -94,6 +94,7 @@ pub(crate) fn event_loop() -> Rc<Loop> {
         is_copying: false.into(),
         query_rules: QueryRules::default(),
         leaks: crate::leak_guard::LeakGuard::default(),
+        fleet: Default::default(),
         challenges: crate::challenges::Challenges::default(),
         memory: RequestMemory::default(),
         waiting: std::sync::atomic::AtomicU32::new(0),
@@ -339,7 +340,8 @@ async fn a_retry_has_nothing_of_the_last_attempt_and_all_the_rest() {
     let exchange = fetch.task.attempt.exchange.take().unwrap();
     fetch.task.attempt = foreign_attempt(exchange, Arc::clone(&object));
     let choices = &mut fetch.task.choices;
-    (choices.connect_timeout, choices.first_byte_timeout, choices.between_bytes_timeout) = (5.0, 6.0, 7.0);
+    (choices.connect_timeout, choices.first_byte_timeout, choices.between_bytes_timeout) =
+        (Some(5.0), Some(6.0), Some(7.0));
     choices.last_byte_timeout = Some(8.0);
     choices.body_filters = Some(b"gunzip".to_vec());
     fetch.task.life.uncacheable_by = Some(Noted::default());

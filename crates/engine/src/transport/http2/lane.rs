@@ -176,6 +176,7 @@ impl Lane {
         }
         Some(match verdict.abuse {
             None => close_reason(verdict.code),
+            Some(Abuse::Resets) => CloseReason::RapidReset,
             Some(_) => CloseReason::Overload,
         })
     }

@@ -51,7 +51,7 @@ static VARIABLES: &[LegacyVariableRow] = &[
     special("req.backend.healthy", Type::Bool, REQUEST, 0, Means::Healthy(Var::ReqBackendHint)),
     read("req.restarts", Type::Int, REQUEST, Var::ReqRestarts),
     both("req.grace", Type::Duration, REQUEST, Var::ReqGrace),
-    read("req.xid", Type::String, REQUEST, Var::ReqXid),
+    read("req.xid", Type::Int, REQUEST, Var::ReqXid),
     both("req.esi", Type::Bool, RECV | FETCH | DELIVER | ERROR, Var::ReqEsi),
     both("req.hash_ignore_busy", Type::Bool, RECV, Var::ReqHashIgnoreBusy),
     both("req.hash_always_miss", Type::Bool, RECV, Var::ReqHashAlwaysMiss),

@@ -54,7 +54,7 @@ static VARIABLES: &[LegacyVariableRow] = &[
     both("req.ttl", Type::Duration, REQUEST, Var::ReqTtl),
     both("req.grace", Type::Duration, REQUEST, Var::ReqGrace),
     special("req.keep", Type::Duration, REQUEST, REQUEST, Means::Nothing),
-    read("req.xid", Type::String, REQUEST, Var::ReqXid),
+    read("req.xid", Type::Int, REQUEST, Var::ReqXid),
     both("req.esi", Type::Bool, RECV | FETCH | DELIVER | ERROR, Var::ReqEsi),
     read("req.can_gzip", Type::Bool, REQUEST, Var::ReqCanGzip),
     both("req.hash_ignore_busy", Type::Bool, RECV, Var::ReqHashIgnoreBusy),
