@@ -320,8 +320,9 @@ fn assert_rest_stays(task: &FetchTask) {
         body_filters,
     } = &task.choices;
     assert!(director.is_some() && client_identity.is_some() && body_filters.is_some());
-    assert_eq!((*trace, *connect_timeout), (Some(true), 5.0));
-    assert_eq!([*first_byte_timeout, *between_bytes_timeout, last_byte_timeout.unwrap()], [6.0, 7.0, 8.0]);
+    assert_eq!((*trace, *connect_timeout), (Some(true), Some(5.0)));
+    let limits = [*first_byte_timeout, *between_bytes_timeout, *last_byte_timeout];
+    assert_eq!(limits, [Some(6.0), Some(7.0), Some(8.0)]);
     let Route { backend, trail: _, has_backend_host: _, attempts: _, address } = &task.route;
     assert!(backend.is_some() && address.is_some());
     let Life { uncacheable, uncacheable_by, is_vary_unusable, account, .. } = &task.life;
