@@ -324,6 +324,7 @@ fn bits(kind: ParameterKind) -> &'static [BitRow] {
         | ParameterKind::NameSource
         | ParameterKind::Placement
         | ParameterKind::LeakGuard
+        | ParameterKind::WhenLost
         | ParameterKind::Addresses
         | ParameterKind::Text => &[],
     }
