@@ -16,6 +16,7 @@ use crate::digest::Digest;
 use crate::lookup_conditions::identity;
 use crate::removal_history::RemovalCause;
 use crate::shard::{BusyMark, Head, Shard, UNOWNED};
+use crate::tag::names_of;
 use crate::waiting::{GONE, PARKED, WOKEN, Waiting};
 use crate::{Cache, Inner};
 use shm::locks::ClassMutex;
@@ -108,7 +109,7 @@ impl Busy {
         let stays = is_ours
             && !object.is_removed()
             && !self.is_outdated(&mut shard)
-            && !inner.arrivals.hit(object, self.ban)
+            && !inner.arrivals.hit(self.ban, || names_of(object).collect())
             && inner.bans.accept(object, self.ban, inner.recent());
         let mut crowded_out = None;
         if stays {

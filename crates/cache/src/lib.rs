@@ -31,6 +31,7 @@ mod demotion;
 mod digest;
 mod eviction;
 mod expiry_log;
+mod fleet_orders;
 mod housekeeping;
 mod lookup;
 mod lookup_conditions;

@@ -59,6 +59,11 @@ const READERS: &[(&str, &str)] = &[
     ("eviction_policy", "cache/src/lib.rs"),
     ("feature", "engine/src/world/messages.rs"),
     ("first_byte_timeout", "engine/src/fetch/send.rs"),
+    ("fleet_history", "manager/src/fleet.rs"),
+    ("fleet_join_timeout", "manager/src/fleet.rs"),
+    ("fleet_lost_after", "manager/src/fleet.rs"),
+    ("fleet_lost_ttl", "engine/src/request/receive.rs"),
+    ("fleet_when_lost", "manager/src/fleet.rs"),
     ("gzip_level", "body/src/filter/gzip.rs"),
     ("h2_extended_connect", "engine/src/transport/http2/settings.rs"),
     ("h2_header_table_size", "engine/src/transport/http2/settings.rs"),
@@ -347,8 +352,16 @@ const VALUES: &[&str] = &[
 ];
 
 /// Intentional difference: ours refuses values that Varnish silently takes for another number of
-/// seconds.
+/// seconds, and accepts the words of later versions for sets of bits.
 fn differs_on_purpose(kind: ParameterKind, value: &str) -> bool {
+    let is_whole = match kind {
+        ParameterKind::DebugBits | ParameterKind::FeatureBits | ParameterKind::ExperimentalBits => value == "all",
+        ParameterKind::LogMask => matches!(value, "all" | "none"),
+        _ => false,
+    };
+    if is_whole {
+        return true;
+    }
     let number: String = value.chars().take_while(|c| c.is_ascii_digit() || ".-".contains(*c)).collect();
     let is_number = number.contains(|c: char| c.is_ascii_digit());
     let behind = value[number.len()..].trim();
