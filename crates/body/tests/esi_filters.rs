@@ -65,8 +65,14 @@ fn origin(headers: &[(&str, &str)]) -> Origin {
 /// Opens a filter for a body of ten bytes and gives it a page.
 fn opened(name: &str, side: Side, origin: &mut Origin, parameters: &Parameters) -> Option<(Effect, Chain)> {
     let row = filter::find(name.as_bytes(), side).unwrap();
-    let opened =
-        (row.open)(&mut Opening { side, head: origin, length: Some(10), parameters, ranges: RangeRules::Varnish })?;
+    let opened = (row.open)(&mut Opening {
+        side,
+        head: origin,
+        length: Some(10),
+        is_filtered: false,
+        parameters,
+        ranges: RangeRules::Varnish,
+    })?;
     let mut chain = Chain::default();
     assert!(chain.push(opened.machine));
     Some((opened.effect, chain))
@@ -168,6 +174,7 @@ fn a_plan_of_bytes_that_a_later_filter_changes_is_dropped() {
                 side: Side::Beresp,
                 head: &mut origin,
                 length: None,
+                is_filtered: false,
                 parameters: &parameters,
                 ranges: RangeRules::Varnish,
             });

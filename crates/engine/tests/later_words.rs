@@ -72,7 +72,7 @@ fn unset_restores_the_default() {
             world.origin(always("", "x"));
             let response = world.client().get("/", "").await;
             assert_eq!(response.header("client"), Some("99.000;5.000;5.000 5.000;-1.000;-1.000"));
-            assert_eq!(response.header("fetch"), Some("7.000 0.000"));
+            assert_eq!(response.header("fetch"), Some("7.000 60.000"));
         },
     );
 }

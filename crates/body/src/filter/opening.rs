@@ -73,6 +73,8 @@ pub struct Opening<'a> {
     pub head: &'a mut dyn Head,
     /// Length of the filter's input in bytes; `None` if it is not known.
     pub length: Option<u64>,
+    /// Another filter produces that input.
+    pub is_filtered: bool,
     /// The current parameters.
     pub parameters: &'a Parameters,
     /// The rules by which `range` reads the request.

@@ -83,7 +83,7 @@ fn opened(cut: RangeCut) -> Opened {
 }
 
 fn open_as_varnish(opening: &mut Opening<'_>) -> Option<Opened> {
-    let (head, length) = (&mut *opening.head, opening.length);
+    let (head, length, is_filtered) = (&mut *opening.head, opening.length, opening.is_filtered);
     if head.message().status() != 200 {
         return None;
     }
@@ -93,6 +93,8 @@ fn open_as_varnish(opening: &mut Opening<'_>) -> Option<Opened> {
     let mut value = Vec::new();
     let (status, cut) = match wanted {
         RangeResult::Whole => return None,
+        // What other filters make of unknown length, a page or an unpacked body, is not cut.
+        RangeResult::Part { .. } if length.is_none() && is_filtered => return None,
         RangeResult::Part { first, last } => {
             range::content_range(first, last, length, &mut value);
             let cut = RangeCut::new(first, last);

@@ -149,8 +149,9 @@ impl Filters {
         let mut changes_length = false;
         for name in names(list) {
             let row = known(name, side, subject.vmods)?;
-            let length = subject.length;
-            if let Some(opened) = (row.open)(&mut Opening { side, head: subject, length, parameters, ranges }) {
+            let (length, is_filtered) = (subject.length, !rows.is_empty());
+            let mut opening = Opening { side, head: subject, length, is_filtered, parameters, ranges };
+            if let Some(opened) = (row.open)(&mut opening) {
                 if !chain.push(opened.machine) {
                     return Err(too_many());
                 }

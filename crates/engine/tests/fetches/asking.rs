@@ -235,7 +235,7 @@ fn vcl_reads_and_changes_the_request_and_the_response() {
             world.origin(serve_each(noting(&seen, "HTTP/1.1 200 OK\r\nGone: 1\r\nContent-Length: 2\r\n\r\nhi")));
             let response = world.client().get("/a", "").await;
             assert_eq!(seen.borrow()[0].target(), "/a?GET30");
-            assert_eq!(seen.borrow()[0].header("x-time"), Some("0.000,false,192.0.2.7"));
+            assert_eq!(seen.borrow()[0].header("x-time"), Some("60.000,false,192.0.2.7"));
             assert_eq!(response.status(), 404, "{}", world.story());
             assert_eq!(response.header("x-seen"), Some("120.000,10.000,default,200,default,false,storage.s0,"));
             assert_eq!(response.header("gone"), None);
