@@ -210,8 +210,7 @@ fn compressed_body_is_passed_on_and_decompressed_for_clients_without_support() {
         assert!(plain.text() == page() && plain.header("content-encoding").is_none(), "{}", plain.head);
         assert_eq!((plain.header("etag"), plain.header("vary")), (Some("W/\"page\""), Some("Accept-Encoding")));
         let part = curl.ask("/", &["-r", "10-19"]);
-        assert_eq!((part.status, part.text().as_str()), (206, &page()[10..20]), "{}", part.head);
-        assert_eq!(part.header("content-range"), Some("bytes 10-19/*"), "the length is not known yet");
+        assert_eq!((part.status, part.text() == page()), (200, true), "{}", part.head);
         let head = curl.ask("/", &["-I"]);
         assert_eq!((head.header("content-encoding"), head.header("etag")), (None, Some("W/\"page\"")));
         // A client that accepts only gzip gets a copy in that.

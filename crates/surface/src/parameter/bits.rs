@@ -64,7 +64,7 @@ pub static FEATURE_BITS: &[BitRow] = &[
     idle("wait_silo", "Wait for recovery: always so"),
     acts("validate_headers", "VCL may set well-formed headers only"),
     idle("busy_stats_rate", "Obey thread_stats_rate"),
-    idle("vcl_req_reset", "End VCL of reset streams: always so"),
+    idle("vcl_req_reset", "End VCL of reset streams"),
 ];
 
 /// The `experimental` bits, bit 0 first.
