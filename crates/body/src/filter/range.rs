@@ -93,7 +93,7 @@ fn open_as_varnish(opening: &mut Opening<'_>) -> Option<Opened> {
     let mut value = Vec::new();
     let (status, cut) = match wanted {
         RangeResult::Whole => return None,
-        // What other filters make of unknown length, a page or an unpacked body, is not cut.
+        // A page, or an unpacked body, whose length is unknown is not cut.
         RangeResult::Part { .. } if length.is_none() && is_filtered => return None,
         RangeResult::Part { first, last } => {
             range::content_range(first, last, length, &mut value);

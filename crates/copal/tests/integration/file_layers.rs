@@ -189,8 +189,14 @@ fn in_circles(graph: &Graph) -> Vec<String> {
 
 /// Crates with files that import their own children, which import them: the number of such files.
 /// It only falls.
-const KNOWN: &[(&str, usize)] =
-    &[("crates/cache", 15), ("crates/engine", 15), ("crates/store", 8), ("crates/tools", 16), ("crates/vcl", 17)];
+const KNOWN: &[(&str, usize)] = &[
+    ("crates/cache", 15),
+    ("crates/engine", 15),
+    ("crates/manager", 14),
+    ("crates/store", 8),
+    ("crates/tools", 16),
+    ("crates/vcl", 17),
+];
 
 type Graph = BTreeMap<Module, BTreeSet<Module>>;
 
