@@ -99,6 +99,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) object: Option<&'a Delivered>,
     /// The length of the body if known; becomes the length after the filters.
     pub(crate) length: Option<u64>,
+    /// It is a page, which is put together with its fragments outside of the chain.
+    pub(crate) is_page: bool,
     /// Rules for the request's Range.
     pub(crate) ranges: RangeRules,
     /// The VMODs that the VCL imports: some bring filters.
@@ -115,7 +117,18 @@ impl<'a> Subject<'a> {
         length: Option<u64>,
     ) -> Subject<'a> {
         let ranges = RangeRules::Varnish;
-        Subject { side, message, log, request: None, target: b"/", object: None, length, ranges, vmods: &[] }
+        Subject {
+            side,
+            message,
+            log,
+            request: None,
+            target: b"/",
+            object: None,
+            length,
+            is_page: false,
+            ranges,
+            vmods: &[],
+        }
     }
 }
 
@@ -149,7 +162,7 @@ impl Filters {
         let mut changes_length = false;
         for name in names(list) {
             let row = known(name, side, subject.vmods)?;
-            let (length, is_filtered) = (subject.length, !rows.is_empty());
+            let (length, is_filtered) = (subject.length, subject.is_page || !rows.is_empty());
             let mut opening = Opening { side, head: subject, length, is_filtered, parameters, ranges };
             if let Some(opened) = (row.open)(&mut opening) {
                 if !chain.push(opened.machine) {

@@ -228,6 +228,7 @@ impl Run<'_> {
         let request = &mut *self.request;
         let task = &mut request.task;
         let mut subject = Subject {
+            is_page: task.answer.is_page,
             ranges,
             vmods: request.vcl.as_ref().map_or(&[], |vcl| vcl.vmods()),
             request: Some(&task.request),
